@@ -1,0 +1,435 @@
+//! The machine: what happens next, given what happened.
+//!
+//! A campaign is a fold over its events. `next_step` is pure, `record` takes in what was made
+//! durable and refuses what is out of order. Nothing else changes a campaign.
+
+mod event;
+mod in_round;
+mod record;
+mod round;
+
+pub use event::{
+    Baseline, DuelName, Event, Halved, ImplementStep, LOG_VERSION, Lesson, MeasureStep,
+    PlantedFault, Preparation, Provenance, Record, Refusal, Step, StopReason, Tip, Usage,
+};
+pub use record::OutOfOrder;
+pub use round::{Measuring, RoundState, RoundSummary, Stage};
+
+use crate::charter::{Case, CaseSet, Charter, Goal, Limits};
+use crate::comparison::{Comparison, Duel};
+use crate::lineage::Lineage;
+use crate::policy::{FullWhen, ProfileWhen, StopRule, StreakAction};
+use crate::profile::{Profile, ProfileDepth};
+use crate::strategy::{self, Brief};
+
+/// After so many rounds in a row without any candidate the agent is taken for broken.
+const ABSENT_ROUNDS_MAX: u32 = 3;
+
+/// A campaign as its events made it.
+#[derive(Clone, Debug, Default)]
+pub struct Campaign {
+    phase: Phase,
+    facts: Facts,
+    rounds: Vec<RoundSummary>,
+    lineage: Lineage,
+    final_comparison: Option<Comparison>,
+    n_events: u64,
+    spent_ms: u64,
+    cost: Usage,
+    unknown_events: u32,
+    answers: Vec<String>,
+}
+
+/// What is known from the first steps on. Each is set once, by its event, before a round starts.
+#[derive(Clone, Debug, Default)]
+struct Facts {
+    charter: Option<Box<Charter>>,
+    preparation: Option<Preparation>,
+    engagement: Vec<PlantedFault>,
+    tips: Vec<Tip>,
+    baseline: Option<Baseline>,
+    quick: Vec<usize>,
+    profile: Option<Profile>,
+}
+
+/// Where a campaign stands.
+#[derive(Clone, Debug, Default)]
+enum Phase {
+    #[default]
+    Undefined,
+    Defined,
+    Prepared,
+    Engaged,
+    TipsKnown,
+    Round(Box<RoundState>),
+    Confirming {
+        reason: StopReason,
+        duel: Box<Duel>,
+        blocks: u32,
+        spent_ms: u64,
+    },
+    Closing(StopReason),
+    Finished(StopReason),
+}
+
+impl Campaign {
+    /// A campaign before its first event.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What must happen next; `None` when the campaign is finished. Calling it twice gives the
+    /// same answer.
+    pub fn next_step(&self) -> Option<Step> {
+        Some(match &self.phase {
+            Phase::Undefined => Step::DefineTarget,
+            Phase::Defined => Step::Prepare,
+            Phase::Prepared => Step::ProveEngagement,
+            Phase::Engaged => Step::ReadTips,
+            Phase::TipsKnown => Step::MeasureBaseline,
+            Phase::Round(round) => self.round_step(round),
+            Phase::Confirming { duel, blocks, .. } => Step::Measure(MeasureStep {
+                duel: DuelName::Final,
+                parent: self.base_commit().to_owned(),
+                candidate: self.incumbent().to_owned(),
+                cases: duel.cases(),
+                block: *blocks,
+            }),
+            Phase::Closing(reason) => Step::Finish {
+                reason: reason.clone(),
+            },
+            Phase::Finished(_) => return None,
+        })
+    }
+
+    fn round_step(&self, state: &RoundState) -> Step {
+        let round = state.number;
+        match &state.stage {
+            Stage::Profiling => Step::Profile {
+                round,
+                commit: self.incumbent().to_owned(),
+                depth: self.profile_depth(),
+            },
+            Stage::Proposing { try_no, errors } => Step::Propose {
+                round,
+                try_no: *try_no,
+                brief: Box::new(self.brief(errors)),
+            },
+            Stage::Implementing {
+                hypothesis,
+                retry,
+                mend,
+            } => Step::Implement(ImplementStep {
+                round,
+                retry: *retry,
+                parent: self.incumbent().to_owned(),
+                hypothesis: hypothesis.clone(),
+                mend: mend.clone(),
+                brief: Box::new(self.brief(&[])),
+            }),
+            Stage::Gating {
+                retry,
+                candidate,
+                set,
+                ..
+            } => Step::Gate {
+                round,
+                retry: *retry,
+                candidate: candidate.clone(),
+                set: *set,
+            },
+            Stage::Measuring(measuring) => Step::Measure(MeasureStep {
+                duel: DuelName::Round {
+                    round,
+                    set: measuring.set,
+                },
+                parent: self.incumbent().to_owned(),
+                candidate: measuring.candidate.commit.clone(),
+                cases: measuring.duel.cases(),
+                block: measuring.blocks,
+            }),
+            Stage::Settling { verdict } => Step::Settle {
+                round,
+                verdict: verdict.clone(),
+                candidate: state.candidate.clone(),
+            },
+            Stage::Learning { .. } => Step::Learn { round },
+        }
+    }
+
+    /// The charter, once the target is defined.
+    pub fn charter(&self) -> Option<&Charter> {
+        self.facts.charter.as_deref()
+    }
+
+    /// The base, the harness and the host, once prepared.
+    pub fn preparation(&self) -> Option<&Preparation> {
+        self.facts.preparation.as_ref()
+    }
+
+    /// The baseline, once measured.
+    pub fn baseline(&self) -> Option<&Baseline> {
+        self.facts.baseline.as_ref()
+    }
+
+    /// The faults that were planted before the baseline.
+    pub fn engagement(&self) -> &[PlantedFault] {
+        &self.facts.engagement
+    }
+
+    /// The lessons of earlier campaigns.
+    pub fn tips(&self) -> &[Tip] {
+        &self.facts.tips
+    }
+
+    /// The last profile.
+    pub fn profile(&self) -> Option<&Profile> {
+        self.facts.profile.as_ref()
+    }
+
+    /// The settled rounds, in order.
+    pub fn rounds(&self) -> &[RoundSummary] {
+        &self.rounds
+    }
+
+    /// The tree of kept commits.
+    pub fn lineage(&self) -> &Lineage {
+        &self.lineage
+    }
+
+    /// The round under way.
+    pub fn current_round(&self) -> Option<&RoundState> {
+        match &self.phase {
+            Phase::Round(round) => Some(round),
+            Phase::Undefined
+            | Phase::Defined
+            | Phase::Prepared
+            | Phase::Engaged
+            | Phase::TipsKnown
+            | Phase::Confirming { .. }
+            | Phase::Closing(_)
+            | Phase::Finished(_) => None,
+        }
+    }
+
+    /// Why the campaign ended, or is about to.
+    pub fn stop_reason(&self) -> Option<&StopReason> {
+        match &self.phase {
+            Phase::Finished(reason) | Phase::Closing(reason) | Phase::Confirming { reason, .. } => {
+                Some(reason)
+            }
+            Phase::Undefined
+            | Phase::Defined
+            | Phase::Prepared
+            | Phase::Engaged
+            | Phase::TipsKnown
+            | Phase::Round(_) => None,
+        }
+    }
+
+    /// Whether nothing is left to do.
+    pub fn is_finished(&self) -> bool {
+        matches!(self.phase, Phase::Finished(_))
+    }
+
+    /// Original against final, once it was measured at the end.
+    pub fn final_comparison(&self) -> Option<&Comparison> {
+        self.final_comparison.as_ref()
+    }
+
+    /// Events taken in so far.
+    pub fn n_events(&self) -> u64 {
+        self.n_events
+    }
+
+    /// Time of work so far; pauses do not count.
+    pub fn spent_ms(&self) -> u64 {
+        self.spent_ms
+    }
+
+    /// What the agent has used so far.
+    pub fn cost(&self) -> Usage {
+        self.cost
+    }
+
+    /// Events that a newer karve wrote.
+    pub fn unknown_events(&self) -> u32 {
+        self.unknown_events
+    }
+
+    /// The commit that every gain is measured against; empty before the preparation.
+    pub fn base_commit(&self) -> &str {
+        self.facts
+            .preparation
+            .as_ref()
+            .map_or("", |preparation| &preparation.base)
+    }
+
+    /// The commit that the next candidate must beat; empty before the preparation.
+    pub fn incumbent(&self) -> &str {
+        self.lineage
+            .best()
+            .map_or(self.base_commit(), |kept| &kept.commit)
+    }
+
+    /// The tree of the incumbent.
+    pub fn incumbent_tree(&self) -> &str {
+        match (self.lineage.best(), &self.facts.preparation) {
+            (Some(kept), _) => &kept.tree,
+            (None, Some(preparation)) => &preparation.base_tree,
+            (None, None) => "",
+        }
+    }
+
+    /// A case with its parameters as they are measured: halved if it did not fit.
+    pub fn case(&self, index: usize) -> Option<Case> {
+        let mut case = self.charter()?.cases.get(index)?.clone();
+        let halved = self
+            .baseline()
+            .and_then(|b| b.halved.iter().find(|h| h.case == index));
+        if let Some(halved) = halved {
+            case.params.clone_from(&halved.params);
+        }
+        Some(case)
+    }
+
+    /// The name of a case, for messages.
+    pub fn case_name(&self, index: usize) -> String {
+        let case = self.charter().and_then(|charter| charter.cases.get(index));
+        case.map_or_else(|| format!("case {index}"), |case| case.name.clone())
+    }
+
+    /// Indices of the cases of a set: quick ones are chosen from the baseline if none is named.
+    pub fn cases_of(&self, set: CaseSet) -> Vec<usize> {
+        let Some(charter) = self.charter() else {
+            return Vec::new();
+        };
+        match set {
+            CaseSet::Quick => self.facts.quick.clone(),
+            CaseSet::Full => charter.visible_cases(),
+            CaseSet::Hidden => charter.all_cases(),
+        }
+    }
+
+    /// How long the streak of rounds without a gain is.
+    pub fn streak(&self) -> u32 {
+        let tail = self
+            .rounds
+            .iter()
+            .rev()
+            .take_while(|round| !round.verdict.keeps())
+            .count();
+        u32::try_from(tail).unwrap_or(u32::MAX)
+    }
+
+    /// Everything an agent may know for the round under way.
+    fn brief(&self, errors: &[String]) -> Brief {
+        strategy::brief(self, errors)
+    }
+
+    /// What people answered to escalations.
+    pub fn answers(&self) -> &[String] {
+        &self.answers
+    }
+
+    fn profile_depth(&self) -> ProfileDepth {
+        match self
+            .charter()
+            .and_then(|c| c.policy.streak_action(self.streak()))
+        {
+            Some(StreakAction::Reprofile) => ProfileDepth::Full,
+            Some(StreakAction::InspectCode | StreakAction::CompareOrAsk) => ProfileDepth::Code,
+            Some(StreakAction::Diagnose | StreakAction::Review) | None => ProfileDepth::Light,
+        }
+    }
+
+    /// Whether a keep on the quick set must be shown again on the full set.
+    fn full_needed(&self, ratio: f64, high_risk: bool) -> bool {
+        if self.facts.quick == self.cases_of(CaseSet::Full) {
+            return false;
+        }
+        match self.charter().map(|charter| charter.policy.full_when) {
+            Some(FullWhen::Borderline { ratio: limit }) => ratio < limit || high_risk,
+            Some(FullWhen::Always) | None => true,
+        }
+    }
+
+    fn profile_due(&self) -> bool {
+        let Some(charter) = self.charter() else {
+            return false;
+        };
+        if charter.commands.profile.is_none() {
+            return false;
+        }
+        let changed = self.rounds.last().is_none_or(|round| round.verdict.keeps());
+        let escalated = self.profile_depth() != ProfileDepth::Light;
+        match charter.policy.profile_when {
+            ProfileWhen::EveryRound => true,
+            ProfileWhen::OnChange => changed || escalated,
+            ProfileWhen::OnEscalation => escalated,
+        }
+    }
+
+    /// The first stop predicate of the policy that holds.
+    fn stop_due(&self) -> Option<StopReason> {
+        let charter = self.charter()?;
+        let absent = self
+            .rounds
+            .iter()
+            .rev()
+            .take_while(|round| round.candidate.is_none());
+        let absent = u32::try_from(absent.count()).unwrap_or(u32::MAX);
+        if absent >= ABSENT_ROUNDS_MAX {
+            return Some(StopReason::AgentUnusable { rounds: absent });
+        }
+        charter
+            .policy
+            .stop
+            .iter()
+            .find_map(|rule| self.stop_by(*rule, charter.limits))
+    }
+
+    fn stop_by(&self, rule: StopRule, limits: Limits) -> Option<StopReason> {
+        let rounds = u32::try_from(self.rounds.len()).unwrap_or(u32::MAX);
+        let (holds, reason) = match rule {
+            StopRule::TargetMet => (self.goal_met(), StopReason::TargetMet),
+            StopRule::HardwareLimit { share } => (
+                self.peak_share().is_some_and(|s| s >= share),
+                StopReason::HardwareLimit,
+            ),
+            StopRule::Rounds => (rounds >= limits.rounds, StopReason::RoundsUsed { rounds }),
+            StopRule::WallTime => (
+                limits
+                    .wall_s
+                    .is_some_and(|wall_s| self.spent_ms >= wall_s * 1_000),
+                StopReason::TimeUsed,
+            ),
+            StopRule::AgentCost => (
+                limits.agent_usd.is_some_and(|usd| self.cost.usd >= usd),
+                StopReason::CostUsed,
+            ),
+            StopRule::NoGain { rounds } => (self.streak() >= rounds, StopReason::NoGain { rounds }),
+            StopRule::SmallGainKept => (
+                self.rounds
+                    .last()
+                    .is_some_and(|round| round.verdict.is_small_gain()),
+                StopReason::SmallGain,
+            ),
+            // An agent that has nothing left says so when it is asked.
+            StopRule::ProposalsExhausted => (false, StopReason::TargetMet),
+        };
+        holds.then_some(reason)
+    }
+
+    fn goal_met(&self) -> bool {
+        let Some(goal) = self.charter().and_then(|charter| charter.target.goal) else {
+            return false;
+        };
+        match goal {
+            Goal::Speedup { ratio } => self.lineage.cumulative_ratio() >= ratio,
+            Goal::PeakShare { share } => self.peak_share().is_some_and(|s| s >= share),
+            Goal::AtLeast { value } => self.aggregate().is_some_and(|a| a >= value),
+            Goal::AtMost { value } => self.aggregate().is_some_and(|a| a <= value),
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! Steps are what must happen next; events are what happened. Only events are stored.
+
+use crate::charter::{CaseSet, Charter, Limits};
+use crate::hypothesis::{Candidate, Hypothesis};
+use crate::measurement::{Block, Environment, Gate, Reading};
+use crate::profile::{Profile, ProfileDepth};
+use crate::strategy::Brief;
+use crate::verdict::Verdict;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version of the log's format that this code writes.
+pub const LOG_VERSION: u32 = 1;
+
+/// One line of the log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Version of the format.
+    pub v: u32,
+    /// Position in the log, from 0.
+    pub seq: u64,
+    /// Milliseconds since 1970 by the host's clock; for people, never for decisions.
+    pub at_ms: i64,
+    /// How long the step took by a clock that does not go back; this is what limits count.
+    pub spent_ms: u64,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Event {
+    /// The user agreed to the charter.
+    TargetDefined { charter: Box<Charter> },
+    /// The base was found, the harness pinned and the host looked at.
+    Prepared(Preparation),
+    /// A fault was planted in the kernel, and the tests noticed it or not.
+    EngagementChecked {
+        engaged: bool,
+        faults: Vec<PlantedFault>,
+    },
+    /// What earlier campaigns left for this target.
+    TipsRead { tips: Vec<Tip> },
+    /// The base was gated and read.
+    BaselineMeasured(Baseline),
+    /// The parent was profiled, or not.
+    Profiled { round: u32, profile: Profile },
+    /// The agent stated a hypothesis.
+    Proposed {
+        round: u32,
+        try_no: u32,
+        hypothesis: Box<Hypothesis>,
+        usage: Usage,
+    },
+    /// The agent did not.
+    ProposalRefused {
+        round: u32,
+        try_no: u32,
+        refusal: Refusal,
+        usage: Usage,
+    },
+    /// The agent made a candidate.
+    Implemented {
+        round: u32,
+        retry: u32,
+        candidate: Candidate,
+        usage: Usage,
+    },
+    /// The agent did not.
+    NotImplemented {
+        round: u32,
+        retry: u32,
+        why: String,
+        usage: Usage,
+    },
+    /// The candidate was built and tested.
+    Gated {
+        round: u32,
+        retry: u32,
+        set: CaseSet,
+        gate: Gate,
+        same_artifact: bool,
+    },
+    /// Parent and candidate ran by turns, once for each case.
+    BlockMeasured { duel: DuelName, block: Block },
+    /// A block could not be read.
+    BlockFailed { duel: DuelName, gate: Gate },
+    /// The verdict was carried out in the repository.
+    Settled { round: u32, verdict: Verdict },
+    /// What the round taught.
+    Learnt { round: u32, lesson: Lesson },
+    /// The user raised or lowered the limits.
+    Extended { limits: Limits },
+    /// A person answered an escalation.
+    Answered { round: u32, text: String },
+    /// The campaign ended.
+    Finished { reason: StopReason },
+    /// Written by a newer karve; readable, not actionable.
+    #[serde(other)]
+    Unknown,
+}
+
+/// The base, the harness and the host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Preparation {
+    /// The commit that every gain is measured against.
+    pub base: String,
+    /// Its tree.
+    pub base_tree: String,
+    /// Digest of every protected file of the base.
+    pub harness_hash: String,
+    /// What the readings will be taken on and with.
+    pub environment: Environment,
+    /// Where an extracted workspace came from.
+    pub provenance: Option<Provenance>,
+}
+
+/// Where an extracted workspace came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// The commit of the repository.
+    pub commit: String,
+    /// Each file and its blob.
+    pub files: BTreeMap<String, String>,
+}
+
+/// A fault that was planted to see whether the tests notice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlantedFault {
+    /// The file.
+    pub file: String,
+    /// What was planted, and where.
+    pub fault: String,
+    /// Whether the build or the test failed because of it.
+    pub noticed: bool,
+    /// What the command said.
+    pub detail: String,
+}
+
+/// A lesson of an earlier campaign.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tip {
+    /// Where it was read.
+    pub source: String,
+    /// The lesson.
+    pub text: String,
+}
+
+/// The base as it was gated and read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// What the gate said of the base on all cases.
+    pub gate: Gate,
+    /// Readings, several per case.
+    pub readings: Vec<Reading>,
+    /// The measured peak, by name, such as `peak_gflops`.
+    pub peak: BTreeMap<String, f64>,
+    /// Cases whose parameter was halved because the device ran out of memory.
+    pub halved: Vec<Halved>,
+}
+
+/// A case that was made smaller to fit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Halved {
+    /// Index of the case in the charter.
+    pub case: usize,
+    /// Its parameters from now on.
+    pub params: BTreeMap<String, String>,
+}
+
+/// What a turn of an agent cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens in and out, if it says.
+    pub tokens: u64,
+    /// US dollars, if it says.
+    pub usd: f64,
+}
+
+/// Why there is no hypothesis.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "refusal", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Refusal {
+    /// The answer does not follow the contract.
+    Unreadable { errors: Vec<String> },
+    /// The agent failed, or ran past its limit.
+    AgentFailed { why: String },
+    /// The agent has nothing left to try.
+    Exhausted { why: String },
+}
+
+/// Which duel a block belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "duel", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum DuelName {
+    /// Incumbent against candidate, on a set of cases.
+    Round { round: u32, set: CaseSet },
+    /// The original against the final kernel, on all cases.
+    Final,
+}
+
+/// What a round taught, in words and numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lesson {
+    /// One or two sentences.
+    pub text: String,
+}
+
+/// Why a campaign ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "stop", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum StopReason {
+    /// The tests do not notice a broken kernel.
+    NotEngaged,
+    /// The unchanged kernel does not build or is wrong.
+    BaselineFailed { gate: Gate },
+    /// The goal of the charter is reached.
+    TargetMet,
+    /// The kernel is as fast as this machine allows.
+    HardwareLimit,
+    /// The rounds are used.
+    RoundsUsed { rounds: u32 },
+    /// The wall time is used.
+    TimeUsed,
+    /// The agent's money is used.
+    CostUsed,
+    /// So many rounds in a row gained nothing.
+    NoGain { rounds: u32 },
+    /// The last gain was small.
+    SmallGain,
+    /// The agent has nothing left to try.
+    Exhausted { why: String },
+    /// The agent gave no candidate in so many rounds in a row.
+    AgentUnusable { rounds: u32 },
+}
+
+/// What must happen next.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Step {
+    DefineTarget,
+    Prepare,
+    ProveEngagement,
+    ReadTips,
+    MeasureBaseline,
+    Profile {
+        round: u32,
+        commit: String,
+        depth: ProfileDepth,
+    },
+    Propose {
+        round: u32,
+        try_no: u32,
+        brief: Box<Brief>,
+    },
+    Implement(ImplementStep),
+    Gate {
+        round: u32,
+        retry: u32,
+        candidate: Candidate,
+        set: CaseSet,
+    },
+    Measure(MeasureStep),
+    Settle {
+        round: u32,
+        verdict: Verdict,
+        candidate: Option<Candidate>,
+    },
+    Learn {
+        round: u32,
+    },
+    Finish {
+        reason: StopReason,
+    },
+}
+
+/// A fresh worktree at the parent, in which the agent realizes the hypothesis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImplementStep {
+    /// The round.
+    pub round: u32,
+    /// 0 at first, then counting attempts to mend.
+    pub retry: u32,
+    /// The incumbent.
+    pub parent: String,
+    /// What to realize.
+    pub hypothesis: Box<Hypothesis>,
+    /// What must be mended, with the candidate that failed.
+    pub mend: Option<(Candidate, Gate)>,
+    /// The same brief that the proposal had.
+    pub brief: Box<Brief>,
+}
+
+/// One block of a duel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeasureStep {
+    /// Which duel.
+    pub duel: DuelName,
+    /// The commit of the parent.
+    pub parent: String,
+    /// The commit of the candidate.
+    pub candidate: String,
+    /// The cases, in order.
+    pub cases: Vec<usize>,
+    /// The number of this block, warm-up included.
+    pub block: u32,
+}
+
+impl Event {
+    /// Its name, as in the log.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::TargetDefined { .. } => "target_defined",
+            Self::Prepared(_) => "prepared",
+            Self::EngagementChecked { .. } => "engagement_checked",
+            Self::TipsRead { .. } => "tips_read",
+            Self::BaselineMeasured(_) => "baseline_measured",
+            Self::Profiled { .. } => "profiled",
+            Self::Proposed { .. } => "proposed",
+            Self::ProposalRefused { .. } => "proposal_refused",
+            Self::Implemented { .. } => "implemented",
+            Self::NotImplemented { .. } => "not_implemented",
+            Self::Gated { .. } => "gated",
+            Self::BlockMeasured { .. } => "block_measured",
+            Self::BlockFailed { .. } => "block_failed",
+            Self::Settled { .. } => "settled",
+            Self::Learnt { .. } => "learnt",
+            Self::Extended { .. } => "extended",
+            Self::Answered { .. } => "answered",
+            Self::Finished { .. } => "finished",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl Step {
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::DefineTarget => "define target",
+            Self::Prepare => "prepare",
+            Self::ProveEngagement => "prove engagement",
+            Self::ReadTips => "read tips",
+            Self::MeasureBaseline => "measure baseline",
+            Self::Profile { .. } => "profile",
+            Self::Propose { .. } => "propose",
+            Self::Implement(_) => "implement",
+            Self::Gate { .. } => "gate",
+            Self::Measure(_) => "measure",
+            Self::Settle { .. } => "settle",
+            Self::Learn { .. } => "learn",
+            Self::Finish { .. } => "finish",
+        }
+    }
+}
+
+impl StopReason {
+    /// In words.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::NotEngaged => "the tests do not notice a broken kernel".into(),
+            Self::BaselineFailed { gate } => {
+                format!("the unchanged kernel does not pass: {}", gate.describe())
+            }
+            Self::TargetMet => "the goal is reached".into(),
+            Self::HardwareLimit => "the kernel reaches the limit of this machine".into(),
+            Self::RoundsUsed { rounds } => format!("all {rounds} rounds are used"),
+            Self::TimeUsed => "the time is used".into(),
+            Self::CostUsed => "the agent's budget is used".into(),
+            Self::NoGain { rounds } => format!("{rounds} rounds in a row gained nothing"),
+            Self::SmallGain => "the last gain was small".into(),
+            Self::Exhausted { why } => format!("nothing is left to try: {why}"),
+            Self::AgentUnusable { rounds } => {
+                format!("the agent gave no candidate in {rounds} rounds in a row")
+            }
+        }
+    }
+}

@@ -1,0 +1,442 @@
+//! How the events of a round change it.
+
+use super::record::{Taken, not_due};
+use super::round::{Measuring, RoundState, Stage};
+use super::{
+    Campaign, DuelName, Event, Lesson, Phase, Record, Refusal, RoundSummary, StopReason, Usage,
+};
+use crate::charter::{CaseSet, Charter};
+use crate::comparison::{Duel, DuelRule};
+use crate::hypothesis::{Candidate, Hypothesis, similarity};
+use crate::lineage::Kept;
+use crate::measurement::Block;
+use crate::verdict::{self, Ruling, Time, Verdict};
+
+impl Campaign {
+    pub(super) fn take_in_round(&mut self, record: &Record) -> Taken {
+        let mut round = match std::mem::take(&mut self.phase) {
+            Phase::Round(round) => round,
+            other => {
+                self.phase = other;
+                return not_due();
+            }
+        };
+        let taken = self.take_round_event(&mut round, record);
+        if taken.is_ok() {
+            round.spent_ms += record.spent_ms;
+            self.check_round_time(&mut round);
+        }
+        // A handler that ended the round has put the next phase in place already.
+        if matches!(self.phase, Phase::Undefined) {
+            self.phase = Phase::Round(round);
+        }
+        taken
+    }
+
+    /// The events of a round. A handler that ends the round sets the next phase itself.
+    fn take_round_event(&mut self, round: &mut RoundState, record: &Record) -> Taken {
+        match &record.event {
+            Event::Profiled { round: of, profile } => {
+                if *of != round.number || !matches!(round.stage, Stage::Profiling) {
+                    return not_due();
+                }
+                self.facts.profile = Some(profile.clone());
+                round.stage = Stage::Proposing {
+                    try_no: 1,
+                    errors: Vec::new(),
+                };
+                Ok(())
+            }
+            Event::Proposed { .. } | Event::ProposalRefused { .. } => {
+                self.take_proposal(round, &record.event)
+            }
+            Event::Implemented { .. } | Event::NotImplemented { .. } => {
+                self.take_implementation(round, &record.event)
+            }
+            Event::Gated { .. } => self.take_gate(round, &record.event),
+            Event::BlockMeasured { .. } | Event::BlockFailed { .. } => {
+                self.take_duel_event(round, record)
+            }
+            Event::Settled { .. } | Event::Learnt { .. } => self.take_ending(round, record),
+            Event::TargetDefined { .. }
+            | Event::Prepared(_)
+            | Event::EngagementChecked { .. }
+            | Event::TipsRead { .. }
+            | Event::BaselineMeasured(_)
+            | Event::Extended { .. }
+            | Event::Answered { .. }
+            | Event::Finished { .. }
+            | Event::Unknown => not_due(),
+        }
+    }
+
+    fn take_proposal(&mut self, round: &mut RoundState, event: &Event) -> Taken {
+        let Stage::Proposing { try_no: due, .. } = round.stage else {
+            return not_due();
+        };
+        match event {
+            Event::Proposed {
+                round: of,
+                try_no,
+                hypothesis,
+                usage,
+            } if (*of, *try_no) == (round.number, due) => {
+                self.count(round, *usage);
+                self.take_hypothesis(round, due, hypothesis);
+                Ok(())
+            }
+            Event::ProposalRefused {
+                round: of,
+                try_no,
+                refusal,
+                usage,
+            } if (*of, *try_no) == (round.number, due) => {
+                self.count(round, *usage);
+                self.take_refusal(round, due, refusal);
+                Ok(())
+            }
+            _ => not_due(),
+        }
+    }
+
+    fn take_implementation(&mut self, round: &mut RoundState, event: &Event) -> Taken {
+        let Stage::Implementing {
+            hypothesis,
+            retry: due,
+            mend,
+        } = &round.stage
+        else {
+            return not_due();
+        };
+        let (hypothesis, due) = (hypothesis.clone(), *due);
+        match event {
+            Event::Implemented {
+                round: of,
+                retry,
+                candidate,
+                usage,
+            } if (*of, *retry) == (round.number, due) => {
+                self.count(round, *usage);
+                self.take_candidate(round, due, hypothesis, candidate);
+                Ok(())
+            }
+            Event::NotImplemented {
+                round: of,
+                retry,
+                why,
+                usage,
+            } if (*of, *retry) == (round.number, due) => {
+                // What could not be mended is judged as it stands.
+                let failed = mend
+                    .as_ref()
+                    .and_then(|(_, gate)| verdict::judge_gate(gate, false));
+                let verdict = failed.unwrap_or_else(|| verdict::judge_absent(why));
+                self.count(round, *usage);
+                round.stage = Stage::Settling { verdict };
+                Ok(())
+            }
+            _ => not_due(),
+        }
+    }
+
+    fn take_duel_event(&mut self, round: &mut RoundState, record: &Record) -> Taken {
+        let Stage::Measuring(measuring) = &round.stage else {
+            return not_due();
+        };
+        let due = DuelName::Round {
+            round: round.number,
+            set: measuring.set,
+        };
+        match &record.event {
+            Event::BlockMeasured { duel, block } if *duel == due => {
+                self.take_block(round, block, record.spent_ms)
+            }
+            Event::BlockFailed { duel, gate } if *duel == due => {
+                let verdict = verdict::judge_gate(gate, false)
+                    .ok_or_else(|| "a failed block needs a gate that did not pass".to_owned())?;
+                round.gate = Some(gate.clone());
+                round.stage = Stage::Settling { verdict };
+                Ok(())
+            }
+            _ => not_due(),
+        }
+    }
+
+    fn take_ending(&mut self, round: &mut RoundState, record: &Record) -> Taken {
+        match (&record.event, &round.stage) {
+            (Event::Settled { round: of, verdict }, Stage::Settling { verdict: due })
+                if *of == round.number =>
+            {
+                if verdict != due {
+                    return Err("the verdict differs from what the readings say".into());
+                }
+                round.stage = Stage::Learning {
+                    verdict: verdict.clone(),
+                };
+                Ok(())
+            }
+            (Event::Learnt { round: of, lesson }, Stage::Learning { verdict })
+                if *of == round.number =>
+            {
+                let verdict = verdict.clone();
+                self.close_round(round.clone(), verdict, lesson.clone(), record);
+                Ok(())
+            }
+            _ => not_due(),
+        }
+    }
+
+    fn count(&mut self, round: &mut RoundState, usage: Usage) {
+        for total in [&mut self.cost, &mut round.usage] {
+            total.tokens += usage.tokens;
+            total.usd += usage.usd;
+        }
+    }
+
+    fn take_hypothesis(&mut self, round: &mut RoundState, try_no: u32, new: &Hypothesis) {
+        let limit = self
+            .charter()
+            .map_or(1.0, |charter| charter.policy.duplicate_similarity);
+        // Knob settings are tried again when the kernel around them changed.
+        let comparable =
+            |summary: &&RoundSummary| new.config.is_empty() || summary.parent == round.parent;
+        let twin = self
+            .rounds
+            .iter()
+            .filter(|summary| !summary.verdict.keeps())
+            .filter(comparable)
+            .find(|summary| {
+                summary
+                    .hypothesis
+                    .as_ref()
+                    .is_some_and(|old| similarity(old, new) >= limit)
+            });
+        if let Some(twin) = twin {
+            let refused = format!("\"{}\" is a duplicate of round {}", new.title, twin.number);
+            self.refuse(round, try_no, vec![refused]);
+            return;
+        }
+        round.hypothesis = Some(Box::new(new.clone()));
+        round.stage = Stage::Implementing {
+            hypothesis: Box::new(new.clone()),
+            retry: 0,
+            mend: None,
+        };
+    }
+
+    fn take_refusal(&mut self, round: &mut RoundState, try_no: u32, refusal: &Refusal) {
+        match refusal {
+            Refusal::Unreadable { errors } => self.refuse(round, try_no, errors.clone()),
+            Refusal::AgentFailed { why } => self.refuse(round, try_no, vec![why.clone()]),
+            Refusal::Exhausted { why } => {
+                // The round never had a hypothesis, so it does not count.
+                self.phase = self.closing(StopReason::Exhausted { why: why.clone() });
+            }
+        }
+    }
+
+    fn refuse(&self, round: &mut RoundState, try_no: u32, errors: Vec<String>) {
+        round.refused.extend(errors.iter().cloned());
+        let tries = self
+            .charter()
+            .map_or(1, |charter| charter.policy.proposal_tries);
+        round.stage = if try_no < tries {
+            Stage::Proposing {
+                try_no: try_no + 1,
+                errors,
+            }
+        } else {
+            Stage::Settling {
+                verdict: verdict::judge_absent(&errors.join("; ")),
+            }
+        };
+    }
+
+    fn take_candidate(
+        &mut self,
+        round: &mut RoundState,
+        retry: u32,
+        hypothesis: Box<Hypothesis>,
+        candidate: &Candidate,
+    ) {
+        let tried = self
+            .rounds
+            .iter()
+            .find(|s| {
+                s.candidate
+                    .as_ref()
+                    .is_some_and(|c| c.tree == candidate.tree)
+            })
+            .map(|summary| summary.number);
+        round.candidate = Some(candidate.clone());
+        round.retries = retry;
+        round.stage = match verdict::judge_source(&candidate.tree, self.incumbent_tree(), tried) {
+            Some(verdict) => Stage::Settling { verdict },
+            None => Stage::Gating {
+                hypothesis,
+                retry,
+                candidate: candidate.clone(),
+                set: self.first_set(),
+            },
+        };
+    }
+
+    fn first_set(&self) -> CaseSet {
+        if self.facts.quick == self.cases_of(CaseSet::Full) {
+            CaseSet::Full
+        } else {
+            CaseSet::Quick
+        }
+    }
+
+    fn take_gate(&mut self, round: &mut RoundState, event: &Event) -> Taken {
+        let (
+            Event::Gated {
+                retry,
+                set,
+                gate,
+                same_artifact,
+                ..
+            },
+            Stage::Gating {
+                hypothesis,
+                retry: due,
+                candidate,
+                set: due_set,
+            },
+        ) = (event, &round.stage)
+        else {
+            return not_due();
+        };
+        if retry != due || set != due_set {
+            return not_due();
+        }
+        round.gate = Some(gate.clone());
+        let Some(charter) = self.charter() else {
+            return not_due();
+        };
+        let retries = charter.policy.debug_retries;
+        round.stage = if gate.mendable() && *retry < retries {
+            Stage::Implementing {
+                hypothesis: hypothesis.clone(),
+                retry: retry + 1,
+                mend: Some((candidate.clone(), gate.clone())),
+            }
+        } else if let Some(verdict) = verdict::judge_gate(gate, *same_artifact) {
+            Stage::Settling { verdict }
+        } else {
+            let duel = self.duel_on(charter, *set, hypothesis.high_risk);
+            Stage::Measuring(Measuring {
+                hypothesis: hypothesis.clone(),
+                candidate: candidate.clone(),
+                set: *set,
+                duel: Box::new(duel),
+                blocks: 0,
+                spent_ms: 0,
+            })
+        };
+        Ok(())
+    }
+
+    /// A fresh duel on a set. A quick duel that can never keep by itself only has to be
+    /// promising; one that can needs all the evidence.
+    fn duel_on(&self, charter: &Charter, set: CaseSet, high_risk: bool) -> Duel {
+        let only_promising = set == CaseSet::Quick && self.full_needed(f64::INFINITY, high_risk);
+        let evidence = if only_promising {
+            charter.policy.accept.guard_evidence
+        } else {
+            charter.keep_evidence()
+        };
+        Duel::new(
+            charter,
+            &self.cases_of(set),
+            DuelRule::of(charter, evidence),
+        )
+    }
+
+    fn take_block(&mut self, round: &mut RoundState, block: &Block, spent: u64) -> Taken {
+        let limit_ms = self
+            .charter()
+            .map_or(0, |charter| charter.limits.duel_s * 1_000);
+        let Stage::Measuring(measuring) = &mut round.stage else {
+            return not_due();
+        };
+        measuring.duel.take(block).map_err(|bad| bad.0)?;
+        measuring.blocks += 1;
+        measuring.spent_ms += spent;
+        let time = if measuring.spent_ms >= limit_ms {
+            Time::Up
+        } else {
+            Time::Left
+        };
+        let Ruling::Decided(verdict) = verdict::judge_duel(&measuring.duel, time) else {
+            return Ok(());
+        };
+        let measuring = measuring.clone();
+        self.take_ruling(round, &measuring, verdict);
+        Ok(())
+    }
+
+    fn take_ruling(&self, round: &mut RoundState, measuring: &Measuring, verdict: Verdict) {
+        let comparison = measuring.duel.comparison();
+        let hypothesis = &measuring.hypothesis;
+        let on_quick = measuring.set == CaseSet::Quick;
+        let again = on_quick
+            && verdict.keeps()
+            && self.full_needed(comparison.overall.ratio, hypothesis.high_risk);
+        if on_quick {
+            round.quick = Some(comparison);
+        } else {
+            round.comparison = Some(comparison);
+        }
+        round.stage = if again {
+            Stage::Gating {
+                hypothesis: hypothesis.clone(),
+                retry: round.retries,
+                candidate: measuring.candidate.clone(),
+                set: CaseSet::Full,
+            }
+        } else {
+            Stage::Settling {
+                verdict: verdict.gated_by(hypothesis.gate.as_ref()),
+            }
+        };
+    }
+
+    /// A policy may bound a round's time; what is not settled by then is dropped.
+    fn check_round_time(&self, round: &mut RoundState) {
+        let minutes = self
+            .charter()
+            .and_then(|charter| charter.policy.round_minutes);
+        let over = minutes.is_some_and(|m| round.spent_ms > u64::from(m) * 60_000);
+        let open = !matches!(round.stage, Stage::Settling { .. } | Stage::Learning { .. });
+        if over && open {
+            round.stage = Stage::Settling {
+                verdict: verdict::judge_overtime(),
+            };
+        }
+    }
+
+    fn close_round(
+        &mut self,
+        round: RoundState,
+        verdict: Verdict,
+        lesson: Lesson,
+        record: &Record,
+    ) {
+        let mut summary = round.close(verdict, lesson, record.at_ms);
+        summary.spent_ms += record.spent_ms;
+        if let (true, Some(candidate)) = (summary.verdict.keeps(), &summary.candidate) {
+            self.lineage.push(Kept {
+                round: summary.number,
+                commit: candidate.commit.clone(),
+                tree: candidate.tree.clone(),
+                parent: summary.parent.clone(),
+                ratio: summary.ratio().unwrap_or(1.0),
+            });
+        }
+        summary.cumulative_ratio = self.lineage.cumulative_ratio();
+        self.rounds.push(summary);
+        self.advance();
+    }
+}

@@ -1,0 +1,257 @@
+//! How an event changes a campaign. An event that was not due is refused.
+
+use super::round::{RoundState, Stage};
+use super::{Baseline, Campaign, DuelName, Event, Phase, Record, StopReason};
+use crate::charter::Limits;
+use crate::comparison::{Duel, DuelRule};
+use crate::measurement::Block;
+use crate::sampling;
+use std::fmt;
+
+/// An event that was not due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutOfOrder {
+    /// Its position in the log.
+    pub seq: u64,
+    /// What happened.
+    pub event: &'static str,
+    /// What was due.
+    pub due: &'static str,
+    /// More, if there is more to say.
+    pub detail: String,
+}
+
+impl fmt::Display for OutOfOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "event {} ({}) came while \"{}\" was due",
+            self.seq, self.event, self.due
+        )?;
+        if self.detail.is_empty() {
+            Ok(())
+        } else {
+            write!(f, ": {}", self.detail)
+        }
+    }
+}
+
+impl std::error::Error for OutOfOrder {}
+
+/// Whether an event was taken in, or why not.
+pub(super) type Taken = Result<(), String>;
+
+pub(super) fn not_due() -> Taken {
+    Err(String::new())
+}
+
+impl Campaign {
+    /// Takes in what happened. After an error the campaign is as before.
+    pub fn record(&mut self, record: &Record) -> Result<(), OutOfOrder> {
+        let taken = if record.seq == self.n_events {
+            self.take(record)
+        } else {
+            Err(format!("its number should be {}", self.n_events))
+        };
+        if let Err(detail) = taken {
+            let due = self.next_step().map_or("nothing", |step| step.name());
+            return Err(OutOfOrder {
+                seq: record.seq,
+                event: record.event.name(),
+                due,
+                detail,
+            });
+        }
+        self.n_events += 1;
+        self.spent_ms += record.spent_ms;
+        Ok(())
+    }
+
+    fn take(&mut self, record: &Record) -> Taken {
+        match &record.event {
+            Event::Unknown => {
+                self.unknown_events += 1;
+                Ok(())
+            }
+            Event::Extended { limits } => self.take_limits(*limits),
+            Event::Answered { text, .. } => {
+                self.answers.push(text.clone());
+                Ok(())
+            }
+            Event::TargetDefined { .. }
+            | Event::Prepared(_)
+            | Event::EngagementChecked { .. }
+            | Event::TipsRead { .. }
+            | Event::BaselineMeasured(_) => self.take_opening(&record.event),
+            Event::BlockMeasured {
+                duel: DuelName::Final,
+                block,
+            } => self.take_final_block(block, record.spent_ms),
+            Event::BlockFailed {
+                duel: DuelName::Final,
+                ..
+            } => self.take_final_failure(),
+            Event::Finished { reason } => match &self.phase {
+                Phase::Closing(due) if due == reason => {
+                    self.phase = Phase::Finished(reason.clone());
+                    Ok(())
+                }
+                _ => not_due(),
+            },
+            Event::Profiled { .. }
+            | Event::Proposed { .. }
+            | Event::ProposalRefused { .. }
+            | Event::Implemented { .. }
+            | Event::NotImplemented { .. }
+            | Event::Gated { .. }
+            | Event::BlockMeasured { .. }
+            | Event::BlockFailed { .. }
+            | Event::Settled { .. }
+            | Event::Learnt { .. } => self.take_in_round(record),
+        }
+    }
+
+    fn take_opening(&mut self, event: &Event) -> Taken {
+        match (event, &self.phase) {
+            (Event::TargetDefined { charter }, Phase::Undefined) => {
+                self.facts.charter = Some(charter.clone());
+                self.phase = Phase::Defined;
+            }
+            (Event::Prepared(preparation), Phase::Defined) => {
+                self.facts.preparation = Some(preparation.clone());
+                self.phase = Phase::Prepared;
+            }
+            (Event::EngagementChecked { engaged, faults }, Phase::Prepared) => {
+                self.facts.engagement.clone_from(faults);
+                self.phase = if *engaged {
+                    Phase::Engaged
+                } else {
+                    Phase::Closing(StopReason::NotEngaged)
+                };
+            }
+            (Event::TipsRead { tips }, Phase::Engaged) => {
+                self.facts.tips.clone_from(tips);
+                self.phase = Phase::TipsKnown;
+            }
+            (Event::BaselineMeasured(baseline), Phase::TipsKnown) => self.take_baseline(baseline),
+            _ => return not_due(),
+        }
+        Ok(())
+    }
+
+    fn take_baseline(&mut self, baseline: &Baseline) {
+        self.facts.baseline = Some(baseline.clone());
+        if !baseline.gate.passed() {
+            let gate = baseline.gate.clone();
+            self.phase = Phase::Closing(StopReason::BaselineFailed { gate });
+            return;
+        }
+        let Some(charter) = self.charter() else {
+            return;
+        };
+        let named = charter.quick_cases();
+        self.facts.quick = if named.is_empty() {
+            let metric = &charter.metric;
+            sampling::representative(&charter.visible_cases(), &baseline.readings, metric)
+        } else {
+            named
+        };
+        self.advance();
+    }
+
+    /// Starts the next round, or the end.
+    pub(super) fn advance(&mut self) {
+        self.phase = match self.stop_due() {
+            Some(reason) => self.closing(reason),
+            None => {
+                let number = u32::try_from(self.rounds.len()).unwrap_or(u32::MAX) + 1;
+                let stage = if self.profile_due() {
+                    Stage::Profiling
+                } else {
+                    Stage::Proposing {
+                        try_no: 1,
+                        errors: Vec::new(),
+                    }
+                };
+                Phase::Round(Box::new(RoundState::new(
+                    number,
+                    self.incumbent().to_owned(),
+                    stage,
+                )))
+            }
+        };
+    }
+
+    /// The end: with something kept, the original meets the final kernel once more.
+    pub(super) fn closing(&self, reason: StopReason) -> Phase {
+        match self.charter() {
+            Some(charter) if self.lineage.best().is_some() => {
+                let mut rule = DuelRule::of(charter, charter.keep_evidence());
+                rule.blocks_max = charter.limits.final_blocks;
+                let duel = Duel::new(charter, &charter.all_cases(), rule);
+                Phase::Confirming {
+                    reason,
+                    duel: Box::new(duel),
+                    blocks: 0,
+                    spent_ms: 0,
+                }
+            }
+            _ => Phase::Closing(reason),
+        }
+    }
+
+    fn take_limits(&mut self, limits: Limits) -> Taken {
+        let Some(charter) = self.facts.charter.as_mut() else {
+            return not_due();
+        };
+        if charter.policy.accept.keep_evidence(limits.rounds) > charter.keep_evidence() + 0.5 {
+            return Err("more rounds would weaken the error bound of the charter".into());
+        }
+        charter.limits = limits;
+        match self.phase {
+            Phase::Finished(StopReason::NotEngaged | StopReason::BaselineFailed { .. }) => {}
+            Phase::Finished(_) | Phase::Closing(_) | Phase::Confirming { .. } => self.advance(),
+            Phase::Undefined
+            | Phase::Defined
+            | Phase::Prepared
+            | Phase::Engaged
+            | Phase::TipsKnown
+            | Phase::Round(_) => {}
+        }
+        Ok(())
+    }
+
+    fn take_final_block(&mut self, block: &Block, spent: u64) -> Taken {
+        let limit_ms = self
+            .charter()
+            .map_or(0, |charter| charter.limits.duel_s * 1_000);
+        let Phase::Confirming {
+            reason,
+            duel,
+            blocks,
+            spent_ms,
+        } = &mut self.phase
+        else {
+            return not_due();
+        };
+        duel.take(block).map_err(|bad| bad.0)?;
+        *blocks += 1;
+        *spent_ms += spent;
+        let enough = duel.n_blocks() >= duel.rule.blocks_max;
+        if enough || (*spent_ms >= limit_ms && duel.n_blocks() >= duel.rule.blocks_min) {
+            let comparison = duel.comparison();
+            let reason = reason.clone();
+            self.final_comparison = Some(comparison);
+            self.phase = Phase::Closing(reason);
+        }
+        Ok(())
+    }
+
+    fn take_final_failure(&mut self) -> Taken {
+        let Phase::Confirming { reason, .. } = &self.phase else {
+            return not_due();
+        };
+        self.phase = Phase::Closing(reason.clone());
+        Ok(())
+    }
+}

@@ -1,0 +1,192 @@
+//! A round: one hypothesis from proposal to verdict.
+
+use super::{Lesson, Usage};
+use crate::charter::CaseSet;
+use crate::comparison::{Comparison, Duel};
+use crate::hypothesis::{Candidate, Hypothesis};
+use crate::measurement::Gate;
+use crate::verdict::Verdict;
+use serde::{Deserialize, Serialize};
+
+/// A round under way.
+#[derive(Clone, Debug)]
+pub struct RoundState {
+    /// Its number, from 1.
+    pub number: u32,
+    /// The commit to beat.
+    pub parent: String,
+    /// Where it stands.
+    pub stage: Stage,
+    /// The hypothesis that was accepted, once there is one.
+    pub hypothesis: Option<Box<Hypothesis>>,
+    /// The last candidate, once there is one.
+    pub candidate: Option<Candidate>,
+    /// What the gate said last.
+    pub gate: Option<Gate>,
+    /// What the quick set showed, if it was measured on its own.
+    pub quick: Option<Comparison>,
+    /// What the deciding duel showed.
+    pub comparison: Option<Comparison>,
+    /// Proposals that were refused, in words.
+    pub refused: Vec<String>,
+    /// Attempts to mend.
+    pub retries: u32,
+    /// Time of work in this round.
+    pub spent_ms: u64,
+    /// What the agent used in this round.
+    pub usage: Usage,
+}
+
+/// Where a round stands, with what is known there.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Stage {
+    Profiling,
+    Proposing {
+        try_no: u32,
+        errors: Vec<String>,
+    },
+    Implementing {
+        hypothesis: Box<Hypothesis>,
+        retry: u32,
+        mend: Option<(Candidate, Gate)>,
+    },
+    Gating {
+        hypothesis: Box<Hypothesis>,
+        retry: u32,
+        candidate: Candidate,
+        set: CaseSet,
+    },
+    Measuring(Measuring),
+    Settling {
+        verdict: Verdict,
+    },
+    Learning {
+        verdict: Verdict,
+    },
+}
+
+/// A duel under way.
+#[derive(Clone, Debug)]
+pub struct Measuring {
+    /// What the candidate realizes.
+    pub hypothesis: Box<Hypothesis>,
+    /// The candidate.
+    pub candidate: Candidate,
+    /// The set of cases.
+    pub set: CaseSet,
+    /// What it has shown so far.
+    pub duel: Box<Duel>,
+    /// Blocks taken, the warm-up included.
+    pub blocks: u32,
+    /// Time spent on it.
+    pub spent_ms: u64,
+}
+
+impl Stage {
+    /// Its name for screens.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Profiling => "profile",
+            Self::Proposing { .. } => "propose",
+            Self::Implementing { .. } => "implement",
+            Self::Gating { .. } => "gate",
+            Self::Measuring(_) => "measure",
+            Self::Settling { .. } => "settle",
+            Self::Learning { .. } => "learn",
+        }
+    }
+}
+
+/// A settled round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoundSummary {
+    /// Its number, from 1.
+    pub number: u32,
+    /// The commit it was measured against.
+    pub parent: String,
+    /// The hypothesis, if one was accepted.
+    pub hypothesis: Option<Box<Hypothesis>>,
+    /// The candidate, if there was one.
+    pub candidate: Option<Candidate>,
+    /// What the gate said last.
+    pub gate: Option<Gate>,
+    /// What the quick set showed, if it was measured on its own.
+    pub quick: Option<Comparison>,
+    /// What the deciding duel showed.
+    pub comparison: Option<Comparison>,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// What it taught.
+    pub lesson: Lesson,
+    /// Proposals that were refused, in words.
+    pub refused: Vec<String>,
+    /// Attempts to mend.
+    pub retries: u32,
+    /// Time of work.
+    pub spent_ms: u64,
+    /// What the agent used.
+    pub usage: Usage,
+    /// When it was settled, by the host's clock.
+    pub at_ms: i64,
+    /// Product of all kept gains up to and including this round.
+    pub cumulative_ratio: f64,
+}
+
+impl RoundState {
+    /// A round before its first step.
+    pub(super) fn new(number: u32, parent: String, stage: Stage) -> Self {
+        Self {
+            number,
+            parent,
+            stage,
+            hypothesis: None,
+            candidate: None,
+            gate: None,
+            quick: None,
+            comparison: None,
+            refused: Vec::new(),
+            retries: 0,
+            spent_ms: 0,
+            usage: Usage::default(),
+        }
+    }
+
+    /// The settled round.
+    pub(super) fn close(self, verdict: Verdict, lesson: Lesson, at_ms: i64) -> RoundSummary {
+        RoundSummary {
+            number: self.number,
+            parent: self.parent,
+            hypothesis: self.hypothesis,
+            candidate: self.candidate,
+            gate: self.gate,
+            quick: self.quick,
+            comparison: self.comparison,
+            verdict,
+            lesson,
+            refused: self.refused,
+            retries: self.retries,
+            spent_ms: self.spent_ms,
+            usage: self.usage,
+            at_ms,
+            cumulative_ratio: 1.0,
+        }
+    }
+}
+
+impl RoundSummary {
+    /// The speedup over the parent, if it was measured.
+    pub fn ratio(&self) -> Option<f64> {
+        self.comparison
+            .as_ref()
+            .or(self.quick.as_ref())
+            .map(|c| c.overall.ratio)
+    }
+
+    /// One line: the title of the hypothesis, or that there is none.
+    pub fn title(&self) -> &str {
+        self.hypothesis
+            .as_ref()
+            .map_or("no hypothesis", |hypothesis| &hypothesis.title)
+    }
+}

@@ -1,0 +1,339 @@
+//! What the user agreed to before the first round; immutable.
+
+use crate::policy::Policy;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Everything a campaign may do and is judged by.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Charter {
+    /// The campaign's name, also in its branch and its directory.
+    pub name: String,
+    /// When it was agreed, as the clock of the host said it: `YYYY-MM-DD HH:MM`.
+    pub created: String,
+    /// What is optimized.
+    pub target: Target,
+    /// Where the work happens.
+    pub mode: Mode,
+    /// Globs of the files a candidate may change; all else is protected.
+    pub granted: Vec<String>,
+    /// The project's commands.
+    pub commands: Commands,
+    /// How the benchmark's output is read.
+    pub output: Output,
+    /// What is measured.
+    pub metric: Metric,
+    /// What the kernel is judged on; hidden cases are never shown to an agent.
+    pub cases: Vec<Case>,
+    /// The rules.
+    pub policy: Policy,
+    /// The bounds.
+    pub limits: Limits,
+    /// Who proposes and implements.
+    pub agent: String,
+    /// Tunables declared outside the source.
+    pub knobs: Vec<KnobDeclaration>,
+    /// What may happen in the repository.
+    pub branch: Branch,
+    /// Every draw that must be the same after a restart comes from here.
+    pub seed: u64,
+}
+
+/// What is optimized.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    /// The operation, such as `matmul`.
+    pub op: String,
+    /// The backend, such as `c`, `triton` or `ck`.
+    pub backend: String,
+    /// The language of the kernel.
+    pub language: String,
+    /// The device it runs on.
+    pub device: String,
+    /// When to be content.
+    pub goal: Option<Goal>,
+    /// What must hold beyond the tests, in words, for the agent.
+    pub constraints: Vec<String>,
+}
+
+/// When to be content.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Goal {
+    /// The metric's aggregate is at least this.
+    AtLeast {
+        /// In the metric's unit.
+        value: f64,
+    },
+    /// The metric's aggregate is at most this.
+    AtMost {
+        /// In the metric's unit.
+        value: f64,
+    },
+    /// The share of the measured peak, 0 to 1.
+    PeakShare {
+        /// 0 to 1.
+        share: f64,
+    },
+    /// The speedup over the baseline.
+    Speedup {
+        /// 2 means twice as fast.
+        ratio: f64,
+    },
+}
+
+/// Where the work happens.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Mode {
+    /// In worktrees of the repository itself.
+    Repo,
+    /// In a minimal stack extracted from it; only the integration gate counts.
+    Workspace {
+        /// Globs of the files that are extracted.
+        files: Vec<String>,
+        /// The commands of the integration gate, run in the whole repository.
+        integration: Box<Commands>,
+    },
+}
+
+/// The project's commands; `{case}`, `{seed}`, `{out}` and `{<param>}` are replaced.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commands {
+    /// Builds; nothing to build without it.
+    pub build: Option<String>,
+    /// Exits with 0 if and only if the kernel is right.
+    pub test: String,
+    /// Measures.
+    pub bench: String,
+    /// A faster test for the quick set.
+    pub quick_test: Option<String>,
+    /// A faster benchmark for the quick set.
+    pub quick_bench: Option<String>,
+    /// Prints a profile of the kernel.
+    pub profile: Option<String>,
+    /// Prints the measured peak of the device.
+    pub peak: Option<String>,
+    /// Globs of what the build makes; byte-identical ones mean that nothing changed.
+    pub artifacts: Vec<String>,
+    /// Added to the environment of every command.
+    pub env: BTreeMap<String, String>,
+}
+
+/// How the benchmark's output is read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Output {
+    /// The format's name in `karve.toml`.
+    pub format: String,
+    /// Whether the result is in the file that `{out}` names, or on standard output.
+    pub from_file: bool,
+    /// The column that names the case.
+    pub case_column: Option<String>,
+    /// The column that says PASS or FAIL.
+    pub check_column: Option<String>,
+    /// Which of several records is meant.
+    pub label: Option<String>,
+}
+
+/// What is measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metric {
+    /// The column, or the name of the expression.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// Which direction is better.
+    pub better: Better,
+    /// Computed from columns, if it is not a column itself.
+    pub expr: Option<String>,
+    /// Work of one case, as an expression over its parameters, in floating-point operations.
+    pub work: Option<String>,
+}
+
+/// Which direction is better.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// Times.
+    #[default]
+    Lower,
+    /// Rates.
+    Higher,
+}
+
+/// One input shape or configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Case {
+    /// Its name, unique in the charter.
+    pub name: String,
+    /// Its parameters.
+    pub params: BTreeMap<String, String>,
+    /// Which set it belongs to.
+    pub set: CaseSet,
+    /// Whether it may lose a little more than the others.
+    pub minor: bool,
+    /// The parameter that is halved when the device is out of memory.
+    pub halve: Option<String>,
+}
+
+/// The sets of cases. Quick is part of full; hidden is apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CaseSet {
+    /// Also measured first, in every round.
+    Quick,
+    /// Measured before a keep.
+    Full,
+    /// Never shown; checked for correctness and measured at the end.
+    Hidden,
+}
+
+/// The bounds of a campaign.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Rounds at most.
+    pub rounds: u32,
+    /// Wall time at most, in seconds of work; a paused campaign does not use it.
+    pub wall_s: Option<u64>,
+    /// Seconds one command may take.
+    pub command_s: u64,
+    /// Seconds one turn of an agent may take.
+    pub agent_s: u64,
+    /// Seconds one duel may take.
+    pub duel_s: u64,
+    /// What the agent may cost, in US dollars.
+    pub agent_usd: Option<f64>,
+    /// Blocks of the final duel.
+    pub final_blocks: u32,
+}
+
+/// A tunable declared in `karve.toml`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnobDeclaration {
+    /// Its name as it stands in the file.
+    pub name: String,
+    /// The values it may take.
+    pub values: Vec<String>,
+    /// The granted file in which it stands.
+    pub file: String,
+}
+
+/// What may happen in the repository.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Branch {
+    /// A branch follows the kept commits.
+    Named {
+        /// Its name.
+        name: String,
+    },
+    /// Only hidden refs are written.
+    Hidden,
+}
+
+impl Charter {
+    /// The rounds that share the family-wise error.
+    pub fn keep_evidence(&self) -> f64 {
+        self.policy.accept.keep_evidence(self.limits.rounds)
+    }
+
+    /// Indices of the visible cases.
+    pub fn visible_cases(&self) -> Vec<usize> {
+        self.cases_where(|case| case.set != CaseSet::Hidden)
+    }
+
+    /// Indices of the cases named quick; empty when the charter names none.
+    pub fn quick_cases(&self) -> Vec<usize> {
+        self.cases_where(|case| case.set == CaseSet::Quick)
+    }
+
+    /// Indices of all cases.
+    pub fn all_cases(&self) -> Vec<usize> {
+        (0..self.cases.len()).collect()
+    }
+
+    fn cases_where(&self, wanted: impl Fn(&Case) -> bool) -> Vec<usize> {
+        (0..self.cases.len())
+            .filter(|index| wanted(&self.cases[*index]))
+            .collect()
+    }
+}
+
+impl Goal {
+    /// Reads `>500`, `>500 TFLOPS`, `<1.2 ms`, `>60% peak`, `>5x`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let usage = "a goal is written like \">500 TFLOPS\", \"<1.2 ms\", \">60% peak\" or \">5x\"";
+        let text = text.trim();
+        let at_most = text.starts_with('<');
+        let rest = text.trim_start_matches(['<', '>', '=']).trim();
+        let end = rest
+            .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+            .unwrap_or(rest.len());
+        let value: f64 = rest[..end].parse().map_err(|_| usage.to_owned())?;
+        let unit = rest[end..].trim();
+        if !value.is_finite() || value <= 0.0 {
+            return Err(usage.to_owned());
+        }
+        Ok(match (at_most, unit) {
+            (false, "x") => Self::Speedup { ratio: value },
+            (false, _) if unit.starts_with('%') => Self::PeakShare {
+                share: value / 100.0,
+            },
+            (true, _) if unit.starts_with('%') || unit == "x" => return Err(usage.to_owned()),
+            (true, _) => Self::AtMost { value },
+            (false, _) => Self::AtLeast { value },
+        })
+    }
+}
+
+impl Metric {
+    /// Seconds per unit, if the unit is a time.
+    pub fn seconds_per_unit(&self) -> Option<f64> {
+        Some(match self.unit.as_str() {
+            "s" => 1.0,
+            "ms" => 1e-3,
+            "us" | "µs" => 1e-6,
+            "ns" => 1e-9,
+            _ => return None,
+        })
+    }
+
+    /// Operations per second per unit, if the unit is a rate of operations.
+    pub fn rate_per_unit(&self) -> Option<f64> {
+        Some(
+            match self.unit.to_ascii_uppercase().trim_end_matches("/S") {
+                "MFLOPS" | "MFLOP" => 1e6,
+                "GFLOPS" | "GFLOP" => 1e9,
+                "TFLOPS" | "TFLOP" => 1e12,
+                _ => return None,
+            },
+        )
+    }
+
+    /// ln(parent/candidate) as a speedup: positive is better, whichever direction counts.
+    pub fn ln_speedup(&self, parent: f64, candidate: f64) -> f64 {
+        match self.better {
+            Better::Lower => parent.ln() - candidate.ln(),
+            Better::Higher => candidate.ln() - parent.ln(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goals_are_read_as_people_write_them() {
+        assert_eq!(
+            Goal::parse(">500 TFLOPS"),
+            Ok(Goal::AtLeast { value: 500.0 })
+        );
+        assert_eq!(Goal::parse("<1.2 ms"), Ok(Goal::AtMost { value: 1.2 }));
+        assert_eq!(Goal::parse(">60% peak"), Ok(Goal::PeakShare { share: 0.6 }));
+        assert_eq!(Goal::parse(">= 5x"), Ok(Goal::Speedup { ratio: 5.0 }));
+        for wrong in ["", "fast", ">", "<5x", ">0", "<60% peak"] {
+            assert!(Goal::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Hypotheses, candidates, and when two hypotheses are the same.
+
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One falsifiable claim, stated before the change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hypothesis {
+    /// One line: the change.
+    pub title: String,
+    /// What limits the kernel now.
+    pub bottleneck: String,
+    /// "I expect X because Y".
+    pub mechanism: String,
+    /// The expected speedup; 1.1 means 10% faster.
+    pub expected_ratio: f64,
+    /// Where the idea belongs.
+    pub direction: Direction,
+    /// Whether control flow or data layout change, so that the full set must be shown.
+    pub high_risk: bool,
+    /// The files that will change.
+    pub files: Vec<String>,
+    /// Counters expected to move, in words.
+    pub counters: Vec<String>,
+    /// The predicate that gates the change, if it is meant for some cases only.
+    pub gate: Option<String>,
+    /// Knob values, if that is all that changes.
+    pub config: BTreeMap<String, String>,
+    /// A question for a person; the campaign goes on.
+    pub question: Option<String>,
+}
+
+/// The six categories of ideas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Direction {
+    Tile,
+    Memory,
+    Pipeline,
+    Resource,
+    Backend,
+    Algorithm,
+}
+
+impl Direction {
+    /// All directions, in the order in which they are suggested.
+    pub const ALL: [Self; 6] = [
+        Self::Algorithm,
+        Self::Memory,
+        Self::Tile,
+        Self::Pipeline,
+        Self::Resource,
+        Self::Backend,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tile => "tile",
+            Self::Memory => "memory",
+            Self::Pipeline => "pipeline",
+            Self::Resource => "resource",
+            Self::Backend => "backend",
+            Self::Algorithm => "algorithm",
+        }
+    }
+
+    /// The direction of that name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|direction| direction.name() == name)
+    }
+}
+
+/// A commit that claims to realize a hypothesis.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// The commit.
+    pub commit: String,
+    /// Its tree: what is the same source has the same tree.
+    pub tree: String,
+    /// The granted files that differ from the parent.
+    pub files: Vec<String>,
+    /// The artifact that holds the patch.
+    pub patch: String,
+    /// What the agent changed beyond the grant; it was left out.
+    pub out_of_scope: Vec<String>,
+    /// What the agent said about the change.
+    pub summary: String,
+}
+
+/// How alike two hypotheses are, 0 to 1, or 0 if the numbers in them differ.
+///
+/// Two sweeps of the same tile share nearly all words; their numbers tell them apart. Claims
+/// that set knobs are the same only if they set the same knobs to the same values.
+pub fn similarity(a: &Hypothesis, b: &Hypothesis) -> f64 {
+    if !a.config.is_empty() || !b.config.is_empty() {
+        return if a.config == b.config { 1.0 } else { 0.0 };
+    }
+    let (words_a, numbers_a) = tokens(a);
+    let (words_b, numbers_b) = tokens(b);
+    if numbers_a != numbers_b {
+        return 0.0;
+    }
+    let common = words_a.intersection(&words_b).count();
+    let all = words_a.union(&words_b).count();
+    if all == 0 {
+        0.0
+    } else {
+        common as f64 / all as f64
+    }
+}
+
+/// Words that say nothing about an idea.
+const FILLER: [&str; 24] = [
+    "a", "an", "and", "as", "at", "be", "because", "by", "expect", "for", "from", "i", "in", "is",
+    "it", "of", "on", "so", "that", "the", "this", "to", "use", "with",
+];
+
+fn tokens(hypothesis: &Hypothesis) -> (BTreeSet<String>, BTreeSet<String>) {
+    let text = format!("{} {}", hypothesis.title, hypothesis.mechanism).to_lowercase();
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|token| !token.is_empty() && !FILLER.contains(token))
+        .map(str::to_owned)
+        .partition(|token| !token.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn hypothesis(title: &str, mechanism: &str) -> Hypothesis {
+        Hypothesis {
+            title: title.into(),
+            bottleneck: "memory".into(),
+            mechanism: mechanism.into(),
+            expected_ratio: 1.1,
+            direction: Direction::Tile,
+            high_risk: false,
+            files: vec!["kernel.c".into()],
+            counters: Vec::new(),
+            gate: None,
+            config: BTreeMap::new(),
+            question: None,
+        }
+    }
+
+    fn check(a: &str, b: &str, same: bool) {
+        let found = similarity(&hypothesis(a, ""), &hypothesis(b, "")) >= 0.6;
+        assert_eq!(found, same, "{a} / {b}");
+    }
+
+    #[test]
+    fn the_same_idea_in_other_words_is_a_duplicate() {
+        check(
+            "Unroll the inner loop four times",
+            "unroll inner loop four times",
+            true,
+        );
+        check(
+            "Unroll the inner loop",
+            "Prefetch the next tile of B",
+            false,
+        );
+    }
+
+    #[test]
+    fn another_number_is_another_idea() {
+        check(
+            "Set the tile to 32 columns",
+            "Set the tile to 64 columns",
+            false,
+        );
+    }
+
+    #[test]
+    fn knob_settings_are_compared_exactly() {
+        let mut a = hypothesis("Set TILE", "x");
+        let mut b = a.clone();
+        a.config.insert("TILE".into(), "8".into());
+        b.config.insert("TILE".into(), "16".into());
+        assert!(similarity(&a, &b) < 0.5);
+        assert!(similarity(&a, &a) > 0.9);
+    }
+}

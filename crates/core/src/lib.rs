@@ -1,0 +1,25 @@
+//! karve-core decides what an optimization campaign does next; it performs nothing.
+//!
+//! Reading order: `charter` and `policy` are what the user agreed to; `campaign` is the machine;
+//! `measurement`, `stats`, `sampling`, `comparison` and `verdict` judge; `strategy`, `space` and
+//! `search` choose what to try; `score`, `lineage` and `view` are what people see.
+
+pub mod campaign;
+pub mod charter;
+pub mod comparison;
+pub mod expr;
+pub mod hypothesis;
+pub mod lineage;
+pub mod measurement;
+pub mod policy;
+pub mod profile;
+pub mod sampling;
+pub mod score;
+pub mod search;
+pub mod space;
+pub mod stats;
+pub mod strategy;
+#[cfg(test)]
+mod testing;
+pub mod verdict;
+pub mod view;

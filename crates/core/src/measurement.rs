@@ -1,0 +1,184 @@
+//! Readings as they were taken, with all that is needed to trace and to judge them again.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One reading of one case on one arm.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// The metric's value.
+    pub value: f64,
+    /// Wall time of the whole command, by the parent's clock.
+    pub wall_us: u64,
+    /// User and system time of the command's process tree.
+    pub cpu_us: u64,
+}
+
+/// Which arm ran first; a private coin decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum First {
+    /// The incumbent.
+    Parent,
+    /// The candidate.
+    Candidate,
+}
+
+/// One case of a block: parent and candidate right after each other, on the same seed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    /// Index of the case in the charter.
+    pub case: usize,
+    /// Who ran first.
+    pub first: First,
+    /// The incumbent's reading.
+    pub parent: Sample,
+    /// The candidate's reading.
+    pub candidate: Sample,
+}
+
+/// One pair for each case of the duel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Block {
+    /// The seed that both arms were given.
+    pub seed: u64,
+    /// One entry per case, in the order of the duel.
+    pub pairs: Vec<Pair>,
+    /// Why the block does not count, if it does not.
+    pub discarded: Option<Discarded>,
+}
+
+/// Why readings are stored but not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Discarded {
+    /// The first run after a build loads caches and pages.
+    WarmUp,
+}
+
+/// A reading outside a duel, as the baseline takes them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reading {
+    /// Index of the case in the charter.
+    pub case: usize,
+    /// The reading.
+    pub sample: Sample,
+}
+
+/// What the readings were taken on and with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Environment {
+    /// What the host said of itself, by name: CPU model, cores, governor, kernel, compilers.
+    pub facts: BTreeMap<String, String>,
+}
+
+/// What build and correctness said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "gate", rename_all = "snake_case")]
+pub enum Gate {
+    /// Built, and right on every case of the set.
+    Passed,
+    /// It does not build.
+    BuildFailed {
+        /// What kind of failure it is.
+        category: FailureCategory,
+        /// The end of the log.
+        excerpt: String,
+    },
+    /// It is wrong, or crashes.
+    WrongResult {
+        /// The first case that failed.
+        case: String,
+        /// What kind of failure it is.
+        category: FailureCategory,
+        /// The end of the log.
+        excerpt: String,
+    },
+    /// Protected files were changed.
+    OutOfScope {
+        /// Which ones.
+        paths: Vec<String>,
+    },
+    /// A command ran past its limit.
+    TimedOut {
+        /// Which command.
+        what: String,
+    },
+    /// The benchmark's own account does not hold.
+    Dishonest {
+        /// What was seen.
+        why: String,
+    },
+}
+
+/// Kinds of failures, as the failure ledger names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum FailureCategory {
+    BuildCompile,
+    BuildLink,
+    RuntimeAssert,
+    RuntimeOom,
+    RuntimeHang,
+    SnrFail,
+    BenchRegression,
+    Other,
+}
+
+impl Gate {
+    /// Whether the candidate may be measured.
+    pub fn passed(&self) -> bool {
+        matches!(self, Self::Passed)
+    }
+
+    /// Whether the agent may mend it inside the round.
+    pub fn mendable(&self) -> bool {
+        match self {
+            Self::BuildFailed { .. } | Self::WrongResult { .. } | Self::OutOfScope { .. } => true,
+            Self::Passed | Self::TimedOut { .. } | Self::Dishonest { .. } => false,
+        }
+    }
+
+    /// One line for people and for the agent that mends.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Passed => "passed".into(),
+            Self::BuildFailed { excerpt, .. } => format!("the build failed: {excerpt}"),
+            Self::WrongResult { case, excerpt, .. } => format!("wrong on {case}: {excerpt}"),
+            Self::OutOfScope { paths } => format!("protected files changed: {}", paths.join(", ")),
+            Self::TimedOut { what } => format!("{what} ran past its limit"),
+            Self::Dishonest { why } => format!("the benchmark's account does not hold: {why}"),
+        }
+    }
+}
+
+/// The best kind for a failure, from its log.
+pub fn classify_failure(building: bool, log: &str) -> FailureCategory {
+    let log = log.to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| log.contains(word));
+    if has(&[
+        "out of memory",
+        "outofmemory",
+        "cannot allocate memory",
+        "bad_alloc",
+    ]) {
+        FailureCategory::RuntimeOom
+    } else if building
+        && has(&[
+            "undefined reference",
+            "ld returned",
+            "linker command failed",
+        ])
+    {
+        FailureCategory::BuildLink
+    } else if building {
+        FailureCategory::BuildCompile
+    } else if has(&["snr", "not close", "mismatch", "tolerance"]) {
+        FailureCategory::SnrFail
+    } else if has(&["assert", "abort"]) {
+        FailureCategory::RuntimeAssert
+    } else {
+        FailureCategory::Other
+    }
+}

@@ -1,0 +1,485 @@
+//! Every threshold of a campaign as data, with a preset for each published workflow.
+//!
+//! The presets differ in what they call a gain, a regression and a reason to stop. They do not
+//! differ in how evidence is gathered: every one decides by the exact sequential test of
+//! `stats`, so that none of them can be fooled by noise.
+
+use serde::{Deserialize, Serialize};
+
+/// Rounds that the family-wise error is shared among, unless the charter allows more rounds.
+pub const ROUNDS_SHARING_ALPHA: u32 = 120;
+
+/// The rules of a campaign.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Policy {
+    /// The preset it started from.
+    pub preset: Preset,
+    /// What counts as faster and as slower.
+    pub accept: AcceptRule,
+    /// Which cases are measured when.
+    pub full_when: FullWhen,
+    /// When the parent is profiled.
+    pub profile_when: ProfileWhen,
+    /// Stop predicates in order; the first that holds names the reason.
+    pub stop: Vec<StopRule>,
+    /// What a streak of rounds without a gain leads to: at this length, this action.
+    pub on_streak: Vec<(u32, StreakAction)>,
+    /// Rounds at most, unless the limits say otherwise.
+    pub rounds_max: u32,
+    /// Wall time of one round in minutes, if bounded.
+    pub round_minutes: Option<u32>,
+    /// How often a build or correctness failure may be mended inside a round.
+    pub debug_retries: u32,
+    /// How often a proposal may be refused before the round is dropped.
+    pub proposal_tries: u32,
+    /// Changes that one hypothesis may bundle.
+    pub changes_per_round: u32,
+    /// From this similarity on, a hypothesis is a duplicate of a dropped one.
+    pub duplicate_similarity: f64,
+    /// How the history is shown.
+    pub history_view: HistoryView,
+    /// The number of the baseline in tables.
+    pub baseline_number: u32,
+}
+
+/// The names of the presets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// Ours: a gain is at least 2% with proof of more than 1%, no case loses 2%.
+    Strict,
+    /// C, the Primus-Turbo rules.
+    Primus,
+    /// D, the TileGym skill.
+    Tilegym,
+    /// B, the TensorRT-LLM coordinator.
+    Coordinator,
+    /// A, the hyper-mla orchestration.
+    HyperMla,
+}
+
+/// What is kept. Ratios are speedups: parent time over candidate time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AcceptRule {
+    /// The speedup that must be disproved as an upper bound (θ0).
+    pub null_ratio: f64,
+    /// The smallest speedup worth keeping (δ).
+    pub effect_ratio: f64,
+    /// Family-wise error over all rounds.
+    pub alpha: f64,
+    /// Evidence against the minimum effect, and for or against a regression.
+    pub guard_evidence: f64,
+    /// How much slower a case may become; `None` does not look at single cases.
+    pub case_regress_ratio: Option<f64>,
+    /// The same for cases marked minor.
+    pub minor_regress_ratio: f64,
+    /// The highest p90 of the candidate over the p90 of the parent.
+    pub tail_ratio: f64,
+    /// Fewest blocks before anything is decided.
+    pub blocks_min: u32,
+    /// Most blocks of one duel.
+    pub blocks_max: u32,
+    /// What happens to a proven gain below `small_gain_ratio`.
+    pub small_gain: SmallGain,
+    /// Where a gain stops being small.
+    pub small_gain_ratio: f64,
+}
+
+/// What happens to a proven but small gain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SmallGain {
+    /// Three times the fewest blocks are needed before it is kept.
+    Remeasure,
+    /// Kept, with a note.
+    AcceptNote,
+    /// Kept, and the campaign stops.
+    AcceptAndStop,
+    /// Dropped.
+    Reject,
+}
+
+/// When a gain on the quick set must be shown again on the full set.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "rule", rename_all = "snake_case")]
+pub enum FullWhen {
+    /// Before every keep.
+    Always,
+    /// Below this speedup, for high-risk changes, and at the end.
+    Borderline {
+        /// The speedup below which the quick set alone is not believed.
+        ratio: f64,
+    },
+}
+
+/// When the parent is profiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProfileWhen {
+    /// Before every round.
+    EveryRound,
+    /// After the baseline, after a keep, and when the escalation ladder asks for it.
+    OnChange,
+    /// Only when the escalation ladder asks for it.
+    OnEscalation,
+}
+
+/// A reason to stop, as a predicate over the campaign.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "rule", rename_all = "snake_case")]
+pub enum StopRule {
+    /// The goal of the charter is reached.
+    TargetMet,
+    /// This share of the measured peak is reached.
+    HardwareLimit {
+        /// Share of the peak, 0 to 1.
+        share: f64,
+    },
+    /// The rounds of the charter are used.
+    Rounds,
+    /// The wall time of the charter is used.
+    WallTime,
+    /// The agent cost of the charter is used.
+    AgentCost,
+    /// This many rounds in a row gained nothing.
+    NoGain {
+        /// Length of the streak.
+        rounds: u32,
+    },
+    /// A gain below the small-gain limit was kept.
+    SmallGainKept,
+    /// The agent has no further hypothesis.
+    ProposalsExhausted,
+}
+
+/// A rung of the escalation ladder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StreakAction {
+    /// Say why the last change failed before the next one.
+    Diagnose,
+    /// Review the directions and name three that differ fundamentally.
+    Review,
+    /// Profile in full and classify again.
+    Reprofile,
+    /// Inspect the generated code against a reference.
+    InspectCode,
+    /// Compare with the state of the art, or change the approach; ask a person.
+    CompareOrAsk,
+}
+
+/// How the history is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HistoryView {
+    /// Immutable sibling versions v0, v1, v2 (A).
+    Versions,
+    /// A chain of kept rounds (C, and ours).
+    Lineage,
+    /// Applied and rolled back optimizations (B).
+    Backups,
+    /// Iterations with keep, revert or crash (D).
+    Iterations,
+}
+
+const LADDER: [(u32, StreakAction); 4] = [
+    (1, StreakAction::Diagnose),
+    (2, StreakAction::Reprofile),
+    (3, StreakAction::InspectCode),
+    (4, StreakAction::CompareOrAsk),
+];
+
+impl Preset {
+    /// All presets, ours first.
+    pub const ALL: [Self; 5] = [
+        Self::Strict,
+        Self::Primus,
+        Self::Tilegym,
+        Self::Coordinator,
+        Self::HyperMla,
+    ];
+
+    /// Its name in `karve.toml`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::Primus => "primus",
+            Self::Tilegym => "tilegym",
+            Self::Coordinator => "coordinator",
+            Self::HyperMla => "hyper-mla",
+        }
+    }
+
+    /// The preset of that name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|preset| preset.name() == name)
+    }
+
+    /// Its rules.
+    pub fn policy(self) -> Policy {
+        match self {
+            Self::Strict => strict(),
+            Self::Primus => primus(),
+            Self::Tilegym => tilegym(),
+            Self::Coordinator => coordinator(),
+            Self::HyperMla => hyper_mla(),
+        }
+    }
+}
+
+fn strict() -> Policy {
+    Policy {
+        preset: Preset::Strict,
+        accept: AcceptRule {
+            null_ratio: 1.01,
+            effect_ratio: 1.02,
+            alpha: 0.05,
+            guard_evidence: 20.0,
+            case_regress_ratio: Some(1.02),
+            minor_regress_ratio: 1.05,
+            tail_ratio: 1.05,
+            blocks_min: 8,
+            blocks_max: 400,
+            small_gain: SmallGain::Reject,
+            small_gain_ratio: 1.02,
+        },
+        full_when: FullWhen::Always,
+        profile_when: ProfileWhen::OnChange,
+        stop: vec![
+            StopRule::TargetMet,
+            StopRule::Rounds,
+            StopRule::WallTime,
+            StopRule::AgentCost,
+            StopRule::ProposalsExhausted,
+        ],
+        on_streak: LADDER.to_vec(),
+        rounds_max: ROUNDS_SHARING_ALPHA - 1,
+        round_minutes: None,
+        debug_retries: 3,
+        proposal_tries: 3,
+        changes_per_round: 1,
+        duplicate_similarity: 0.6,
+        history_view: HistoryView::Lineage,
+        baseline_number: 0,
+    }
+}
+
+/// C: at least 1% (re-measured below 2%), a core case may lose less than 5%, and only the four
+/// termination conditions stop: target, hardware, rounds, the user.
+fn primus() -> Policy {
+    let base = strict();
+    Policy {
+        preset: Preset::Primus,
+        accept: AcceptRule {
+            null_ratio: 1.0,
+            effect_ratio: 1.01,
+            case_regress_ratio: Some(1.05),
+            small_gain: SmallGain::Remeasure,
+            ..base.accept
+        },
+        full_when: FullWhen::Borderline { ratio: 1.05 },
+        stop: vec![
+            StopRule::TargetMet,
+            StopRule::HardwareLimit { share: 0.95 },
+            StopRule::Rounds,
+            StopRule::WallTime,
+            StopRule::AgentCost,
+            StopRule::ProposalsExhausted,
+        ],
+        baseline_number: 1,
+        ..base
+    }
+}
+
+/// D: any proven gain, but a small one ends the campaign, as do two rounds without one; no case
+/// may lose 2%; 25 iterations of at most ten minutes.
+fn tilegym() -> Policy {
+    let base = strict();
+    Policy {
+        preset: Preset::Tilegym,
+        accept: AcceptRule {
+            null_ratio: 1.0,
+            effect_ratio: 1.002,
+            small_gain: SmallGain::AcceptAndStop,
+            ..base.accept
+        },
+        stop: vec![
+            StopRule::TargetMet,
+            StopRule::SmallGainKept,
+            StopRule::NoGain { rounds: 2 },
+            StopRule::Rounds,
+            StopRule::WallTime,
+            StopRule::AgentCost,
+            StopRule::ProposalsExhausted,
+        ],
+        profile_when: ProfileWhen::OnEscalation,
+        on_streak: vec![(1, StreakAction::Diagnose)],
+        rounds_max: 25,
+        round_minutes: Some(10),
+        history_view: HistoryView::Iterations,
+        ..base
+    }
+}
+
+/// B: keep what improves, roll back what slows anything by more than 5%, go down the list.
+fn coordinator() -> Policy {
+    let base = strict();
+    Policy {
+        preset: Preset::Coordinator,
+        accept: AcceptRule {
+            null_ratio: 1.0,
+            effect_ratio: 1.002,
+            case_regress_ratio: Some(1.05),
+            small_gain: SmallGain::AcceptNote,
+            ..base.accept
+        },
+        profile_when: ProfileWhen::EveryRound,
+        on_streak: vec![(1, StreakAction::Diagnose)],
+        history_view: HistoryView::Backups,
+        ..base
+    }
+}
+
+/// A: a new version is adopted when it is faster over the trial matrix; single points are not
+/// gated; a version may bundle several optimizations; stop when the target is met.
+fn hyper_mla() -> Policy {
+    let base = strict();
+    Policy {
+        preset: Preset::HyperMla,
+        accept: AcceptRule {
+            case_regress_ratio: None,
+            ..base.accept
+        },
+        profile_when: ProfileWhen::EveryRound,
+        changes_per_round: 5,
+        history_view: HistoryView::Versions,
+        ..base
+    }
+}
+
+impl AcceptRule {
+    /// The evidence a keep needs, if `rounds_max` rounds share the error.
+    pub fn keep_evidence(&self, rounds_max: u32) -> f64 {
+        f64::from(rounds_max.max(ROUNDS_SHARING_ALPHA)) / self.alpha
+    }
+}
+
+impl Policy {
+    /// What a streak of `rounds` rounds without a gain leads to.
+    pub fn streak_action(&self, rounds: u32) -> Option<StreakAction> {
+        self.on_streak
+            .iter()
+            .filter(|(at, _)| *at <= rounds)
+            .map(|(_, action)| *action)
+            .max()
+    }
+
+    /// Every value that makes no sense, in words.
+    pub fn faults(&self) -> Vec<String> {
+        let accept = &self.accept;
+        let mut faults = Vec::new();
+        let mut check = |holds: bool, fault: &str| {
+            if !holds {
+                faults.push(fault.to_owned());
+            }
+        };
+        let ratio = |value: f64| value.is_finite() && (1.0..=100.0).contains(&value);
+        check(
+            ratio(accept.null_ratio),
+            "accept.null_ratio must be at least 1",
+        );
+        check(
+            ratio(accept.effect_ratio),
+            "accept.effect_ratio must be at least 1",
+        );
+        check(
+            accept.effect_ratio >= accept.null_ratio,
+            "accept.effect_ratio must not be below accept.null_ratio",
+        );
+        check(
+            accept.alpha > 0.0 && accept.alpha <= 0.2,
+            "accept.alpha must be in (0, 0.2]",
+        );
+        check(
+            accept.guard_evidence >= 2.0,
+            "accept.guard_evidence must be at least 2",
+        );
+        check(
+            accept.case_regress_ratio.is_none_or(ratio) && ratio(accept.minor_regress_ratio),
+            "regression ratios must be at least 1",
+        );
+        check(
+            ratio(accept.tail_ratio),
+            "accept.tail_ratio must be at least 1",
+        );
+        check(
+            accept.blocks_min >= 1,
+            "accept.blocks_min must be at least 1",
+        );
+        check(
+            accept.blocks_max >= accept.blocks_min && accept.blocks_max <= 4_000,
+            "accept.blocks_max must be between accept.blocks_min and 4000",
+        );
+        check(self.debug_retries <= 20, "debug_retries must be at most 20");
+        check(
+            (1..=20).contains(&self.proposal_tries),
+            "proposal_tries must be 1 to 20",
+        );
+        check(
+            (0.0..=1.0).contains(&self.duplicate_similarity),
+            "duplicate_similarity must be between 0 and 1",
+        );
+        faults
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_is_sound_and_found_by_its_name() {
+        for preset in Preset::ALL {
+            assert_eq!(Preset::by_name(preset.name()), Some(preset));
+            assert_eq!(preset.policy().faults(), Vec::<String>::new());
+            assert_eq!(preset.policy().preset, preset);
+        }
+    }
+
+    #[test]
+    fn the_presets_differ_where_the_systems_contradict_each_other() {
+        let regress = |p: Preset| p.policy().accept.case_regress_ratio;
+        assert_eq!(regress(Preset::Strict), Some(1.02));
+        assert_eq!(regress(Preset::Primus), Some(1.05));
+        assert_eq!(regress(Preset::Coordinator), Some(1.05));
+        assert_eq!(regress(Preset::HyperMla), None);
+        assert_eq!(Preset::Tilegym.policy().rounds_max, 25);
+        assert_eq!(Preset::Primus.policy().rounds_max, 119);
+        assert!(
+            Preset::Tilegym
+                .policy()
+                .stop
+                .contains(&StopRule::NoGain { rounds: 2 })
+        );
+        assert!(
+            !Preset::Primus
+                .policy()
+                .stop
+                .contains(&StopRule::NoGain { rounds: 2 })
+        );
+    }
+
+    #[test]
+    fn a_keep_at_120_rounds_needs_evidence_of_2400() {
+        assert!((strict().accept.keep_evidence(10) - 2400.0).abs() < 1e-9);
+        assert!((strict().accept.keep_evidence(1200) - 24_000.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_ladder_climbs_with_the_streak() {
+        let policy = strict();
+        assert_eq!(policy.streak_action(0), None);
+        assert_eq!(policy.streak_action(2), Some(StreakAction::Reprofile));
+        assert_eq!(policy.streak_action(9), Some(StreakAction::CompareOrAsk));
+    }
+}

@@ -1,0 +1,96 @@
+//! What is sampled: which cases stand for all, and which blocks only warm up.
+
+use crate::charter::Metric;
+use crate::measurement::{Discarded, Reading};
+use crate::stats;
+
+/// Up to so many cases are all measured in every round.
+const REPRESENTATIVES: usize = 5;
+/// The first blocks of a duel are run and stored, not used: they load caches and pages.
+const WARM_UP_BLOCKS: u32 = 1;
+/// Readings of each case that the baseline takes.
+pub const BASELINE_READINGS: u32 = 5;
+
+/// Why block `block` of a duel does not count, if it does not.
+pub fn discards(block: u32) -> Option<Discarded> {
+    (block < WARM_UP_BLOCKS).then_some(Discarded::WarmUp)
+}
+
+/// Cases that stand for all: the smallest, the middle and the largest by time, and the two with
+/// the highest spread. All cases, if there are at most five.
+pub fn representative(cases: &[usize], readings: &[Reading], metric: &Metric) -> Vec<usize> {
+    if cases.len() <= REPRESENTATIVES {
+        return cases.to_vec();
+    }
+    let of_case = |case: usize| -> Vec<f64> {
+        // As times, so that small means small whichever direction is better.
+        let values = readings.iter().filter(|reading| reading.case == case);
+        values
+            .map(|reading| metric.ln_speedup(reading.sample.value, 1.0))
+            .collect()
+    };
+    let mut by_time: Vec<(usize, f64, f64)> = cases
+        .iter()
+        .map(|case| {
+            let values = of_case(*case);
+            let spread = stats::mean_and_deviation(&values).map_or(0.0, |(_, deviation)| deviation);
+            (*case, stats::median(&values).unwrap_or(0.0), spread)
+        })
+        .collect();
+    by_time.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let last = by_time.len() - 1;
+    let mut chosen = vec![by_time[0].0, by_time[last / 2].0, by_time[last].0];
+    by_time.sort_by(|a, b| b.2.total_cmp(&a.2));
+    let spread_most = by_time.iter().map(|(case, _, _)| *case);
+    let missing: Vec<usize> = spread_most
+        .filter(|case| !chosen.contains(case))
+        .take(2)
+        .collect();
+    chosen.extend(missing);
+    chosen.sort_unstable();
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::Sample;
+    use crate::testing::charter;
+
+    fn readings(values: &[(usize, f64)]) -> Vec<Reading> {
+        let sample = |value| Sample {
+            value,
+            wall_us: 1,
+            cpu_us: 1,
+        };
+        values
+            .iter()
+            .map(|(case, v)| Reading {
+                case: *case,
+                sample: sample(*v),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn few_cases_all_stand_for_themselves() {
+        let metric = charter().metric;
+        assert_eq!(representative(&[0, 1, 2], &[], &metric), vec![0, 1, 2]);
+    }
+
+    #[test]
+    fn small_middle_large_and_the_two_unsteady_ones_are_chosen() {
+        let metric = charter().metric;
+        let mut values: Vec<(usize, f64)> = Vec::new();
+        for case in 0..9_usize {
+            let wobble = if case == 2 || case == 6 { 1.5 } else { 1.001 };
+            values.push((case, (case + 1) as f64));
+            values.push((case, (case + 1) as f64 * wobble));
+        }
+        let all: Vec<usize> = (0..9).collect();
+        assert_eq!(
+            representative(&all, &readings(&values), &metric),
+            vec![0, 2, 4, 6, 8]
+        );
+    }
+}

@@ -1,0 +1,179 @@
+//! The arithmetic of scores and tables: percentages, Combined Step, shares of the peak.
+//!
+//! karve owns every figure. The published documents compute theirs by hand and are off in the
+//! third decimal here and there; the tests name those places.
+
+use crate::campaign::Campaign;
+use crate::charter::{Better, Charter};
+use crate::expr::parse_expr;
+use crate::stats;
+use std::collections::BTreeMap;
+
+/// Combined Step of a forward and a backward rate: `6/(2/fwd + 4/bwd)`, same unit.
+pub fn combined_step(forward: f64, backward: f64) -> f64 {
+    6.0 / (2.0 / forward + 4.0 / backward)
+}
+
+/// The change from `old` to `new` in percent.
+pub fn percent_change(old: f64, new: f64) -> f64 {
+    (new / old - 1.0) * 100.0
+}
+
+/// The standard deviation relative to the mean, in percent.
+pub fn relative_deviation_percent(mean: f64, deviation: f64) -> f64 {
+    deviation / mean * 100.0
+}
+
+/// The most that a cached weight preparation can save, in percent of a step.
+pub fn weight_cache_bound_percent(preparation_us: f64, step_ms: f64) -> f64 {
+    preparation_us / (step_ms * 1_000.0) * 100.0
+}
+
+/// Median baseline reading of each visible case.
+fn baseline_medians(campaign: &Campaign) -> BTreeMap<usize, f64> {
+    let Some(baseline) = campaign.baseline() else {
+        return BTreeMap::new();
+    };
+    let mut values: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for reading in &baseline.readings {
+        values
+            .entry(reading.case)
+            .or_default()
+            .push(reading.sample.value);
+    }
+    values
+        .into_iter()
+        .filter_map(|(case, v)| Some((case, stats::median(&v)?)))
+        .collect()
+}
+
+impl Campaign {
+    /// The metric's geometric mean over the visible cases at the baseline.
+    pub fn baseline_aggregate(&self) -> Option<f64> {
+        let visible = self.charter()?.visible_cases();
+        let medians = baseline_medians(self);
+        let values: Option<Vec<f64>> = visible.iter().map(|c| medians.get(c).copied()).collect();
+        stats::geometric_mean(&values?)
+    }
+
+    /// The same for the incumbent: the baseline times every kept gain.
+    pub fn aggregate(&self) -> Option<f64> {
+        self.aggregate_at(self.lineage().cumulative_ratio())
+    }
+
+    /// The aggregate that a speedup over the baseline amounts to.
+    pub fn aggregate_at(&self, ratio: f64) -> Option<f64> {
+        let base = self.baseline_aggregate()?;
+        Some(match self.charter()?.metric.better {
+            Better::Lower => base / ratio,
+            Better::Higher => base * ratio,
+        })
+    }
+
+    /// Share of the measured peak that the incumbent reaches, 0 to 1.
+    pub fn peak_share(&self) -> Option<f64> {
+        self.peak_share_at(self.lineage().cumulative_ratio())
+    }
+
+    /// Share of the measured peak at a speedup over the baseline.
+    pub fn peak_share_at(&self, ratio: f64) -> Option<f64> {
+        let peak = self.baseline()?.peak.get("peak_gflops")? * 1e9;
+        Some(self.baseline_rate()? * ratio / peak)
+    }
+
+    /// Operations per second at the baseline, geometric mean over the visible cases.
+    pub fn baseline_rate(&self) -> Option<f64> {
+        let charter = self.charter()?;
+        let medians = baseline_medians(self);
+        let rates: Option<Vec<f64>> = charter
+            .visible_cases()
+            .into_iter()
+            .map(|case| self.rate(charter, case, *medians.get(&case)?))
+            .collect();
+        stats::geometric_mean(&rates?)
+    }
+
+    fn rate(&self, charter: &Charter, case: usize, value: f64) -> Option<f64> {
+        if let Some(per_unit) = charter.metric.rate_per_unit() {
+            return Some(value * per_unit);
+        }
+        let seconds = value * charter.metric.seconds_per_unit()?;
+        let work = parse_expr(charter.metric.work.as_deref()?).ok()?;
+        Some(work.evaluate_params(&self.case(case)?.params).ok()? / seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(value: f64, want: &str) {
+        assert_eq!(format!("{value:.3}"), want);
+    }
+
+    #[test]
+    fn combined_step_of_the_published_examples() {
+        check(combined_step(500.0, 250.0), "300.000");
+        check(combined_step(520.0, 258.0), "310.077");
+        check(combined_step(480.0, 240.0), "288.000");
+        // The document prints 327.116.
+        check(combined_step(550.0, 272.0), "327.114");
+    }
+
+    #[test]
+    fn the_worked_example_of_three_shapes() {
+        let steps: Vec<f64> = [(320.0, 160.0), (305.0, 152.0), (290.0, 145.0)]
+            .map(|(forward, backward)| combined_step(forward, backward))
+            .to_vec();
+        check(steps[0], "192.000");
+        // The document prints 182.515.
+        check(steps[1], "182.520");
+        check(steps[2], "174.000");
+        let mean = stats::geometric_mean(&steps).unwrap();
+        check(mean, "182.692");
+        let before = combined_step(285.0, 140.0);
+        check(before, "168.592");
+        // The document prints 8.363.
+        let gain = percent_change(before, mean);
+        assert!((8.3635..8.3655).contains(&gain), "{gain}");
+    }
+
+    #[test]
+    fn the_step_expression_of_a_charter_gives_the_same() {
+        let expr = parse_expr("6/(2/fwd+4/bwd)").unwrap();
+        let value = expr.evaluate(&|name| Some(if name == "fwd" { 500.0 } else { 250.0 }));
+        check(value.unwrap(), "300.000");
+        // The older metric gives another number for the same rates: they must not be mixed.
+        let old = parse_expr("sqrt(fwd*bwd)").unwrap();
+        let value = old.evaluate(&|name| Some(if name == "fwd" { 500.0 } else { 250.0 }));
+        check(value.unwrap(), "353.553");
+    }
+
+    #[test]
+    fn relative_deviation_and_the_weight_cache_bound() {
+        assert_eq!(
+            format!("{:.4}", relative_deviation_percent(3.790314, 0.001694)),
+            "0.0447"
+        );
+        assert_eq!(
+            format!("{:.1}", weight_cache_bound_percent(30.0, 1.5)),
+            "2.0"
+        );
+        assert_eq!(
+            format!("{:.1}", weight_cache_bound_percent(30.0, 2.0)),
+            "1.5"
+        );
+    }
+
+    #[test]
+    fn the_noise_record_has_the_published_centre_and_spread() {
+        let scores = [
+            696.0, 693.0, 696.0, 692.0, 694.0, 691.0, 695.0, 697.0, 692.0, 695.0, 691.0, 695.0,
+            690.0, 696.0, 697.0, 690.0, 696.0, 696.0, 698.0, 696.0, 693.0, 694.0, 694.0, 696.0,
+            695.0, 694.0, 692.0, 697.0, 691.0, 697.0,
+        ];
+        assert_eq!(stats::median(&scores), Some(695.0));
+        let (_, deviation) = stats::mean_and_deviation(&scores).unwrap();
+        assert!((deviation - 2.27).abs() < 0.05, "{deviation}");
+    }
+}

@@ -1,0 +1,277 @@
+//! Knobs: tunables declared next to the code or in `karve.toml`, read from and written to text.
+//!
+//! ```text
+//! // karve: knob TILE in 8,16,32,64
+//! #define TILE 8
+//! ```
+//!
+//! The declaration stands on the line before the definition. The definition is the knob's name,
+//! an optional `=`, `:=`, `?=` or `:`, and the value.
+
+use crate::charter::KnobDeclaration;
+use std::collections::BTreeMap;
+
+/// Values of one knob at most.
+const VALUES_MAX: usize = 256;
+/// Knobs of one kernel at most.
+pub const KNOBS_MAX: usize = 64;
+
+/// Knob values by name; all knobs of a kernel.
+pub type Config = BTreeMap<String, String>;
+
+/// A declared tunable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Knob {
+    /// Its name as it stands in the file.
+    pub name: String,
+    /// The values it may take, in the order of the declaration.
+    pub values: Vec<String>,
+    /// The file.
+    pub file: String,
+    /// The line of the definition, from 0.
+    pub line: usize,
+    /// The value that stands there.
+    pub current: String,
+}
+
+impl Knob {
+    /// Whether all values are numbers, so that they have an order.
+    pub fn is_ordered(&self) -> bool {
+        self.values.iter().all(|value| value.parse::<f64>().is_ok())
+    }
+
+    /// Where a value stands among the values: by size if ordered, else as declared.
+    pub fn position(&self, value: &str) -> Option<usize> {
+        if !self.is_ordered() {
+            return self.values.iter().position(|v| v == value);
+        }
+        let number: f64 = value.parse().ok()?;
+        let smaller = |v: &&String| v.parse::<f64>().is_ok_and(|v| v < number);
+        self.values
+            .iter()
+            .any(|v| v == value)
+            .then(|| self.values.iter().filter(smaller).count())
+    }
+}
+
+/// Finds the knobs of a file: those declared in it and those declared for it.
+pub fn parse_knobs(
+    file: &str,
+    text: &str,
+    declared: &[KnobDeclaration],
+) -> Result<Vec<Knob>, String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut knobs = Vec::new();
+    for (number, line) in lines.iter().enumerate() {
+        let Some(declaration) = line.split_once("karve: knob ").map(|(_, rest)| rest) else {
+            continue;
+        };
+        let at = format!("{file}:{}", number + 1);
+        let (name, values) = parse_declaration(declaration).ok_or_else(|| {
+            format!("{at}: a knob is declared like `karve: knob TILE in 8,16,32,64`")
+        })?;
+        let next = number + 1;
+        let current = lines.get(next).and_then(|line| find_value(line, &name));
+        let Some((start, end)) = current else {
+            return Err(format!("{at}: the next line does not define {name}"));
+        };
+        knobs.push(knob(file, &name, values, (next, &lines[next][start..end]))?);
+    }
+    for declaration in declared
+        .iter()
+        .filter(|declaration| declaration.file == file)
+    {
+        let name = &declaration.name;
+        let found = lines.iter().enumerate().find_map(|(number, line)| {
+            let (start, end) = find_value(line, name)?;
+            Some((number, &line[start..end]))
+        });
+        let place = found.ok_or_else(|| format!("{file} does not define the knob {name}"))?;
+        knobs.push(knob(file, name, declaration.values.clone(), place)?);
+    }
+    for (index, knob) in knobs.iter().enumerate() {
+        if knobs[..index]
+            .iter()
+            .any(|earlier| earlier.name == knob.name)
+        {
+            return Err(format!("{file}: the knob {} is declared twice", knob.name));
+        }
+    }
+    Ok(knobs)
+}
+
+fn parse_declaration(text: &str) -> Option<(String, Vec<String>)> {
+    let (name, values) = text.split_once(" in ")?;
+    let name = name.trim();
+    // A comment may end on the same line.
+    let values = values.trim().trim_end_matches("*/").trim_end_matches("-->");
+    let values: Vec<String> = values
+        .split(',')
+        .map(|value| value.trim().to_owned())
+        .collect();
+    let usable = !name.is_empty() && values.iter().all(|value| is_value(value));
+    usable.then(|| (name.to_owned(), values))
+}
+
+fn is_value(value: &str) -> bool {
+    !value.is_empty() && !value.contains(|c: char| c.is_whitespace() || ENDS.contains(&c))
+}
+
+/// Characters that end a value.
+const ENDS: [char; 4] = [';', ',', ')', '"'];
+
+fn knob(
+    file: &str,
+    name: &str,
+    mut values: Vec<String>,
+    (line, current): (usize, &str),
+) -> Result<Knob, String> {
+    if let Some(wrong) = values.iter().find(|value| !is_value(value)) {
+        return Err(format!(
+            "the knob {name} has the value {wrong:?}, which cannot be written"
+        ));
+    }
+    if !values.iter().any(|value| value == current) {
+        values.insert(0, current.to_owned());
+    }
+    if values.len() < 2 || values.len() > VALUES_MAX {
+        return Err(format!("the knob {name} needs 2 to {VALUES_MAX} values"));
+    }
+    Ok(Knob {
+        name: name.into(),
+        values,
+        file: file.into(),
+        line,
+        current: current.into(),
+    })
+}
+
+/// Where the value of `name` stands in a line, if the line defines it.
+fn find_value(line: &str, name: &str) -> Option<(usize, usize)> {
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut from = 0;
+    while let Some(offset) = line.get(from..)?.find(name) {
+        let start = from + offset;
+        let end = start + name.len();
+        from = end;
+        let clear_before = !line[..start].ends_with(word);
+        let clear_after = !line[end..].starts_with(word);
+        if !(clear_before && clear_after) || line[..start].contains("karve: knob") {
+            continue;
+        }
+        let rest = line[end..].trim_start();
+        let rest = ["?=", ":=", "=", ":"]
+            .iter()
+            .find_map(|sign| rest.strip_prefix(sign))
+            .unwrap_or(rest)
+            .trim_start()
+            .trim_start_matches('"');
+        let length = rest
+            .find(|c: char| c.is_whitespace() || ENDS.contains(&c))
+            .unwrap_or(rest.len());
+        if length > 0 {
+            let at = line.len() - rest.len();
+            return Some((at, at + length));
+        }
+    }
+    None
+}
+
+/// The text with the knob set to a value.
+pub fn set_knob(text: &str, knob: &Knob, value: &str) -> Option<String> {
+    let mut out = String::with_capacity(text.len() + value.len());
+    let mut done = false;
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        if number == knob.line {
+            let (start, end) = find_value(line, &knob.name)?;
+            out.push_str(&line[..start]);
+            out.push_str(value);
+            out.push_str(&line[end..]);
+            done = true;
+        } else {
+            out.push_str(line);
+        }
+    }
+    done.then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(text: &str, name: &str, value: &str, want: &str) {
+        let knobs = parse_knobs("k.c", text, &[]).unwrap();
+        let knob = knobs.iter().find(|knob| knob.name == name).unwrap();
+        assert_eq!(set_knob(text, knob, value).as_deref(), Some(want));
+    }
+
+    #[test]
+    fn a_knob_is_set_where_it_is_defined() {
+        check(
+            "// karve: knob TILE in 8,16\n#define TILE 8 // width\nint TILE_K = TILE;\n",
+            "TILE",
+            "16",
+            "// karve: knob TILE in 8,16\n#define TILE 16 // width\nint TILE_K = TILE;\n",
+        );
+        check(
+            "# karve: knob OPT in -O1,-O3\nOPT = -O1",
+            "OPT",
+            "-O3",
+            "# karve: knob OPT in -O1,-O3\nOPT = -O3",
+        );
+        check(
+            "/* karve: knob N in 1,2 */\nconstexpr int N = 1;\n",
+            "N",
+            "2",
+            "/* karve: knob N in 1,2 */\nconstexpr int N = 2;\n",
+        );
+        check(
+            "# karve: knob MODE in fast,slow\nMODE = \"slow\"\n",
+            "MODE",
+            "fast",
+            "# karve: knob MODE in fast,slow\nMODE = \"fast\"\n",
+        );
+    }
+
+    #[test]
+    fn a_declaration_outside_the_source_finds_its_definition() {
+        let declared = KnobDeclaration {
+            name: "WARPS".into(),
+            values: vec!["4".into(), "8".into()],
+            file: "k.py".into(),
+        };
+        let knobs = parse_knobs("k.py", "x = 1\nWARPS = 2\n", &[declared]).unwrap();
+        assert_eq!(knobs[0].current, "2");
+        assert_eq!(knobs[0].values, ["2", "4", "8"]);
+        assert_eq!(knobs[0].position("8"), Some(2));
+    }
+
+    #[test]
+    fn mistakes_name_file_and_line() {
+        for (text, part) in [
+            ("// karve: knob X of 1,2\n#define X 1", "k.c:1"),
+            ("// karve: knob X in 1,2\n#define Y 1", "does not define X"),
+            ("// karve: knob X in 1,,2\n#define X 1", "k.c:1"),
+            ("// karve: knob X in 1\n#define X 1", "needs 2"),
+        ] {
+            let error = parse_knobs("k.c", text, &[]).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "(.{0,40}\n){0,6}") {
+            let _ = parse_knobs("k.c", &text, &[]);
+        }
+
+        #[test]
+        fn what_is_set_is_read_again(value in "[a-z0-9_.+-]{1,8}") {
+            let text = "// karve: knob X in a,b\n#define X a\n";
+            let knob = &parse_knobs("k.c", text, &[]).unwrap()[0];
+            let changed = set_knob(text, knob, &value).unwrap();
+            prop_assert_eq!(&parse_knobs("k.c", &changed, &[]).unwrap()[0].current, &value);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The statistics of a duel: exact sequential evidence on signs, and robust estimates.
+//!
+//! For each block the harness tosses a private fair coin for the order of the two arms. If both
+//! arms are the same program, the sign of the log ratio is then a fair coin whatever the drift,
+//! the tails or the autocorrelation of the host. The evidence below is a martingale under that
+//! null, so it may be looked at after every block.
+
+use std::sync::OnceLock;
+
+/// Log-factorials are tabled up to here; more blocks than this are never taken.
+const FACTORIALS: usize = 4_096;
+
+fn ln_factorial(n: u32) -> f64 {
+    static TABLE: OnceLock<Vec<f64>> = OnceLock::new();
+    let table = TABLE.get_or_init(|| {
+        let mut sum = 0.0;
+        let mut table = vec![0.0];
+        for k in 1..FACTORIALS {
+            sum += (k as f64).ln();
+            table.push(sum);
+        }
+        table
+    });
+    let last = table.len() - 1;
+    table[(n as usize).min(last)]
+}
+
+/// Natural log of the evidence E for `successes` among `successes + failures` signs.
+///
+/// `E = S!·F!/(n+1)! · Σ_{j=0..S} C(n+1, j)`: the uniform mixture over p in (½, 1) of the
+/// sequential sign test. `P(sup E ≥ 1/α) ≤ α` when a success has probability at most ½.
+pub fn ln_evidence(successes: u32, failures: u32) -> f64 {
+    let n = successes + failures;
+    let front = ln_factorial(successes) + ln_factorial(failures) - ln_factorial(n + 1);
+    let choose = |j: u32| ln_factorial(n + 1) - ln_factorial(j) - ln_factorial(n + 1 - j);
+    // The largest term of the sum is taken out so that the rest cannot overflow.
+    let peak = choose(successes.min(n.div_ceil(2)));
+    let sum: f64 = (0..=successes).map(|j| (choose(j) - peak).exp()).sum();
+    front + peak + sum.ln()
+}
+
+/// The highest evidence so far for one statement, kept as signs arrive.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Evidence {
+    /// Signs for the statement.
+    pub successes: u32,
+    /// All other signs, ties included.
+    pub failures: u32,
+    /// The maximum of `ln E` over all prefixes; 0 before the first sign.
+    pub ln_max: f64,
+}
+
+impl Evidence {
+    /// Takes in one sign.
+    pub fn see(&mut self, success: bool) {
+        if success {
+            self.successes += 1;
+            self.ln_max = self.ln_max.max(ln_evidence(self.successes, self.failures));
+        } else {
+            // A failure can only lower E, so the maximum stands.
+            self.failures += 1;
+        }
+    }
+
+    /// Whether E reached `threshold` at any time.
+    pub fn reached(&self, threshold: f64) -> bool {
+        self.ln_max >= threshold.ln()
+    }
+
+    /// The highest E so far.
+    pub fn max(&self) -> f64 {
+        self.ln_max.exp()
+    }
+}
+
+/// The Hodges–Lehmann estimate: the median of all pairwise means. `None` without values.
+pub fn hodges_lehmann(values: &[f64]) -> Option<f64> {
+    let mut means = Vec::with_capacity(values.len() * (values.len() + 1) / 2);
+    for (i, a) in values.iter().enumerate() {
+        for b in &values[i..] {
+            means.push((a + b) / 2.0);
+        }
+    }
+    median(&means)
+}
+
+/// The median, `None` without values.
+pub fn median(values: &[f64]) -> Option<f64> {
+    quantile(values, 0.5)
+}
+
+/// The q-quantile with linear interpolation, `None` without values.
+pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    let position = q.clamp(0.0, 1.0) * last as f64;
+    let below = position.floor() as usize;
+    let above = (below + 1).min(last);
+    let share = position - below as f64;
+    Some(sorted[below] + (sorted[above] - sorted[below]) * share)
+}
+
+/// The geometric mean, `None` without values or with one that is not positive.
+pub fn geometric_mean(values: &[f64]) -> Option<f64> {
+    if values.is_empty() || values.iter().any(|v| !(v.is_finite() && *v > 0.0)) {
+        return None;
+    }
+    Some((values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp())
+}
+
+/// The arithmetic mean and the sample standard deviation, `None` below two values.
+pub fn mean_and_deviation(values: &[f64]) -> Option<(f64, f64)> {
+    if values.len() < 2 {
+        return None;
+    }
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    Some((mean, variance.sqrt()))
+}
+
+/// The sequential confidence interval for the median at level `1 − alpha`.
+///
+/// The smallest `S*` with `E(S*, n − S*) ≥ 2/α` gives `[D_(n−S*+1), D_(S*)]`. `None` while n is
+/// too small for any interval.
+pub fn interval(values: &[f64], alpha: f64) -> Option<(f64, f64)> {
+    let n = u32::try_from(values.len()).ok()?;
+    let bound = (2.0 / alpha).ln();
+    let needed = (n.div_ceil(2)..=n).find(|s| ln_evidence(*s, n - s) >= bound)?;
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let low = sorted.get((n - needed) as usize)?;
+    let high = sorted.get(needed as usize - 1)?;
+    Some((*low, *high))
+}
+
+/// A small generator for draws from a given seed (xorshift64*); never for a coin of a duel.
+#[derive(Clone, Debug)]
+pub struct Draws(u64);
+
+impl Draws {
+    /// The draws that belong to a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// The next 64 bits.
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    /// The next number in [0, 1).
+    pub fn next_f64(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// The next index below `n`; 0 when `n` is 0.
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next_f64() * n as f64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn all_successes_give_the_closed_form() {
+        for n in 1_u32..40 {
+            let want = (2_f64.powi(n as i32 + 1) - 1.0) / f64::from(n + 1);
+            assert!(
+                (ln_evidence(n, 0).exp() / want - 1.0).abs() < 1e-9,
+                "n = {n}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_accept_at_2400_needs_fifteen_pairs() {
+        let first = (1..30).find(|n| ln_evidence(*n, 0) >= 2400_f64.ln());
+        assert_eq!(first, Some(15));
+    }
+
+    #[test]
+    fn a_fair_coin_rarely_reaches_twenty() {
+        let mut draws = Draws::new(7);
+        let reached = (0..2_000)
+            .filter(|_| {
+                let mut evidence = Evidence::default();
+                (0..200).for_each(|_| evidence.see(draws.next_f64() < 0.5));
+                evidence.reached(20.0)
+            })
+            .count();
+        assert!(reached <= 100, "{reached} of 2000, at most 5% are allowed");
+    }
+
+    #[test]
+    fn medians_and_quantiles_of_known_values() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.9), Some(4.6));
+        assert_eq!(hodges_lehmann(&[1.0, 5.0, 9.0]), Some(5.0));
+        assert_eq!(median(&[]), None);
+        assert_eq!(geometric_mean(&[1.0, 0.0]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn evidence_is_a_martingale(s in 0_u32..200, f in 0_u32..200) {
+            let next = (ln_evidence(s + 1, f).exp() + ln_evidence(s, f + 1).exp()) / 2.0;
+            let now = ln_evidence(s, f).exp();
+            prop_assert!((next / now - 1.0).abs() < 1e-9);
+        }
+
+        #[test]
+        fn the_interval_holds_the_median(values in prop::collection::vec(-1.0..1.0_f64, 12..60)) {
+            let (low, high) = interval(&values, 0.05).unwrap();
+            let middle = median(&values).unwrap();
+            prop_assert!(low <= middle && middle <= high);
+        }
+
+        #[test]
+        fn the_estimate_moves_with_the_values(
+            values in prop::collection::vec(-1.0..1.0_f64, 1..40), shift in -3.0..3.0_f64,
+        ) {
+            let moved: Vec<f64> = values.iter().map(|v| v + shift).collect();
+            let (a, b) = (hodges_lehmann(&values).unwrap(), hodges_lehmann(&moved).unwrap());
+            prop_assert!((b - a - shift).abs() < 1e-9);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! A charter for the tests of this crate.
+
+use crate::charter::{
+    Better, Branch, Case, CaseSet, Charter, Commands, Limits, Metric, Mode, Output, Target,
+};
+use crate::policy::Preset;
+use std::collections::BTreeMap;
+
+/// Two visible cases and a hidden one, the strict policy, times in milliseconds.
+pub(crate) fn charter() -> Charter {
+    let case = |name: &str, size: u32, set| Case {
+        name: name.into(),
+        params: BTreeMap::from([("M".to_owned(), size.to_string())]),
+        set,
+        minor: false,
+        halve: None,
+    };
+    Charter {
+        name: "test".into(),
+        created: "2026-01-01 00:00".into(),
+        target: Target {
+            op: "matmul".into(),
+            backend: "c".into(),
+            language: "c".into(),
+            device: "cpu".into(),
+            goal: None,
+            constraints: Vec::new(),
+        },
+        mode: Mode::Repo,
+        granted: vec!["kernel.c".into()],
+        commands: Commands {
+            test: "./test {case}".into(),
+            bench: "./bench {case}".into(),
+            ..Commands::default()
+        },
+        output: Output {
+            format: "metric".into(),
+            from_file: false,
+            case_column: None,
+            check_column: None,
+            label: None,
+        },
+        metric: Metric {
+            name: "time_ms".into(),
+            unit: "ms".into(),
+            better: Better::Lower,
+            expr: None,
+            work: Some("2*M*M*M".into()),
+        },
+        cases: vec![
+            case("small", 64, CaseSet::Full),
+            case("large", 256, CaseSet::Full),
+            case("secret", 100, CaseSet::Hidden),
+        ],
+        policy: Preset::Strict.policy(),
+        limits: Limits {
+            rounds: 5,
+            wall_s: None,
+            command_s: 60,
+            agent_s: 60,
+            duel_s: 600,
+            agent_usd: None,
+            final_blocks: 10,
+        },
+        agent: "builtin".into(),
+        knobs: Vec::new(),
+        branch: Branch::Named {
+            name: "optimize/test".into(),
+        },
+        seed: 1,
+    }
+}

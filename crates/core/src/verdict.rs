@@ -1,0 +1,308 @@
+//! The only place that judges: what becomes of a candidate, and why.
+
+use crate::comparison::Duel;
+use crate::measurement::Gate;
+use crate::policy::SmallGain;
+use crate::stats;
+use serde::{Deserialize, Serialize};
+
+/// A proven small gain needs this many times the fewest blocks that a keep can need.
+const REMEASURE_FACTOR: u32 = 3;
+
+/// What becomes of a candidate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Verdict {
+    /// It becomes the incumbent.
+    Keep {
+        /// What a reader should know.
+        notes: Vec<Note>,
+    },
+    /// It becomes the incumbent, and its change is behind a predicate.
+    KeepGated {
+        /// The predicate of the hypothesis.
+        predicate: String,
+        /// What a reader should know.
+        notes: Vec<Note>,
+    },
+    /// The incumbent stays.
+    Drop {
+        /// Why.
+        reason: DropReason,
+    },
+    /// The readings allow neither; the incumbent stays, and the evidence may be continued.
+    Undecided {
+        /// Blocks that were taken.
+        blocks: u32,
+    },
+}
+
+/// What a reader of a keep should know.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "note", rename_all = "snake_case")]
+pub enum Note {
+    /// The gain is below the small-gain limit of the policy.
+    SmallGain,
+    /// These cases lost something, within what the policy allows.
+    Losses {
+        /// Indices of the cases in the charter.
+        cases: Vec<usize>,
+    },
+}
+
+/// Why a candidate is dropped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum DropReason {
+    /// The agent gave no candidate.
+    NoCandidate {
+        /// What happened instead.
+        why: String,
+    },
+    /// The granted files are as they were.
+    NoChange,
+    /// The build made byte-identical artifacts.
+    SameArtifact,
+    /// The very same source was judged before.
+    AlreadyTried {
+        /// In this round.
+        round: u32,
+    },
+    /// It did not pass the gate.
+    Gate {
+        /// What the gate said.
+        gate: Gate,
+    },
+    /// A speedup worth keeping is disproved.
+    NotFaster,
+    /// These cases lost more than the policy allows.
+    Regressed {
+        /// Indices of the cases in the charter.
+        cases: Vec<usize>,
+    },
+    /// The round took longer than the policy allows.
+    RoundTimeUp,
+}
+
+/// What a duel says after a block.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ruling {
+    /// Another block is needed.
+    Continue,
+    /// This is decided.
+    Decided(Verdict),
+}
+
+/// Whether the duel's time is up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Time {
+    /// There is time for another block.
+    Left,
+    /// There is none.
+    Up,
+}
+
+/// Judges a round that has no candidate.
+pub fn judge_absent(why: &str) -> Verdict {
+    Verdict::Drop {
+        reason: DropReason::NoCandidate {
+            why: why.to_owned(),
+        },
+    }
+}
+
+/// Judges a round that ran past its time.
+pub fn judge_overtime() -> Verdict {
+    Verdict::Drop {
+        reason: DropReason::RoundTimeUp,
+    }
+}
+
+/// Judges the source alone: nothing changed, or judged before.
+pub fn judge_source(tree: &str, parent_tree: &str, tried: Option<u32>) -> Option<Verdict> {
+    let reason = if tree == parent_tree {
+        DropReason::NoChange
+    } else {
+        DropReason::AlreadyTried { round: tried? }
+    };
+    Some(Verdict::Drop { reason })
+}
+
+/// Judges what the gate said; `None` lets the candidate be measured.
+pub fn judge_gate(gate: &Gate, same_artifact: bool) -> Option<Verdict> {
+    let reason = if !gate.passed() {
+        DropReason::Gate { gate: gate.clone() }
+    } else if same_artifact {
+        DropReason::SameArtifact
+    } else {
+        return None;
+    };
+    Some(Verdict::Drop { reason })
+}
+
+/// Judges a duel after any block. Looking early and often costs nothing: see `stats`.
+pub fn judge_duel(duel: &Duel, time: Time) -> Ruling {
+    let decided = |verdict| Ruling::Decided(verdict);
+    let rule = &duel.rule;
+    let n = duel.n_blocks();
+    if n >= rule.blocks_min {
+        let regressed: Vec<usize> = duel
+            .tracks
+            .iter()
+            .filter(|track| track.regressed.reached(rule.guard_evidence))
+            .map(|track| track.case)
+            .collect();
+        if !regressed.is_empty() {
+            let reason = DropReason::Regressed { cases: regressed };
+            return decided(Verdict::Drop { reason });
+        }
+        if duel.not_faster.reached(rule.guard_evidence) {
+            return decided(Verdict::Drop {
+                reason: DropReason::NotFaster,
+            });
+        }
+        if let Some(notes) = keep_notes(duel) {
+            return decided(Verdict::Keep { notes });
+        }
+    }
+    if n >= rule.blocks_max || time == Time::Up {
+        return decided(Verdict::Undecided { blocks: n });
+    }
+    Ruling::Continue
+}
+
+/// The notes of a keep, if everything that a keep needs is there.
+fn keep_notes(duel: &Duel) -> Option<Vec<Note>> {
+    let rule = &duel.rule;
+    if !duel.faster.reached(rule.keep_evidence) {
+        return None;
+    }
+    let guarded = duel
+        .tracks
+        .iter()
+        .filter(|track| track.regress_ln.is_some());
+    if guarded
+        .clone()
+        .any(|track| !track.safe.reached(rule.guard_evidence))
+    {
+        return None;
+    }
+    let estimate = stats::hodges_lehmann(&duel.ln_speedups)?;
+    if estimate < rule.effect_ln || duel.tail_ratio() > rule.tail_ratio {
+        return None;
+    }
+    let mut notes = Vec::new();
+    if estimate < rule.small_gain_ln {
+        match rule.small_gain {
+            SmallGain::Reject => return None,
+            SmallGain::Remeasure if duel.n_blocks() < remeasured_blocks(rule.keep_evidence) => {
+                return None;
+            }
+            SmallGain::Remeasure | SmallGain::AcceptNote | SmallGain::AcceptAndStop => {
+                notes.push(Note::SmallGain);
+            }
+        }
+    }
+    let comparison = duel.comparison();
+    let losses: Vec<usize> = comparison
+        .cases
+        .iter()
+        .filter(|case| case.change == crate::comparison::Change::Regressed)
+        .map(|case| case.case)
+        .collect();
+    if !losses.is_empty() {
+        notes.push(Note::Losses { cases: losses });
+    }
+    Some(notes)
+}
+
+fn remeasured_blocks(keep_evidence: f64) -> u32 {
+    let fewest = (1..200).find(|n| stats::ln_evidence(*n, 0) >= keep_evidence.ln());
+    REMEASURE_FACTOR * fewest.unwrap_or(200)
+}
+
+impl Verdict {
+    /// Whether the candidate becomes the incumbent.
+    pub fn keeps(&self) -> bool {
+        match self {
+            Self::Keep { .. } | Self::KeepGated { .. } => true,
+            Self::Drop { .. } | Self::Undecided { .. } => false,
+        }
+    }
+
+    /// The same verdict, with the hypothesis's predicate if it keeps.
+    #[must_use]
+    pub fn gated_by(self, predicate: Option<&String>) -> Self {
+        match (self, predicate) {
+            (Self::Keep { notes }, Some(predicate)) => Self::KeepGated {
+                predicate: predicate.clone(),
+                notes,
+            },
+            (verdict, _) => verdict,
+        }
+    }
+
+    /// Whether a small gain was kept.
+    pub fn is_small_gain(&self) -> bool {
+        match self {
+            Self::Keep { notes } | Self::KeepGated { notes, .. } => {
+                notes.contains(&Note::SmallGain)
+            }
+            Self::Drop { .. } | Self::Undecided { .. } => false,
+        }
+    }
+
+    /// One word for tables.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Keep { .. } => "keep",
+            Self::KeepGated { .. } => "keep (gated)",
+            Self::Drop { .. } => "drop",
+            Self::Undecided { .. } => "undecided",
+        }
+    }
+
+    /// Why, in words; `name` gives the name of a case.
+    pub fn describe(&self, name: &dyn Fn(usize) -> String) -> String {
+        let list = |cases: &[usize]| {
+            cases
+                .iter()
+                .map(|c| name(*c))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let noted = |notes: &[Note]| -> String {
+            notes
+                .iter()
+                .map(|note| match note {
+                    Note::SmallGain => "; a small gain".to_owned(),
+                    Note::Losses { cases } => format!("; slower on {}", list(cases)),
+                })
+                .collect()
+        };
+        match self {
+            Self::Keep { notes } => format!("faster{}", noted(notes)),
+            Self::KeepGated { predicate, notes } => {
+                format!("faster, behind `{predicate}`{}", noted(notes))
+            }
+            Self::Undecided { blocks } => {
+                format!("could not tell after {blocks} blocks: the readings are too noisy")
+            }
+            Self::Drop { reason } => match reason {
+                DropReason::NoCandidate { why } => format!("no candidate: {why}"),
+                DropReason::NoChange => "the granted files did not change".into(),
+                DropReason::SameArtifact => "the built artifact is byte-identical".into(),
+                DropReason::AlreadyTried { round } => {
+                    format!("the same source was judged in round {round}")
+                }
+                DropReason::Gate { gate } => gate.describe(),
+                DropReason::NotFaster => "not faster".into(),
+                DropReason::Regressed { cases } => format!("slower on {}", list(cases)),
+                DropReason::RoundTimeUp => "the round ran past its time".into(),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

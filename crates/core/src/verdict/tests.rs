@@ -1,0 +1,311 @@
+//! The verdict against a table, an oracle of another structure, and invariances.
+
+use super::*;
+use crate::charter::Charter;
+use crate::comparison::{DuelRule, Estimate};
+use crate::measurement::{Block, First, Pair, Sample};
+use crate::policy::Preset;
+use crate::stats::{Draws, ln_evidence};
+use crate::testing::charter;
+use proptest::prelude::*;
+
+fn block(values: &[(f64, f64)]) -> Block {
+    let sample = |value| Sample {
+        value,
+        wall_us: 1,
+        cpu_us: 1,
+    };
+    let pairs = values
+        .iter()
+        .enumerate()
+        .map(|(case, (parent, candidate))| Pair {
+            case,
+            first: First::Parent,
+            parent: sample(*parent),
+            candidate: sample(*candidate),
+        })
+        .collect();
+    Block {
+        seed: 0,
+        pairs,
+        discarded: None,
+    }
+}
+
+fn duel_of(charter: &Charter, n_cases: usize) -> Duel {
+    let cases: Vec<usize> = (0..n_cases).collect();
+    Duel::new(
+        charter,
+        &cases,
+        DuelRule::of(charter, charter.keep_evidence()),
+    )
+}
+
+/// Runs a duel on generated blocks until it is decided.
+fn decide(charter: &Charter, n: usize, next: &mut dyn FnMut() -> Vec<(f64, f64)>) -> Verdict {
+    let mut duel = duel_of(charter, n);
+    loop {
+        match judge_duel(&duel, Time::Left) {
+            Ruling::Continue => duel.take(&block(&next())).unwrap(),
+            Ruling::Decided(verdict) => return verdict,
+        }
+    }
+}
+
+fn check(preset: Preset, speedups: &[f64], want: &Verdict) {
+    let mut charter = charter();
+    charter.policy = preset.policy();
+    let mut draws = Draws::new(3);
+    let verdict = decide(&charter, speedups.len(), &mut || {
+        speedups
+            .iter()
+            .map(|speedup| {
+                let noise = 1.0 + (draws.next_f64() - 0.5) * 0.004;
+                (10.0 * noise, 10.0 / speedup)
+            })
+            .collect()
+    });
+    assert_eq!(&verdict, want, "{preset:?} {speedups:?}");
+}
+
+fn keep(notes: &[Note]) -> Verdict {
+    Verdict::Keep {
+        notes: notes.to_vec(),
+    }
+}
+
+fn regressed(cases: &[usize]) -> Verdict {
+    Verdict::Drop {
+        reason: DropReason::Regressed {
+            cases: cases.to_vec(),
+        },
+    }
+}
+
+#[test]
+fn a_clear_gain_is_kept_by_every_preset() {
+    for preset in Preset::ALL {
+        check(preset, &[1.2, 1.1], &keep(&[]));
+    }
+}
+
+#[test]
+fn no_change_is_dropped_by_every_preset() {
+    for preset in [Preset::Strict, Preset::HyperMla] {
+        check(
+            preset,
+            &[1.0, 1.0],
+            &Verdict::Drop {
+                reason: DropReason::NotFaster,
+            },
+        );
+    }
+}
+
+#[test]
+fn the_presets_treat_a_small_gain_as_their_systems_do() {
+    check(
+        Preset::Strict,
+        &[1.013],
+        &Verdict::Drop {
+            reason: DropReason::NotFaster,
+        },
+    );
+    check(Preset::Primus, &[1.015], &keep(&[Note::SmallGain]));
+    check(Preset::Tilegym, &[1.013], &keep(&[Note::SmallGain]));
+    check(Preset::Coordinator, &[1.013], &keep(&[Note::SmallGain]));
+}
+
+#[test]
+fn a_case_that_loses_three_percent_blocks_where_the_limit_is_lower() {
+    check(Preset::Strict, &[1.3, 0.97], &regressed(&[1]));
+    check(
+        Preset::Primus,
+        &[1.3, 0.97],
+        &keep(&[Note::Losses { cases: vec![1] }]),
+    );
+    check(Preset::Tilegym, &[1.3, 0.97], &regressed(&[1]));
+    check(
+        Preset::HyperMla,
+        &[1.5, 0.8],
+        &keep(&[Note::Losses { cases: vec![1] }]),
+    );
+}
+
+#[test]
+fn a_minor_case_may_lose_a_little_more() {
+    let mut charter = charter();
+    charter.cases[1].minor = true;
+    let verdict = decide(&charter, 2, &mut || vec![(10.0, 5.0), (10.0, 10.3)]);
+    assert_eq!(verdict, keep(&[Note::Losses { cases: vec![1] }]));
+}
+
+#[test]
+fn the_same_source_is_never_judged_twice() {
+    assert_eq!(judge_source("t1", "t0", None), None);
+    let drop = |reason| Some(Verdict::Drop { reason });
+    assert_eq!(
+        judge_source("t0", "t0", Some(2)),
+        drop(DropReason::NoChange)
+    );
+    assert_eq!(
+        judge_source("t1", "t0", Some(2)),
+        drop(DropReason::AlreadyTried { round: 2 })
+    );
+    assert_eq!(
+        judge_gate(&Gate::Passed, true),
+        drop(DropReason::SameArtifact)
+    );
+    assert_eq!(judge_gate(&Gate::Passed, false), None);
+}
+
+#[test]
+fn readings_that_are_no_positive_numbers_are_refused() {
+    let charter = charter();
+    let mut duel = duel_of(&charter, 1);
+    for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(duel.take(&block(&[(1.0, value)])).is_err());
+    }
+    assert!(duel.take(&block(&[])).is_err());
+}
+
+#[test]
+fn a_readings_series_of_pure_noise_is_never_kept() {
+    // The thirty scores of a campaign that kept "improving" on noise, in random pairs.
+    let scores = [
+        696.0, 693.0, 696.0, 692.0, 694.0, 691.0, 695.0, 697.0, 692.0, 695.0, 691.0, 695.0, 690.0,
+        696.0, 697.0, 690.0, 696.0, 696.0, 698.0, 696.0, 693.0, 694.0, 694.0, 696.0, 695.0, 694.0,
+        692.0, 697.0, 691.0, 697.0,
+    ];
+    for preset in Preset::ALL {
+        let mut charter = charter();
+        charter.policy = preset.policy();
+        let mut draws = Draws::new(11);
+        for _ in 0..120 {
+            let mut pick = || scores[draws.next_u64() as usize % scores.len()];
+            let verdict = decide(&charter, 1, &mut || vec![(pick(), pick())]);
+            assert!(!verdict.keeps(), "{preset:?} kept noise");
+        }
+    }
+}
+
+/// Another way to the same answer: recompute everything from the raw values at every prefix.
+fn oracle(charter: &Charter, values: &[Vec<(f64, f64)>]) -> Option<&'static str> {
+    let accept = &charter.policy.accept;
+    let ln = |pair: &(f64, f64)| (pair.0 / pair.1).ln();
+    let best = |signs: &[bool]| {
+        (1..=signs.len())
+            .map(|n| {
+                let s = signs[..n].iter().filter(|sign| **sign).count() as u32;
+                ln_evidence(s, n as u32 - s)
+            })
+            .fold(0.0, f64::max)
+    };
+    for n in accept.blocks_min as usize..=values.len() {
+        let seen = &values[..n];
+        let overall: Vec<f64> = seen
+            .iter()
+            .map(|b| b.iter().map(ln).sum::<f64>() / b.len() as f64)
+            .collect();
+        let limit = accept.case_regress_ratio.unwrap_or(f64::INFINITY).ln();
+        let guard = accept.guard_evidence.ln();
+        let case_signs = |case: usize, safe: bool| -> Vec<bool> {
+            seen.iter()
+                .map(|b| {
+                    if safe {
+                        ln(&b[case]) > -limit
+                    } else {
+                        ln(&b[case]) < -limit
+                    }
+                })
+                .collect()
+        };
+        let n_cases = seen[0].len();
+        if (0..n_cases).any(|case| best(&case_signs(case, false)) >= guard) {
+            return Some("drop");
+        }
+        let below: Vec<bool> = overall
+            .iter()
+            .map(|g| *g < accept.effect_ratio.ln())
+            .collect();
+        if best(&below) >= guard {
+            return Some("drop");
+        }
+        let above: Vec<bool> = overall
+            .iter()
+            .map(|g| *g > accept.null_ratio.ln())
+            .collect();
+        let safe = (0..n_cases).all(|case| best(&case_signs(case, true)) >= guard);
+        let tail: f64 = (0..n_cases)
+            .map(|case| {
+                let side = |pick: fn(&(f64, f64)) -> f64| {
+                    let times: Vec<f64> = seen.iter().map(|b| pick(&b[case])).collect();
+                    stats::quantile(&times, 0.9).unwrap()
+                };
+                (side(|p| p.1) / side(|p| p.0)).ln()
+            })
+            .sum::<f64>()
+            / n_cases as f64;
+        if best(&above) >= charter.keep_evidence().ln()
+            && safe
+            && Estimate::of(&overall).ratio.ln() >= accept.effect_ratio.ln()
+            && tail <= accept.tail_ratio.ln()
+        {
+            return Some("keep");
+        }
+    }
+    None
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn the_verdict_agrees_with_the_oracle(
+        seed in any::<u64>(), gain in 0.9..1.2_f64, noise in 0.0..0.3_f64,
+    ) {
+        let charter = charter();
+        let mut draws = Draws::new(seed);
+        let mut seen = Vec::new();
+        let verdict = decide(&charter, 2, &mut || {
+            let mut noisy = |v: f64| v * (1.0 + noise * (draws.next_f64() - 0.5));
+            let values = vec![(noisy(8.0), noisy(8.0 / gain)), (noisy(3.0), noisy(3.0 / gain))];
+            seen.push(values.clone());
+            values
+        });
+        let word = oracle(&charter, &seen).unwrap_or("undecided");
+        prop_assert_eq!(verdict.word(), word);
+    }
+
+    #[test]
+    fn swapping_the_arms_never_keeps_both(
+        seed in any::<u64>(), gain in 0.8..1.25_f64, noise in 0.0..0.4_f64,
+    ) {
+        let charter = charter();
+        let run = |swap: bool| {
+            let mut draws = Draws::new(seed);
+            decide(&charter, 1, &mut || {
+                let mut noisy = |v: f64| v * (1.0 + noise * (draws.next_f64() - 0.5));
+                let (a, b) = (noisy(5.0), noisy(5.0 / gain));
+                vec![if swap { (b, a) } else { (a, b) }]
+            })
+        };
+        prop_assert!(!(run(false).keeps() && run(true).keeps()));
+    }
+
+    #[test]
+    fn scaling_all_times_changes_no_verdict(
+        seed in any::<u64>(), gain in 0.9..1.2_f64, power in -20_i32..20,
+    ) {
+        let charter = charter();
+        let run = |scale: f64| {
+            let mut draws = Draws::new(seed);
+            decide(&charter, 1, &mut || {
+                let mut noisy = |v: f64| v * (1.0 + 0.1 * (draws.next_f64() - 0.5));
+                vec![(noisy(5.0) * scale, noisy(5.0 / gain) * scale)]
+            })
+        };
+        // A power of two scales without rounding, so even ties stay ties.
+        prop_assert_eq!(run(1.0), run(2_f64.powi(power)));
+    }
+}

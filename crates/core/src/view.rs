@@ -1,0 +1,191 @@
+//! Plain data from which every screen and file is rendered.
+
+use crate::campaign::{Campaign, RoundSummary, Usage};
+use crate::comparison::{Comparison, Estimate};
+use crate::measurement::Gate;
+use crate::strategy::{self, Directive, QueueItem};
+use serde::Serialize;
+
+/// A campaign at a glance.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct View {
+    /// Its name.
+    pub campaign: String,
+    /// What happens next, or `finished`.
+    pub step: String,
+    /// Why it ended, once it did.
+    pub stopped: Option<String>,
+    /// Rounds that are settled.
+    pub rounds_done: u32,
+    /// Rounds that the limits allow.
+    pub rounds_max: u32,
+    /// Rounds that were kept.
+    pub kept: u32,
+    /// Rounds in a row without a gain.
+    pub streak: u32,
+    /// Time of work, in seconds.
+    pub spent_s: f64,
+    /// What the agent used.
+    pub usage: Usage,
+    /// The metric: name, unit.
+    pub metric: (String, String),
+    /// The aggregate at the baseline.
+    pub baseline: Option<f64>,
+    /// The aggregate of the incumbent, estimated from the kept gains.
+    pub incumbent: Option<f64>,
+    /// The product of the kept gains; overstates, see `headline`.
+    pub cumulative_ratio: f64,
+    /// Original against final, measured afresh at the end: the only headline number.
+    pub headline: Option<Estimate>,
+    /// The cumulative gain minus the headline, in percentage points of the baseline.
+    pub inflation_points: Option<f64>,
+    /// Share of the measured peak at the baseline.
+    pub peak_share_baseline: Option<f64>,
+    /// Share of the measured peak now.
+    pub peak_share: Option<f64>,
+    /// The commit of the incumbent.
+    pub best_commit: String,
+    /// The round that made it; 0 is the baseline.
+    pub best_round: u32,
+    /// Where to look next.
+    pub directive: Directive,
+    /// Questions for a person.
+    pub queue: Vec<QueueItem>,
+    /// The round under way.
+    pub current: Option<CurrentView>,
+}
+
+/// The round under way.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CurrentView {
+    /// Its number.
+    pub round: u32,
+    /// Where it stands.
+    pub stage: String,
+    /// The hypothesis, once there is one.
+    pub title: Option<String>,
+    /// Blocks measured, while it is measured.
+    pub blocks: Option<u32>,
+}
+
+/// One settled round.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RoundView {
+    /// Its number.
+    pub round: u32,
+    /// The hypothesis.
+    pub title: String,
+    /// What was expected.
+    pub expected_ratio: Option<f64>,
+    /// What was measured.
+    pub ratio: Option<f64>,
+    /// What became of it.
+    pub verdict: String,
+    /// Why.
+    pub why: String,
+    /// Blocks that were measured.
+    pub blocks: u32,
+    /// The candidate's commit.
+    pub commit: Option<String>,
+    /// Whether the gate was passed.
+    pub passed: Option<bool>,
+    /// The deciding comparison.
+    pub comparison: Option<Comparison>,
+    /// Time of work, in seconds.
+    pub spent_s: f64,
+    /// Product of all kept gains up to here.
+    pub cumulative_ratio: f64,
+    /// The aggregate of this candidate.
+    pub aggregate: Option<f64>,
+    /// What it taught.
+    pub lesson: String,
+}
+
+impl Campaign {
+    /// The campaign at a glance.
+    pub fn view(&self) -> View {
+        let charter = self.charter();
+        let best = self.lineage().best();
+        let headline = self.final_comparison().map(|comparison| comparison.overall);
+        let cumulative = self.lineage().cumulative_ratio();
+        let now = headline.map_or(cumulative, |headline| headline.ratio);
+        View {
+            campaign: charter.map(|c| c.name.clone()).unwrap_or_default(),
+            step: self
+                .next_step()
+                .map_or("finished", |step| step.name())
+                .to_owned(),
+            stopped: self.stop_reason().map(|reason| reason.describe()),
+            rounds_done: u32::try_from(self.rounds().len()).unwrap_or(u32::MAX),
+            rounds_max: charter.map_or(0, |c| c.limits.rounds),
+            kept: u32::try_from(self.lineage().kept().len()).unwrap_or(u32::MAX),
+            streak: self.streak(),
+            spent_s: self.spent_ms() as f64 / 1_000.0,
+            usage: self.cost(),
+            metric: charter
+                .map(|c| (c.metric.name.clone(), c.metric.unit.clone()))
+                .unwrap_or_default(),
+            baseline: self.baseline_aggregate(),
+            incumbent: self.aggregate_at(now),
+            cumulative_ratio: cumulative,
+            headline,
+            inflation_points: headline.map(|headline| (cumulative - headline.ratio) * 100.0),
+            peak_share_baseline: self.peak_share_at(1.0),
+            peak_share: self.peak_share_at(now),
+            best_commit: self.incumbent().to_owned(),
+            best_round: best.map_or(0, |kept| kept.round),
+            directive: strategy::directive(self),
+            queue: strategy::queue(self),
+            current: self.current_view(),
+        }
+    }
+
+    fn current_view(&self) -> Option<CurrentView> {
+        let round = self.current_round()?;
+        let blocks = match &round.stage {
+            crate::campaign::Stage::Measuring(measuring) => Some(measuring.duel.n_blocks()),
+            _ => None,
+        };
+        Some(CurrentView {
+            round: round.number,
+            stage: round.stage.name().to_owned(),
+            title: round.hypothesis.as_ref().map(|h| h.title.clone()),
+            blocks,
+        })
+    }
+
+    /// One settled round.
+    pub fn round_view(&self, round: &RoundSummary) -> RoundView {
+        let before = if round.verdict.keeps() {
+            1.0
+        } else {
+            // A dropped candidate stands where its parent stood, times what it showed.
+            round.ratio().unwrap_or(1.0)
+        };
+        RoundView {
+            round: round.number,
+            title: round.title().to_owned(),
+            expected_ratio: round.hypothesis.as_ref().map(|h| h.expected_ratio),
+            ratio: round.ratio(),
+            verdict: round.verdict.word().to_owned(),
+            why: round.verdict.describe(&|case| self.case_name(case)),
+            blocks: round
+                .comparison
+                .as_ref()
+                .or(round.quick.as_ref())
+                .map_or(0, |c| c.blocks),
+            commit: round
+                .candidate
+                .as_ref()
+                .map(|candidate| candidate.commit.clone()),
+            passed: round.gate.as_ref().map(Gate::passed),
+            comparison: round.comparison.clone().or_else(|| round.quick.clone()),
+            spent_s: round.spent_ms as f64 / 1_000.0,
+            cumulative_ratio: round.cumulative_ratio,
+            aggregate: round
+                .ratio()
+                .and_then(|_| self.aggregate_at(round.cumulative_ratio * before)),
+            lesson: round.lesson.text.clone(),
+        }
+    }
+}

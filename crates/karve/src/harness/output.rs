@@ -1,0 +1,403 @@
+//! The parsers of benchmark output: text in, rows of numbers out, nothing else touched.
+//!
+//! ```text
+//! text ──▶ csv │ json │ metric_lines ──▶ fields (names, units, checks) ──▶ rows
+//!      └─▶ hyperfine │ pytest_record ──────────────────────────────────▶ rows
+//! ```
+//!
+//! A referee must not guess, so output is read completely or refused with its line and a reason.
+//! Every value that leaves here is finite: a failed row leaves its NaN out, any other row with a
+//! NaN is refused. Whether a required metric or case is there at all is for the caller to ask.
+
+mod csv;
+mod fields;
+mod hyperfine;
+mod json;
+mod metric_lines;
+mod names;
+mod pytest_record;
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+
+use serde::{Deserialize, Serialize};
+
+/// The most rows one output may have; more is a runaway print loop, not a benchmark.
+pub const MAX_ROWS: usize = 100_000;
+
+/// The longest text that is looked at, in bytes; 100 000 rows of canonical CSV are about 20 MiB.
+pub const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
+
+/// The longest excerpt an [`Unreadable`] carries, in characters.
+pub const MAX_EXCERPT_CHARS: usize = 120;
+
+/// How the benchmark prints its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Format {
+    /// A header and one row a case, RFC 4180 quoting.
+    #[serde(rename = "csv")]
+    Csv,
+    /// One JSON document that holds the rows.
+    #[serde(rename = "json")]
+    Json,
+    /// One JSON object a line, log lines between them.
+    #[serde(rename = "jsonl")]
+    JsonLines,
+    /// `METRIC name=number key=value …` lines among other output.
+    #[serde(rename = "metric")]
+    MetricLines,
+    /// The file of `hyperfine --export-json`.
+    #[serde(rename = "hyperfine")]
+    Hyperfine,
+    /// `pytest --print-record`: `Cutile: {'forward': {…}} ms`.
+    #[serde(rename = "pytest")]
+    PytestRecord,
+}
+
+/// What to look for in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spec<'a> {
+    /// How the text is written.
+    pub format: Format,
+    /// The column, key or hyperfine parameter that names the case; it must then be there.
+    pub case_column: Option<&'a str>,
+    /// The column or key that states correctness; it must then be there.
+    pub check_column: Option<&'a str>,
+    /// For pytest: whose record to read, such as `Cutile`; by default the only one there is.
+    pub label: Option<&'a str>,
+}
+
+/// One case with its numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The name of the case, or its geometry as `B=1,M=256`; unique in the output.
+    pub case: Option<String>,
+    /// Geometry axes and other parameters, as written.
+    pub params: BTreeMap<String, String>,
+    /// Finite numbers by canonical metric name; a spread is `<metric>_rel_std`, a ratio.
+    pub values: BTreeMap<String, f64>,
+    /// What the benchmark itself says about correctness.
+    pub check: Check,
+    /// The line of the text on which the row begins, from 1.
+    pub line: usize,
+}
+
+/// What the benchmark says about the correctness of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// It says the result is right.
+    Pass,
+    /// It says the result is wrong, or that the case did not run.
+    Fail,
+    /// It says nothing.
+    NotStated,
+}
+
+/// Why the output cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The line that could not be read, from 1.
+    pub line: usize,
+    /// Why, in a sentence without a full stop.
+    pub reason: String,
+    /// What stands there, at most [`MAX_EXCERPT_CHARS`] characters, without control characters.
+    pub excerpt: String,
+}
+
+impl Unreadable {
+    /// A refusal of one line of `text`.
+    fn at(text: &str, line: usize, reason: impl Into<String>) -> Self {
+        let excerpt = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+        Self {
+            line,
+            reason: reason.into(),
+            excerpt: bounded_excerpt(excerpt),
+        }
+    }
+
+    /// A refusal near a byte of a line, for lines too long to show whole.
+    fn near(text: &str, line: usize, column: usize, reason: impl Into<String>) -> Self {
+        let whole = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+        let start = whole.floor_char_boundary(column.saturating_sub(MAX_EXCERPT_CHARS / 2));
+        Self {
+            line,
+            reason: reason.into(),
+            excerpt: bounded_excerpt(&whole[start..]),
+        }
+    }
+
+    /// A refusal of the whole text, shown at its last line that is not blank.
+    fn at_end(text: &str, reason: impl Into<String>) -> Self {
+        let last = text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| !line.trim().is_empty())
+            .last();
+        Self::at(text, last.map_or(1, |(index, _)| index + 1), reason)
+    }
+}
+
+impl Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.reason)?;
+        if self.excerpt.is_empty() {
+            Ok(())
+        } else {
+            write!(f, ": {}", self.excerpt)
+        }
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+fn bounded_excerpt(line: &str) -> String {
+    let printable = |c: char| if c.is_control() { ' ' } else { c };
+    let shown: String = line
+        .trim()
+        .chars()
+        .take(MAX_EXCERPT_CHARS + 1)
+        .map(printable)
+        .collect();
+    if shown.chars().count() <= MAX_EXCERPT_CHARS {
+        return shown;
+    }
+    shown
+        .chars()
+        .take(MAX_EXCERPT_CHARS - 1)
+        .chain(['…'])
+        .collect()
+}
+
+/// Reads the rows of a benchmark's output, all of them or none.
+///
+/// # Errors
+///
+/// The output is cut, contradicts itself, or holds no row; the line and the reason are given.
+pub fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
+    if text.len() > MAX_TEXT_BYTES {
+        let reason = format!(
+            "the output is longer than {} MiB",
+            MAX_TEXT_BYTES / 1024 / 1024
+        );
+        return Err(Unreadable::at(text, 1, reason));
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (rows, looked_for) = match spec.format {
+        Format::Csv => (csv::parse(text, spec)?, "a header line with rows under it"),
+        Format::Json => (json::parse_document(text, spec)?, "an array of objects"),
+        Format::JsonLines => (json::parse_lines(text, spec)?, "lines that start with {"),
+        Format::MetricLines => (
+            metric_lines::parse(text, spec)?,
+            "lines like METRIC time_ms=1.25 case=small",
+        ),
+        Format::Hyperfine => (hyperfine::parse(text, spec)?, "entries in results"),
+        Format::PytestRecord => (
+            pytest_record::parse(text, spec)?,
+            "lines like Cutile: {'forward': {…}} ms",
+        ),
+    };
+    if rows.is_empty() {
+        let reason = format!("the output has no rows; looked for {looked_for}");
+        return Err(Unreadable::at_end(text, reason));
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
+
+    const FORMATS: [Format; 6] = [
+        Format::Csv,
+        Format::Json,
+        Format::JsonLines,
+        Format::MetricLines,
+        Format::Hyperfine,
+        Format::PytestRecord,
+    ];
+
+    pub(super) fn spec(format: Format) -> Spec<'static> {
+        Spec {
+            format,
+            case_column: None,
+            check_column: None,
+            label: None,
+        }
+    }
+
+    /// The same texts in every run, and no files of past failures beside the source.
+    pub(super) fn fixed_seed() -> ProptestConfig {
+        ProptestConfig {
+            rng_seed: RngSeed::Fixed(20260),
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        }
+    }
+
+    /// Rows as `line case check [params] values`, a refusal as `line N: reason`.
+    pub(super) fn render(result: &Result<Vec<Row>, Unreadable>) -> String {
+        match result {
+            Ok(rows) => rows.iter().map(render_row).collect::<Vec<_>>().join("\n"),
+            Err(unreadable) => format!("line {}: {}", unreadable.line, unreadable.reason),
+        }
+    }
+
+    fn render_row(row: &Row) -> String {
+        let case = row.case.as_deref().unwrap_or("-");
+        let params: Vec<_> = row.params.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let values: Vec<_> = row.values.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let (params, values) = (params.join(" "), values.join("; "));
+        format!("{} {case} {:?} [{params}] {values}", row.line, row.check)
+    }
+
+    /// Parses with a plain spec and compares the line and a part of the reason.
+    fn check(format: Format, text: &str, want: (usize, &str)) {
+        let got = parse(text, &spec(format)).expect_err("the text must be refused");
+        assert_eq!(got.line, want.0, "{got}");
+        assert!(got.reason.contains(want.1), "{got}");
+    }
+
+    #[test]
+    fn empty_output_is_refused_in_every_format() {
+        for format in [
+            Format::Csv,
+            Format::JsonLines,
+            Format::MetricLines,
+            Format::PytestRecord,
+        ] {
+            check(format, "", (1, "no rows"));
+            check(format, "\n\n", (1, "no rows"));
+        }
+        check(Format::Json, "", (1, "ends before it is complete"));
+        check(Format::Json, "[]", (1, "no rows"));
+        check(Format::Hyperfine, r#"{"results": []}"#, (1, "no rows"));
+    }
+
+    #[test]
+    fn a_text_without_rows_is_refused_at_its_last_line() {
+        check(
+            Format::MetricLines,
+            "building\nrunning\n\n",
+            (2, "METRIC time_ms=1.25"),
+        );
+    }
+
+    #[test]
+    fn the_formats_are_stored_by_their_short_names() {
+        let names: Vec<String> = FORMATS
+            .iter()
+            .map(|f| serde_json::to_string(f).unwrap())
+            .collect();
+        let want = ["csv", "json", "jsonl", "metric", "hyperfine", "pytest"];
+        assert_eq!(names, want.map(|name| format!("\"{name}\"")));
+        for (name, format) in names.iter().zip(FORMATS) {
+            assert_eq!(serde_json::from_str::<Format>(name).unwrap(), format);
+        }
+    }
+
+    #[test]
+    fn an_excerpt_is_bounded_and_has_no_control_characters() {
+        let line = format!("\u{1b}[31m{}", "é".repeat(500));
+        let excerpt = bounded_excerpt(&line);
+        assert_eq!(excerpt.chars().count(), MAX_EXCERPT_CHARS);
+        assert!(
+            excerpt.ends_with('…') && !excerpt.contains('\u{1b}'),
+            "{excerpt}"
+        );
+        assert_eq!(
+            bounded_excerpt(&"x".repeat(MAX_EXCERPT_CHARS)).len(),
+            MAX_EXCERPT_CHARS
+        );
+    }
+
+    #[test]
+    fn an_excerpt_near_a_column_shows_that_column() {
+        let text = format!("{}HERE{}", "é".repeat(300), "é".repeat(300));
+        let got = Unreadable::near(&text, 1, 600, "x");
+        assert!(got.excerpt.contains("HERE"), "{got}");
+    }
+
+    #[test]
+    fn more_rows_than_the_limit_are_refused() {
+        let mut csv = String::from("case,time_ms\n");
+        for row in 0..=MAX_ROWS {
+            csv.push_str(&format!("c{row},1.0\n"));
+        }
+        check(Format::Csv, &csv, (MAX_ROWS + 2, "more than 100000 rows"));
+        let json_lines: String = (0..=MAX_ROWS)
+            .map(|row| format!("{{\"case\":\"c{row}\"}}\n"))
+            .collect();
+        check(
+            Format::JsonLines,
+            &json_lines,
+            (MAX_ROWS + 1, "more than 100000 rows"),
+        );
+        let metrics: String = (0..=MAX_ROWS)
+            .map(|row| format!("METRIC ms=1 case=c{row}\n"))
+            .collect();
+        check(
+            Format::MetricLines,
+            &metrics,
+            (MAX_ROWS + 1, "more than 100000 rows"),
+        );
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_output() {
+        for (format, text) in [
+            (Format::Csv, "\u{feff}case,ms\na,1\n"),
+            (Format::Json, "\u{feff}[{\"case\":\"a\",\"ms\":1}]"),
+            (Format::MetricLines, "\u{feff}METRIC ms=1 case=a"),
+        ] {
+            let rows = parse(text, &spec(format)).unwrap();
+            assert_eq!(rows[0].case.as_deref(), Some("a"));
+            assert_eq!(rows[0].values["ms"], 1.0);
+        }
+    }
+
+    /// Pieces that the parsers act upon, so that noise gets past the first branch.
+    fn noise() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            Just("label,B,Check,fwd_ms,fwd_ms_std\n".to_owned()),
+            Just("METRIC ms=1 case=".to_owned()),
+            Just("tests/x.py::test_perf[a-é] ".to_owned()),
+            Just("Cutile: {'forward': {'mean': 3.7, 'std': ".to_owned()),
+            Just("{\"results\":[{\"command\":\"x\",\"mean\":1,\"exit_codes\":[".to_owned()),
+            Just("}} ms PASSED\n".to_owned()),
+            Just("{\"case\":\"a\",\"n\":{\"x\":".to_owned()),
+            "[\\[\\]{}(),:\"'=\r\n \\\\]{1,4}",
+            "(NaN|inf|-1e999|0|1.5|PASS|FAIL|np\\.float64\\(|3\\.2 ms|é|\u{feff})",
+            any::<String>(),
+        ];
+        proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #![proptest_config(fixed_seed())]
+
+        #[test]
+        fn no_text_makes_a_parser_panic_and_every_value_is_finite(
+            text in noise(),
+            column in proptest::option::of("(case|M|label|é)"),
+            label in proptest::option::of("(Cutile|é)"),
+        ) {
+            for format in FORMATS {
+                let (case_column, label) = (column.as_deref(), label.as_deref());
+                let spec = Spec { format, case_column, check_column: None, label };
+                match parse(&text, &spec) {
+                    Ok(rows) => {
+                        prop_assert!(!rows.is_empty());
+                        prop_assert!(rows.iter().flat_map(|r| r.values.values())
+                            .all(|value| value.is_finite()));
+                    }
+                    Err(unreadable) => {
+                        prop_assert!(unreadable.line >= 1);
+                        prop_assert!(unreadable.excerpt.chars().count() <= MAX_EXCERPT_CHARS);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! The file of `hyperfine --export-json`.
+//!
+//! Times are in seconds, under the names of the file and again with `_s`. A run that ended with
+//! another exit code than 0, or by a signal, fails its case.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::fields::{self, Rows};
+use super::json::{self, Node};
+use super::{Check, Row, Spec, Unreadable};
+
+/// Numbers of a result that are taken over.
+const TIMES: [&str; 7] = ["mean", "stddev", "median", "min", "max", "user", "system"];
+
+/// Reads one row a result.
+pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
+    let document = json::parse_node(text)?;
+    let lines = json::element_lines(text, Some("results"));
+    let Some(Node::List(results)) = document.get("results") else {
+        let reason = "there is no \"results\" array; give the file of hyperfine --export-json";
+        return Err(Unreadable::at(text, 1, reason));
+    };
+    let mut found = Vec::new();
+    for (index, result) in results.iter().enumerate() {
+        let line = lines.get(index).copied().unwrap_or(1);
+        let parsed = parse_result(result, line);
+        found.push(parsed.map_err(|reason| Unreadable::at(text, line, reason))?);
+    }
+    let naming = Naming::of(&found, spec);
+    let mut rows = Rows::default();
+    for (mut row, command) in found {
+        let line = row.line;
+        naming
+            .case(&row, command)
+            .map(|case| row.case = Some(case))
+            .and_then(|()| rows.push(row))
+            .map_err(|reason| Unreadable::at(text, line, reason))?;
+    }
+    Ok(rows.finish())
+}
+
+/// What the cases are called.
+enum Naming<'a> {
+    Column(&'a str),
+    Parameters,
+    Command,
+}
+
+impl<'a> Naming<'a> {
+    /// By parameters if they tell all results apart, else by command.
+    fn of(found: &[(Row, String)], spec: &Spec<'a>) -> Self {
+        match spec.case_column {
+            Some("command") => Self::Command,
+            Some(column) => Self::Column(column),
+            None => {
+                let mut seen = BTreeSet::new();
+                let tells = |(row, _): &(Row, String)| {
+                    !row.params.is_empty() && seen.insert(join(&row.params))
+                };
+                if found.iter().all(tells) {
+                    Self::Parameters
+                } else {
+                    Self::Command
+                }
+            }
+        }
+    }
+
+    fn case(&self, row: &Row, command: String) -> Result<String, String> {
+        match self {
+            Self::Column(name) => {
+                row.params.get(*name).cloned().ok_or_else(|| {
+                    format!("there is no parameter \"{name}\", which names the case")
+                })
+            }
+            Self::Parameters => Ok(join(&row.params)),
+            Self::Command => Ok(command),
+        }
+    }
+}
+
+fn join(params: &BTreeMap<String, String>) -> String {
+    let parts: Vec<String> = params
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    parts.join(",")
+}
+
+fn parse_result(result: &Node, line: usize) -> Result<(Row, String), String> {
+    let Some(Node::Text(command)) = result.get("command") else {
+        return Err("a result has no \"command\"".into());
+    };
+    let check = parse_exit_codes(result.get("exit_codes"))?;
+    let params = parse_parameters(result.get("parameters"))?;
+    let mut row = Row {
+        case: None,
+        params,
+        values: BTreeMap::new(),
+        check,
+        line,
+    };
+    for name in TIMES {
+        match result.get(name) {
+            Some(Node::Number(seconds)) => {
+                fields::add_value(&mut row, &format!("{name}_s"), *seconds)?;
+                fields::add_value(&mut row, name, *seconds)?;
+            }
+            // The spread of a single run is null.
+            Some(Node::Null) | None => {}
+            Some(Node::Flag(_) | Node::Text(_) | Node::List(_) | Node::Object(_)) => {
+                return Err(format!("\"{name}\" is not a number"));
+            }
+        }
+    }
+    if row.values.contains_key("mean") || check == Check::Fail {
+        return Ok((row, command.clone()));
+    }
+    Err("a result has no \"mean\"".into())
+}
+
+fn parse_exit_codes(codes: Option<&Node>) -> Result<Check, String> {
+    match codes {
+        None | Some(Node::Null) => Ok(Check::NotStated),
+        Some(Node::List(codes)) if codes.is_empty() => Ok(Check::NotStated),
+        Some(Node::List(codes)) => {
+            let is_zero = |code: &Node| *code == Node::Number(0.0);
+            Ok(if codes.iter().all(is_zero) {
+                Check::Pass
+            } else {
+                Check::Fail
+            })
+        }
+        Some(Node::Flag(_) | Node::Number(_) | Node::Text(_) | Node::Object(_)) => {
+            Err("\"exit_codes\" is not an array".into())
+        }
+    }
+}
+
+fn parse_parameters(parameters: Option<&Node>) -> Result<BTreeMap<String, String>, String> {
+    let Some(Node::Object(entries)) = parameters else {
+        return Ok(BTreeMap::new());
+    };
+    let mut params = BTreeMap::new();
+    for (name, node) in entries {
+        let value = match node {
+            Node::Text(text) => text.clone(),
+            Node::Number(number) => number.to_string(),
+            Node::Null | Node::Flag(_) | Node::List(_) | Node::Object(_) => {
+                return Err(format!(
+                    "the parameter \"{name}\" is neither text nor a number"
+                ));
+            }
+        };
+        params.insert(name.clone(), value);
+    }
+    Ok(params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{render, spec};
+    use super::super::{Format, parse};
+    use super::*;
+
+    fn check(case_column: Option<&str>, results: &[&str], want: &str) {
+        let text = format!("{{\"results\": [\n{}\n]}}\n", results.join(",\n"));
+        let spec = Spec {
+            case_column,
+            ..spec(Format::Hyperfine)
+        };
+        assert_eq!(render(&parse(&text, &spec)), want, "{text}");
+    }
+
+    #[test]
+    fn times_are_given_under_both_names() {
+        check(
+            None,
+            &[
+                r#"{"command": "./a", "mean": 0.5, "stddev": null, "median": 0.25, "user": 0.1,
+                 "system": 0, "min": 0.125, "max": 1, "times": [0.5], "exit_codes": [0]}"#,
+            ],
+            "2 ./a Pass [] max=1; max_s=1; mean=0.5; mean_s=0.5; median=0.25; median_s=0.25; \
+             min=0.125; min_s=0.125; system=0; system_s=0; user=0.1; user_s=0.1",
+        );
+    }
+
+    #[test]
+    fn an_exit_code_other_than_zero_fails_the_case() {
+        check(
+            None,
+            &[
+                r#"{"command": "a", "mean": 1, "exit_codes": [0, 3]}"#,
+                r#"{"command": "b", "mean": 1, "exit_codes": [0, null]}"#,
+                r#"{"command": "c", "mean": 1}"#,
+            ],
+            "2 a Fail [] mean=1; mean_s=1\n3 b Fail [] mean=1; mean_s=1\n\
+             4 c NotStated [] mean=1; mean_s=1",
+        );
+    }
+
+    #[test]
+    fn the_case_comes_from_the_parameters_if_they_tell_all_apart() {
+        let one = r#"{"command": "x 1", "mean": 1, "parameters": {"n": "1", "k": 2}}"#;
+        let two = r#"{"command": "x 2", "mean": 2, "parameters": {"n": "2", "k": 2}}"#;
+        let other = r#"{"command": "y 2", "mean": 2, "parameters": {"n": "2", "k": 2}}"#;
+        let values = ["mean=1; mean_s=1", "mean=2; mean_s=2"];
+        let want = |cases: [&str; 2]| {
+            format!(
+                "2 {} NotStated [k=2 n=1] {}\n3 {} NotStated [k=2 n=2] {}",
+                cases[0], values[0], cases[1], values[1]
+            )
+        };
+        check(None, &[one, two], &want(["k=2,n=1", "k=2,n=2"]));
+        check(Some("n"), &[one, two], &want(["1", "2"]));
+        check(Some("command"), &[one, two], &want(["x 1", "x 2"]));
+        let all = want(["x 1", "x 2"]) + "\n4 y 2 NotStated [k=2 n=2] mean=2; mean_s=2";
+        check(None, &[one, two, other], &all);
+        check(
+            Some("m"),
+            &[one],
+            "line 2: there is no parameter \"m\", which names the case",
+        );
+        check(
+            Some("k"),
+            &[one, two],
+            "line 3: the case \"2\" is already on line 2; each case may appear once",
+        );
+    }
+
+    #[test]
+    fn a_result_without_what_it_must_have_is_refused() {
+        check(
+            None,
+            &[r#"{"mean": 1}"#],
+            "line 2: a result has no \"command\"",
+        );
+        check(
+            None,
+            &[r#"{"command": "a"}"#],
+            "line 2: a result has no \"mean\"",
+        );
+        check(
+            None,
+            &[r#"{"command": "a", "mean": "1"}"#],
+            "line 2: \"mean\" is not a number",
+        );
+        check(
+            None,
+            &[r#"{"command": "a", "mean": -1}"#],
+            "line 2: \"mean_s\" is -1, and it is never negative",
+        );
+        let codes = r#"{"command": "a", "mean": 1, "exit_codes": 0}"#;
+        check(None, &[codes], "line 2: \"exit_codes\" is not an array");
+        let none = parse("{\"a\": 1}", &spec(Format::Hyperfine)).unwrap_err();
+        assert!(none.reason.contains("no \"results\" array"), "{none}");
+    }
+}

@@ -1,0 +1,421 @@
+//! JSON: one document that holds the rows, or one object a line.
+//!
+//! Read through a tree of its own that refuses a key given twice, since of two times for one
+//! kernel neither can be believed.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use super::fields::{Cell, Layout, Rows};
+use super::{Row, Spec, Unreadable};
+
+/// How deep objects may lie in a row; a row of numbers needs no more.
+const MAX_DEPTH: usize = 4;
+
+/// Keys of a document under which the rows may lie, the first that holds an array.
+const CONTAINERS: [&str; 3] = ["results", "cases", "benchmarks"];
+
+/// A value of JSON, or of a Python literal.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Node {
+    Null,
+    Flag(bool),
+    Number(f64),
+    Text(String),
+    List(Vec<Node>),
+    /// Keys in the order of the text, each once.
+    Object(Vec<(String, Node)>),
+}
+
+impl Node {
+    /// What lies under a key of an object.
+    pub(super) fn get(&self, key: &str) -> Option<&Node> {
+        match self {
+            Self::Object(entries) => entries.iter().find(|(k, _)| k == key).map(|(_, node)| node),
+            Self::Null | Self::Flag(_) | Self::Number(_) | Self::Text(_) | Self::List(_) => None,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Flag(_) => "a boolean",
+            Self::Number(_) => "a number",
+            Self::Text(_) => "a string",
+            Self::List(_) => "an array",
+            Self::Object(_) => "an object",
+        }
+    }
+}
+
+/// Reads the rows of one document.
+pub(super) fn parse_document(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
+    let document = parse_node(text)?;
+    let container = CONTAINERS
+        .into_iter()
+        .find_map(|key| Some((key, list_of(document.get(key)?)?)))
+        .map(|(key, list)| (Some(key), list));
+    let (key, list) = match (&document, container) {
+        (Node::List(list), _) => (None, list.as_slice()),
+        (Node::Object(_), Some(container)) => container,
+        (Node::Object(_), None) => {
+            let mut rows = Rows::default();
+            let row = parse_row(&document, spec, first_line(text)).and_then(|row| rows.push(row));
+            row.map_err(|reason| Unreadable::at(text, first_line(text), reason))?;
+            return Ok(rows.finish());
+        }
+        (Node::Null | Node::Flag(_) | Node::Number(_) | Node::Text(_), _) => {
+            let reason = format!("the document is {}, not rows of objects", document.kind());
+            return Err(Unreadable::at(text, first_line(text), reason));
+        }
+    };
+    let lines = element_lines(text, key);
+    let mut rows = Rows::default();
+    for (index, node) in list.iter().enumerate() {
+        let line = lines.get(index).copied().unwrap_or(1);
+        parse_row(node, spec, line)
+            .and_then(|row| rows.push(row))
+            .map_err(|reason| format!("row {}: {reason}", index + 1))
+            .map_err(|reason| Unreadable::at(text, line, reason))?;
+    }
+    Ok(rows.finish())
+}
+
+/// Reads one object a line; lines that do not start with a brace are log lines.
+pub(super) fn parse_lines(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
+    let mut rows = Rows::default();
+    for (index, object) in text.lines().enumerate() {
+        if !object.trim_start().starts_with('{') {
+            continue;
+        }
+        let line = index + 1;
+        let node = parse_node(object).map_err(|inner| Unreadable { line, ..inner })?;
+        parse_row(&node, spec, line)
+            .and_then(|row| rows.push(row))
+            .map_err(|reason| Unreadable::at(text, line, reason))?;
+    }
+    Ok(rows.finish())
+}
+
+fn list_of(node: &Node) -> Option<&[Node]> {
+    match node {
+        Node::List(list) => Some(list),
+        Node::Null | Node::Flag(_) | Node::Number(_) | Node::Text(_) | Node::Object(_) => None,
+    }
+}
+
+fn first_line(text: &str) -> usize {
+    text.lines()
+        .position(|line| !line.trim().is_empty())
+        .map_or(1, |index| index + 1)
+}
+
+fn parse_row(node: &Node, spec: &Spec, line: usize) -> Result<Row, String> {
+    let (names, cells) = flatten(node)?.into_iter().unzip();
+    let cells: Vec<Cell> = cells;
+    Layout::of(names, spec)?.row(&cells, line)
+}
+
+/// The numbers, flags and strings of an object, nested names joined with dots; lists are left out.
+pub(super) fn flatten(node: &Node) -> Result<Vec<(String, Cell)>, String> {
+    let Node::Object(entries) = node else {
+        return Err(format!("this is {}, not an object", node.kind()));
+    };
+    let mut fields = Vec::new();
+    flatten_into(&mut fields, "", entries, 1)?;
+    Ok(fields)
+}
+
+fn flatten_into(
+    fields: &mut Vec<(String, Cell)>,
+    prefix: &str,
+    entries: &[(String, Node)],
+    depth: usize,
+) -> Result<(), String> {
+    for (key, node) in entries {
+        let name = format!("{prefix}{key}");
+        let cell = match node {
+            Node::Null => Cell::Text(String::new()),
+            Node::Flag(flag) => Cell::Flag(*flag),
+            Node::Number(number) => Cell::Number(*number),
+            Node::Text(text) => Cell::Text(text.clone()),
+            Node::List(_) => continue,
+            Node::Object(_) if depth >= MAX_DEPTH => {
+                return Err(format!("\"{name}\" lies deeper than {MAX_DEPTH} levels"));
+            }
+            Node::Object(inner) => {
+                flatten_into(fields, &format!("{name}."), inner, depth + 1)?;
+                continue;
+            }
+        };
+        fields.push((name, cell));
+    }
+    Ok(())
+}
+
+/// Parses a whole text as one JSON value.
+pub(super) fn parse_node(text: &str) -> Result<Node, Unreadable> {
+    serde_json::from_str(text).map_err(|error| {
+        if error.is_eof() {
+            let reason = "the JSON ends before it is complete; the output was cut, or the program \
+                          died while it printed";
+            return Unreadable::at_end(text, reason);
+        }
+        let message = error.to_string();
+        let what = message.split(" at line ").next().unwrap_or_default();
+        let line = error.line().max(1);
+        let mut refusal = Unreadable::near(text, line, error.column(), "");
+        let is_nan = ["NaN", "Infinity"]
+            .iter()
+            .any(|word| refusal.excerpt.contains(word));
+        let hint = if is_nan {
+            "; NaN and Infinity are not JSON, write null"
+        } else {
+            ""
+        };
+        refusal.reason = format!("this is not JSON that can be used: {what}{hint}");
+        refusal
+    })
+}
+
+/// The lines on which the objects of the array of rows begin, in a text known to be JSON.
+///
+/// The array is the document, or lies under `key` in it. serde does not tell where a value stood.
+pub(super) fn element_lines(text: &str, key: Option<&str>) -> Vec<usize> {
+    let row_depth = 1 + usize::from(key.is_some());
+    let (mut lines, mut line, mut depth) = (Vec::new(), 1, 0_usize);
+    let mut is_in_rows = key.is_none();
+    let mut last_string = "";
+    let mut bytes = text.bytes().enumerate();
+    while let Some((at, byte)) = bytes.next() {
+        match byte {
+            b'\n' => line += 1,
+            b'"' => {
+                let mut end = at + 1;
+                while let Some((inner_at, inner)) = bytes.next()
+                    && inner != b'"'
+                {
+                    end = inner_at + 1;
+                    if inner == b'\\' {
+                        bytes.next();
+                    }
+                }
+                last_string = text.get(at + 1..end).unwrap_or_default();
+            }
+            b'[' | b'{' => {
+                if is_in_rows && depth == row_depth && byte == b'{' {
+                    lines.push(line);
+                } else if depth == 1 && key.is_some() {
+                    is_in_rows = byte == b'[' && key == Some(last_string);
+                }
+                depth += 1;
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    lines
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NodeVisitor)
+    }
+}
+
+struct NodeVisitor;
+
+impl<'de> Visitor<'de> for NodeVisitor {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Node, E> {
+        Ok(Node::Null)
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<Node, E> {
+        Ok(Node::Flag(flag))
+    }
+
+    // Counters above 2^53 lose their last digits; no measurement has that many.
+    fn visit_i64<E>(self, number: i64) -> Result<Node, E> {
+        Ok(Node::Number(number as f64))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Node, E> {
+        Ok(Node::Number(number as f64))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Node, E> {
+        Ok(Node::Number(number))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Node, E> {
+        Ok(Node::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Node, A::Error> {
+        let mut list = Vec::new();
+        while let Some(node) = elements.next_element()? {
+            list.push(node);
+        }
+        Ok(Node::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+        let mut entries = Vec::new();
+        let mut keys = std::collections::BTreeSet::new();
+        while let Some((key, node)) = map.next_entry::<String, Node>()? {
+            if !keys.insert(key.clone()) {
+                return Err(de::Error::custom(format_args!(
+                    "the key \"{key}\" appears twice"
+                )));
+            }
+            entries.push((key, node));
+        }
+        Ok(Node::Object(entries))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{render, spec};
+    use super::super::{Format, parse};
+    use super::*;
+
+    fn check(format: Format, text: &str, want: &str) {
+        assert_eq!(render(&parse(text, &spec(format))), want, "{text}");
+    }
+
+    #[test]
+    fn rows_lie_in_an_array_or_under_a_known_key_or_alone() {
+        let want = "1 a Pass [M=256] Forward Time (ms)=1.5";
+        let row = r#"{"case": "a", "M": 256, "correct": true, "fwd_ms": 1.5}"#;
+        check(Format::Json, &format!("[{row}]"), want);
+        check(Format::Json, row, want);
+        for key in CONTAINERS {
+            check(
+                Format::Json,
+                &format!("{{\"device\": \"x\", \"{key}\": [{row}]}}"),
+                want,
+            );
+        }
+    }
+
+    #[test]
+    fn the_row_knows_its_line() {
+        let text = "{\n \"cases\": {\"x\": 1},\n \"cfg\": [{\"a\": 1}],\n \"results\": [\n  \
+                    {\"case\": \"a]{\\\"\",\n   \"in\": {\"ms\": 1}},\n  {\"case\": \"b\"}]}";
+        check(
+            Format::Json,
+            text,
+            "5 a]{\" NotStated [] in.ms=1\n7 b NotStated [] ",
+        );
+        check(
+            Format::Json,
+            "\n[\n1]",
+            "line 1: row 1: this is a number, not an object",
+        );
+        check(Format::Json, "\n\n{\"ms\": 1}", "3 - NotStated [] ms=1");
+    }
+
+    #[test]
+    fn nested_numbers_are_named_with_dots_and_other_values_are_left_out() {
+        check(
+            Format::Json,
+            r#"{"a": {"b": {"c": {"d": 1}}}, "li": [1], "te": "x", "nu": null, "M": true}"#,
+            "1 M=true NotStated [M=true] a.b.c.d=1",
+        );
+        check(
+            Format::Json,
+            r#"{"a": {"b": {"c": {"d": {"e": 1}}}}}"#,
+            "line 1: \"a.b.c.d\" lies deeper than 4 levels",
+        );
+        check(
+            Format::Json,
+            r#"{"x.y": 1, "x": {"y": 2}}"#,
+            "line 1: the column \"x.y\" appears twice",
+        );
+    }
+
+    #[test]
+    fn a_cut_document_is_refused() {
+        let cut = "the JSON ends before it is complete; the output was cut, or the program died \
+                   while it printed";
+        check(
+            Format::Json,
+            "[{\"a1\": 1},\n{\"a1\": ",
+            &format!("line 2: {cut}"),
+        );
+        check(
+            Format::JsonLines,
+            "{\"a1\": 1}\nlog\n{\"a1\": 2",
+            &format!("line 3: {cut}"),
+        );
+    }
+
+    #[test]
+    fn text_that_is_not_json_is_refused_with_a_hint() {
+        let not_json = "line 1: this is not JSON that can be used: ";
+        check(Format::Json, "[{\"x1\": NaN}]", &{
+            format!("{not_json}expected value; NaN and Infinity are not JSON, write null")
+        });
+        check(
+            Format::Json,
+            "[] done",
+            &format!("{not_json}trailing characters"),
+        );
+        check(Format::Json, r#"{"ms": 1, "ms": 2}"#, &{
+            format!("{not_json}the key \"ms\" appears twice")
+        });
+        check(
+            Format::Json,
+            "7",
+            "line 1: the document is a number, not rows of objects",
+        );
+    }
+
+    #[test]
+    fn one_object_a_line_is_read_between_log_lines() {
+        check(
+            Format::JsonLines,
+            "start\n\n{\"case\": \"a\", \"ms\": 1}\r\n[info] x\n  {\"case\": \"b\", \"ms\": 2}",
+            "3 a NotStated [] ms=1\n5 b NotStated [] ms=2",
+        );
+        check(
+            Format::JsonLines,
+            "{\"case\": \"a\"}\n{\"case\": \"a\"}",
+            "line 2: the case \"a\" is already on line 1; each case may appear once",
+        );
+        check(
+            Format::JsonLines,
+            "{\"case\": \"a\"} {}",
+            "line 1: this is not JSON that can be used: trailing characters",
+        );
+    }
+
+    #[test]
+    fn configured_names_may_have_dots_and_must_be_there() {
+        let spec = Spec {
+            case_column: Some("shape.id"),
+            check_column: Some("ok.out"),
+            ..spec(Format::Json)
+        };
+        let text = r#"[{"shape": {"id": 7}, "ok": {"out": false}, "ms": null}]"#;
+        assert_eq!(render(&parse(text, &spec)), "1 7 Fail [] ");
+        let text = r#"[{"shape": {"id": 7}, "ms": 1}]"#;
+        let want = "line 1: row 1: there is no column \"ok.out\", the check column";
+        assert_eq!(render(&parse(text, &spec)), want);
+    }
+
+    #[test]
+    fn a_deep_document_is_refused_without_overflow() {
+        let deep = "[".repeat(100_000);
+        assert!(parse(&deep, &spec(Format::Json)).is_err());
+    }
+}

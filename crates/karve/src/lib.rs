@@ -1,0 +1,3 @@
+//! karve does what `karve-core` decides: it runs the campaign and referees every gain.
+
+pub mod error;
