@@ -283,14 +283,14 @@ impl Campaign {
 
     /// A case with its parameters as they are measured: halved if it did not fit.
     pub fn case(&self, index: usize) -> Option<Case> {
-        let mut case = self.charter()?.cases.get(index)?.clone();
+        let case = self.charter()?.cases.get(index)?.clone();
         let halved = self
             .baseline()
             .and_then(|b| b.halved.iter().find(|h| h.case == index));
-        if let Some(halved) = halved {
-            case.params.clone_from(&halved.params);
-        }
-        Some(case)
+        Some(match halved {
+            Some(halved) => case.with_params(&halved.params),
+            None => case,
+        })
     }
 
     /// The name of a case, for messages.

@@ -259,6 +259,38 @@ impl Charter {
     }
 }
 
+impl Case {
+    /// Halves the parameter that stands for memory, in the name too. Says whether it could.
+    pub fn halve(&mut self) -> bool {
+        let Some(name) = &self.halve else {
+            return false;
+        };
+        let Some(value) = self.params.get_mut(name) else {
+            return false;
+        };
+        let Some(half) = value.parse::<u64>().ok().map(|v| v / 2).filter(|v| *v > 0) else {
+            return false;
+        };
+        self.name = self
+            .name
+            .replace(&format!("{name}={value}"), &format!("{name}={half}"));
+        *value = half.to_string();
+        true
+    }
+
+    /// The same case with other parameters, in the name too.
+    #[must_use]
+    pub fn with_params(mut self, params: &BTreeMap<String, String>) -> Self {
+        for (name, value) in params {
+            if let Some(old) = self.params.insert(name.clone(), value.clone()) {
+                let (old, new) = (format!("{name}={old}"), format!("{name}={value}"));
+                self.name = self.name.replace(&old, &new);
+            }
+        }
+        self
+    }
+}
+
 impl Goal {
     /// Reads `>500`, `>500 TFLOPS`, `<1.2 ms`, `>60% peak`, `>5x`.
     pub fn parse(text: &str) -> Result<Self, String> {

@@ -297,6 +297,14 @@ impl Estimate {
         }
     }
 
+    /// The estimate with its interval, in words.
+    pub fn describe(&self) -> String {
+        match (self.low, self.high) {
+            (Some(low), Some(high)) => format!("{:.3}x [{low:.3}, {high:.3}]", self.ratio),
+            _ => format!("{:.3}x", self.ratio),
+        }
+    }
+
     fn change(&self) -> Change {
         match (self.low, self.high) {
             (Some(low), _) if low > 1.0 => Change::Improved,

@@ -1,6 +1,6 @@
 //! Where to look next: stagnation, the escalation ladder, and the bounded brief.
 
-use crate::campaign::{Campaign, RoundSummary, Tip};
+use crate::campaign::{Campaign, Lesson, RoundSummary, Stage, Tip};
 use crate::charter::{Case, CaseSet, Metric, Target};
 use crate::comparison::Change;
 use crate::hypothesis::Direction;
@@ -16,6 +16,8 @@ const TRIED_MAX: usize = 30;
 const TIPS_MAX: usize = 10;
 /// Characters of the profile digest in a brief.
 const DIGEST_MAX: usize = 4_000;
+/// Characters of a lesson.
+const LESSON_MAX: usize = 1_000;
 /// A change below this, up or down, is a micro-adjustment.
 const MICRO_RATIO: f64 = 1.02;
 /// So many rounds alike make a trigger.
@@ -357,6 +359,31 @@ fn separating_predicate(won: &[Case], lost: &[Case]) -> Option<String> {
             None
         }
     })
+}
+
+/// What the round under way taught, in numbers.
+pub fn lesson(campaign: &Campaign) -> Lesson {
+    let Some(round) = campaign.current_round() else {
+        return Lesson::default();
+    };
+    let Stage::Learning { verdict } = &round.stage else {
+        return Lesson::default();
+    };
+    let why = verdict.describe(&|case| visible_name(campaign, case));
+    let comparison = round.comparison.as_ref().or(round.quick.as_ref());
+    let text = match (&round.hypothesis, comparison) {
+        (Some(hypothesis), Some(comparison)) => format!(
+            "{}: expected {:.3}x, measured {}; {why}",
+            hypothesis.title,
+            hypothesis.expected_ratio,
+            comparison.overall.describe(),
+        ),
+        (Some(hypothesis), None) => format!("{}: {why}", hypothesis.title),
+        (None, _) => why,
+    };
+    Lesson {
+        text: text.chars().take(LESSON_MAX).collect(),
+    }
 }
 
 /// Questions for a person: what agents asked, and where the ladder ended.

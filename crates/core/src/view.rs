@@ -4,6 +4,7 @@ use crate::campaign::{Campaign, RoundSummary, Usage};
 use crate::comparison::{Comparison, Estimate};
 use crate::measurement::Gate;
 use crate::strategy::{self, Directive, QueueItem};
+use crate::{score, stats};
 use serde::Serialize;
 
 /// A campaign at a glance.
@@ -37,8 +38,9 @@ pub struct View {
     pub cumulative_ratio: f64,
     /// Original against final, measured afresh at the end: the only headline number.
     pub headline: Option<Estimate>,
-    /// The cumulative gain minus the headline, in percentage points of the baseline.
-    pub inflation_points: Option<f64>,
+    /// By how much the product of the kept gains exceeds what the final duel shows on the same
+    /// visible cases, in percent.
+    pub inflation_percent: Option<f64>,
     /// Share of the measured peak at the baseline.
     pub peak_share_baseline: Option<f64>,
     /// Share of the measured peak now.
@@ -129,7 +131,9 @@ impl Campaign {
             incumbent: self.aggregate_at(now),
             cumulative_ratio: cumulative,
             headline,
-            inflation_points: headline.map(|headline| (cumulative - headline.ratio) * 100.0),
+            inflation_percent: self
+                .final_visible_ratio()
+                .map(|ratio| score::percent_change(ratio, cumulative)),
             peak_share_baseline: self.peak_share_at(1.0),
             peak_share: self.peak_share_at(now),
             best_commit: self.incumbent().to_owned(),
@@ -138,6 +142,15 @@ impl Campaign {
             queue: strategy::queue(self),
             current: self.current_view(),
         }
+    }
+
+    /// What the final duel shows on the visible cases, which is what the rounds measured.
+    fn final_visible_ratio(&self) -> Option<f64> {
+        let visible = self.charter()?.visible_cases();
+        let cases = &self.final_comparison()?.cases;
+        let of_visible = cases.iter().filter(|case| visible.contains(&case.case));
+        let ratios: Vec<f64> = of_visible.map(|case| case.estimate.ratio).collect();
+        stats::geometric_mean(&ratios)
     }
 
     fn current_view(&self) -> Option<CurrentView> {

@@ -1,3 +1,23 @@
 //! karve does what `karve-core` decides: it runs the campaign and referees every gain.
+//!
+//! Reading order: `drive` is the loop; `world` performs its steps with `harness`, `git`,
+//! `agents`, `trees` and `process`; `store` remembers; `ui` and `reports` show.
 
+pub mod agents;
+pub mod clock;
+pub mod commands;
+pub mod config;
+pub mod detect;
+pub mod drive;
 pub mod error;
+pub mod git;
+pub mod harness;
+pub mod host;
+pub mod process;
+pub mod project;
+pub mod reports;
+pub mod session;
+pub mod store;
+pub mod trees;
+pub mod ui;
+pub mod world;

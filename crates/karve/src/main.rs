@@ -1,3 +1,17 @@
-//! The command line.
+//! The command line: parse, run, show an error once.
 
-fn main() {}
+use clap::Parser;
+use karve::commands::{Cli, run};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            if !error.message.is_empty() {
+                karve::ui::note(&error.to_string());
+            }
+            ExitCode::from(error.kind.exit_code())
+        }
+    }
+}

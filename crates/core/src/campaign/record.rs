@@ -161,6 +161,8 @@ impl Campaign {
 
     /// Starts the next round, or the end.
     pub(super) fn advance(&mut self) {
+        // A campaign that goes on has no final result yet.
+        self.final_comparison = None;
         self.phase = match self.stop_due() {
             Some(reason) => self.closing(reason),
             None => {

@@ -1,0 +1,280 @@
+//! What an agent answers, read strictly: JSON, a fenced JSON block, or the Markdown contract.
+//!
+//! An answer is data. Nothing in it is obeyed; it is either a claim in the contract or refused
+//! with every error listed.
+
+use karve_core::campaign::Usage;
+use karve_core::hypothesis::{Direction, Hypothesis};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Characters of one text field.
+const FIELD_CHARS_MAX: usize = 2_000;
+/// Entries of one list field.
+const LIST_MAX: usize = 50;
+/// The largest speedup that a hypothesis may expect.
+const EXPECTED_MAX: f64 = 10_000.0;
+
+/// A readable answer to "propose".
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum ProposalAnswer {
+    /// A hypothesis.
+    Stated(Box<Hypothesis>, Usage),
+    /// Nothing is left to try.
+    Exhausted(String),
+}
+
+/// Reads a proposal, or lists everything that is wrong with it.
+pub(super) fn parse_proposal(text: &str) -> Result<ProposalAnswer, Vec<String>> {
+    let fields = fields_of(text).map_err(|error| vec![error])?;
+    if let Some(why) = fields.get("exhausted") {
+        return Ok(ProposalAnswer::Exhausted(bounded(&plain(why))));
+    }
+    let mut errors = Vec::new();
+    let title = required(&fields, "title", &mut errors);
+    let mechanism = required(&fields, "mechanism", &mut errors);
+    let expected_ratio = match number(fields.get("expected_ratio")) {
+        Some(ratio) if ratio > 0.0 && ratio <= EXPECTED_MAX => ratio,
+        _ => {
+            errors.push("expected_ratio must be a number such as 1.15".into());
+            1.0
+        }
+    };
+    let named = fields
+        .get("direction")
+        .map_or_else(|| "algorithm".to_owned(), plain);
+    let direction = Direction::by_name(named.trim());
+    if direction.is_none() {
+        let names: Vec<&str> = Direction::ALL.iter().map(|d| d.name()).collect();
+        errors.push(format!("direction must be one of {}", names.join(", ")));
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let optional = |name: &str| fields.get(name).map(|value| bounded(&plain(value)));
+    let hypothesis = Hypothesis {
+        title: title.replace('\n', " "),
+        bottleneck: optional("bottleneck").unwrap_or_default(),
+        mechanism,
+        expected_ratio,
+        direction: direction.unwrap_or(Direction::Algorithm),
+        high_risk: truth(fields.get("high_risk")),
+        files: list(fields.get("files")),
+        counters: list(fields.get("counters")),
+        gate: optional("gate").filter(|gate| !gate.is_empty()),
+        config: BTreeMap::new(),
+        question: optional("question").filter(|question| !question.is_empty()),
+    };
+    Ok(ProposalAnswer::Stated(Box::new(hypothesis), usage(&fields)))
+}
+
+/// Reads what an agent says after it implemented; plain text is a summary too.
+pub(super) fn parse_implementation(text: &str) -> Result<(String, Usage), String> {
+    let Ok(fields) = fields_of(text) else {
+        return Ok((bounded(text.trim()), Usage::default()));
+    };
+    if let Some(why) = fields.get("give_up") {
+        return Err(format!("the agent gave up: {}", bounded(&plain(why))));
+    }
+    let summary = fields.get("summary").map(plain).unwrap_or_default();
+    Ok((bounded(&summary), usage(&fields)))
+}
+
+/// The fields of an answer, from whichever form it has.
+fn fields_of(text: &str) -> Result<Map<String, Value>, String> {
+    let trimmed = text.trim();
+    if trimmed.is_empty() {
+        return Err("the answer is empty".into());
+    }
+    if let Ok(Value::Object(fields)) = serde_json::from_str(trimmed) {
+        return Ok(fields);
+    }
+    if let Some(block) = last_json_block(trimmed) {
+        return match serde_json::from_str(block) {
+            Ok(Value::Object(fields)) => Ok(fields),
+            Ok(_) => Err("the JSON block is not an object".into()),
+            Err(error) => Err(format!("the JSON block cannot be read: {error}")),
+        };
+    }
+    let fields = markdown_fields(trimmed);
+    if fields.is_empty() {
+        return Err("the answer has no JSON object and no \"- title: …\" list".into());
+    }
+    Ok(fields)
+}
+
+fn last_json_block(text: &str) -> Option<&str> {
+    let start = text.rfind("```json")? + "```json".len();
+    let end = text[start..].find("```")? + start;
+    Some(text[start..end].trim())
+}
+
+/// `- key: value` or `**key**: value` lines; a line without a key continues the last one.
+fn markdown_fields(text: &str) -> Map<String, Value> {
+    let mut fields = Map::new();
+    for line in text.lines().take(1_000) {
+        let line = line.trim().trim_start_matches(['-', '*', ' ']);
+        let Some((key, value)) = line.split_once(':') else {
+            continue;
+        };
+        let key = key
+            .trim()
+            .trim_matches('*')
+            .trim()
+            .to_lowercase()
+            .replace(' ', "_");
+        if KEYS.contains(&key.as_str()) {
+            let value = value.trim().trim_matches('*').trim();
+            fields.insert(key, Value::from(value));
+        }
+    }
+    fields
+}
+
+/// Every key of the contract.
+const KEYS: [&str; 15] = [
+    "title",
+    "bottleneck",
+    "mechanism",
+    "expected_ratio",
+    "direction",
+    "high_risk",
+    "files",
+    "counters",
+    "gate",
+    "question",
+    "exhausted",
+    "summary",
+    "give_up",
+    "tokens",
+    "usd",
+];
+
+fn required(fields: &Map<String, Value>, name: &str, errors: &mut Vec<String>) -> String {
+    let text = fields
+        .get(name)
+        .map(|value| bounded(plain(value).trim()))
+        .unwrap_or_default();
+    if text.is_empty() {
+        errors.push(format!("{name} is missing"));
+    }
+    text
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn bounded(text: &str) -> String {
+    text.chars()
+        .filter(|c| !c.is_control() || *c == '\n')
+        .take(FIELD_CHARS_MAX)
+        .collect()
+}
+
+fn number(value: Option<&Value>) -> Option<f64> {
+    let number = match value? {
+        Value::Number(number) => number.as_f64()?,
+        Value::String(text) => text.trim().trim_end_matches('x').parse().ok()?,
+        _ => return None,
+    };
+    number.is_finite().then_some(number)
+}
+
+fn truth(value: Option<&Value>) -> bool {
+    match value {
+        Some(Value::Bool(truth)) => *truth,
+        Some(Value::String(text)) => matches!(text.trim(), "true" | "yes"),
+        _ => false,
+    }
+}
+
+fn list(value: Option<&Value>) -> Vec<String> {
+    let texts: Vec<String> = match value {
+        Some(Value::Array(items)) => items.iter().map(plain).collect(),
+        Some(Value::String(text)) => text.split(',').map(|item| item.trim().to_owned()).collect(),
+        _ => Vec::new(),
+    };
+    let usable = texts
+        .iter()
+        .map(|text| bounded(text))
+        .filter(|text| !text.is_empty());
+    usable.take(LIST_MAX).collect()
+}
+
+fn usage(fields: &Map<String, Value>) -> Usage {
+    let inner = fields.get("usage").and_then(Value::as_object);
+    let find = |name: &str| number(inner.and_then(|u| u.get(name)).or_else(|| fields.get(name)));
+    Usage {
+        tokens: find("tokens").map_or(0, |tokens| tokens.max(0.0) as u64),
+        usd: find("usd").map_or(0.0, |usd| usd.max(0.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, want: Result<&str, &str>) {
+        match (parse_proposal(text), want) {
+            (Ok(ProposalAnswer::Stated(hypothesis, _)), Ok(title)) => {
+                assert_eq!(hypothesis.title, title);
+            }
+            (Ok(ProposalAnswer::Exhausted(why)), Ok(title)) => assert_eq!(why, title),
+            (Err(errors), Err(part)) => assert!(errors.join("; ").contains(part), "{errors:?}"),
+            (got, want) => panic!("{got:?}, wanted {want:?}"),
+        }
+    }
+
+    #[test]
+    fn json_a_json_block_and_markdown_are_all_read() {
+        check(
+            r#"{"title":"T","mechanism":"m","expected_ratio":1.1}"#,
+            Ok("T"),
+        );
+        check(
+            "I thought.\n```json\n{\"title\":\"T\",\"mechanism\":\"m\",\"expected_ratio\":2}\n```\n",
+            Ok("T"),
+        );
+        check(
+            "## Hypothesis\n- **title**: T\n- mechanism: m\n- expected ratio: 1.3x\n",
+            Ok("T"),
+        );
+        check(r#"{"exhausted":"nothing left"}"#, Ok("nothing left"));
+    }
+
+    #[test]
+    fn every_error_is_listed() {
+        check("", Err("empty"));
+        check("I made it faster!", Err("no JSON object"));
+        check(
+            "{}",
+            Err("title is missing; mechanism is missing; expected_ratio"),
+        );
+        check(
+            r#"{"title":"T","mechanism":"m","expected_ratio":"NaN","direction":"up"}"#,
+            Err("direction must be one of"),
+        );
+        check("```json\n{\"title\":\n```", Err("cannot be read"));
+    }
+
+    #[test]
+    fn a_knob_setting_cannot_be_claimed_from_outside() {
+        let text = r#"{"title":"T","mechanism":"m","expected_ratio":1.1,"config":{"A":"1"}}"#;
+        let Ok(ProposalAnswer::Stated(hypothesis, _)) = parse_proposal(text) else {
+            panic!()
+        };
+        assert!(hypothesis.config.is_empty());
+    }
+
+    #[test]
+    fn giving_up_is_no_candidate() {
+        assert!(parse_implementation(r#"{"give_up":"too hard"}"#).is_err());
+        assert_eq!(parse_implementation("done").unwrap().0, "done");
+        let (summary, usage) = parse_implementation(r#"{"summary":"s","usd":0.5}"#).unwrap();
+        assert_eq!((summary.as_str(), usage.usd), ("s", 0.5));
+    }
+}

@@ -1,0 +1,123 @@
+//! Any program as an agent: it gets a brief, works in its worktree and answers in a contract.
+//!
+//! The program is started once to propose and once to implement, in a fresh worktree at the
+//! parent. The brief is on its standard input and in the file that `KARVE_BRIEF` names;
+//! `KARVE_TASK` is `propose`, `implement` or `mend`. The answer is what it writes to the file
+//! that `KARVE_ANSWER` names, or else its standard output. See docs/agents.md.
+
+use super::answer::{self, ProposalAnswer};
+use super::prompt;
+use super::{Agent, Desk, Implementation, Proposal};
+use crate::config::AgentConfig;
+use crate::error::{Context, Result};
+use crate::harness::excerpt;
+use crate::process::{self, Command, Exit, Run};
+use karve_core::campaign::{ImplementStep, Refusal, Usage};
+use karve_core::strategy::Brief;
+use std::fs;
+use std::time::Duration;
+
+/// An answer is read up to this size.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+
+/// An external program.
+#[derive(Debug)]
+pub struct CommandAgent {
+    config: AgentConfig,
+    limit: Duration,
+    tag: String,
+}
+
+/// How a turn went.
+enum Turn {
+    Answered(String),
+    Failed(String),
+}
+
+impl CommandAgent {
+    /// The program of a configuration, with its limit.
+    pub fn new(config: AgentConfig, limit: Duration, tag: String) -> Self {
+        Self { config, limit, tag }
+    }
+
+    fn turn(&self, task: &str, brief: &str, desk: &Desk<'_>) -> Result<Turn> {
+        let cannot = || format!("cannot write to {}", desk.notes.display());
+        fs::create_dir_all(desk.notes).context(cannot)?;
+        let brief_path = desk.notes.join("brief.md");
+        let answer_path = desk.notes.join("answer");
+        fs::write(&brief_path, brief).context(cannot)?;
+        let _ = fs::remove_file(&answer_path);
+        let mut command = Command::shell(&self.config.command, desk.tree)
+            .limit(self.limit)
+            .tag(&self.tag)
+            .capture_bytes(ANSWER_BYTES_MAX)
+            .stdin(brief.as_bytes())
+            .env("KARVE_TASK", task)
+            .env("KARVE_BRIEF", brief_path.to_string_lossy())
+            .env("KARVE_ANSWER", answer_path.to_string_lossy());
+        for (name, value) in &self.config.env {
+            command = command.env(name, value);
+        }
+        let run = process::run(&command, desk.stop)?;
+        Ok(match run.exit {
+            Exit::Code(0) => read_answer(&answer_path, &run),
+            Exit::TimedOut => {
+                Turn::Failed(format!("the agent ran past {} s", self.limit.as_secs()))
+            }
+            Exit::Code(_) | Exit::Signal(_) | Exit::Stopped => {
+                Turn::Failed(format!("the agent failed: {}", excerpt(&run)))
+            }
+        })
+    }
+}
+
+/// The answer file if there is one, else the standard output, whole or not at all.
+fn read_answer(path: &std::path::Path, run: &Run) -> Turn {
+    let too_long = || Turn::Failed(format!("the answer exceeds {ANSWER_BYTES_MAX} bytes"));
+    match fs::metadata(path) {
+        Ok(meta) if meta.len() > ANSWER_BYTES_MAX as u64 => too_long(),
+        Ok(_) => match fs::read(path) {
+            Ok(bytes) => Turn::Answered(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(error) => Turn::Failed(format!("the answer cannot be read: {error}")),
+        },
+        Err(_) if run.stdout.truncated() => too_long(),
+        Err(_) => Turn::Answered(run.stdout.text().into_owned()),
+    }
+}
+
+impl Agent for CommandAgent {
+    fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
+        let refused = |refusal| Proposal::Refused(refusal, Usage::default());
+        let text = match self.turn("propose", &prompt::render_propose(brief), desk)? {
+            Turn::Answered(text) => text,
+            Turn::Failed(why) => return Ok(refused(Refusal::AgentFailed { why })),
+        };
+        Ok(match answer::parse_proposal(&text) {
+            Ok(ProposalAnswer::Stated(hypothesis, usage)) => Proposal::Stated(hypothesis, usage),
+            Ok(ProposalAnswer::Exhausted(why)) => refused(Refusal::Exhausted { why }),
+            Err(errors) => refused(Refusal::Unreadable { errors }),
+        })
+    }
+
+    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
+        let task = if step.mend.is_some() {
+            "mend"
+        } else {
+            "implement"
+        };
+        let usage = Usage::default();
+        Ok(
+            match self.turn(task, &prompt::render_implement(step), desk)? {
+                Turn::Failed(why) => Implementation::NotDone { why, usage },
+                Turn::Answered(text) => match answer::parse_implementation(&text) {
+                    Ok((summary, usage)) => Implementation::Done { summary, usage },
+                    Err(why) => Implementation::NotDone { why, usage },
+                },
+            },
+        )
+    }
+
+    fn reads_worktree(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,101 @@
+//! A recorded campaign as an agent: the same hypotheses and patches, judged anew.
+
+use super::{Agent, Desk, Implementation, Proposal};
+use crate::error::{CommandError, Result};
+use crate::git::Applied;
+use crate::store::{self, CampaignDir};
+use karve_core::campaign::{Event, ImplementStep, Record, Refusal, Usage};
+use karve_core::hypothesis::{Candidate, Hypothesis};
+use karve_core::strategy::Brief;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The hypotheses and patches of a recorded campaign.
+#[derive(Debug)]
+pub struct Replay {
+    dir: CampaignDir,
+    hypotheses: BTreeMap<u32, Box<Hypothesis>>,
+    candidates: BTreeMap<(u32, u32), Candidate>,
+}
+
+impl Replay {
+    /// Opens the directory of a recorded campaign.
+    pub fn open(path: &Path) -> Result<Self> {
+        let (Some(root), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(CommandError::usage(format!(
+                "{} is no campaign",
+                path.display()
+            )));
+        };
+        let dir = CampaignDir::new(root, &name.to_string_lossy());
+        if !dir.exists() {
+            return Err(
+                CommandError::usage(format!("{} holds no campaign", path.display()))
+                    .hint("name the directory of a recorded campaign; \"karve list\" shows them"),
+            );
+        }
+        let mut replay = Self {
+            dir: dir.clone(),
+            hypotheses: BTreeMap::new(),
+            candidates: BTreeMap::new(),
+        };
+        for record in store::read(&dir)?.records {
+            replay.take(record);
+        }
+        Ok(replay)
+    }
+
+    fn take(&mut self, record: Record) {
+        match record.event {
+            Event::Proposed {
+                round, hypothesis, ..
+            } => {
+                // A duplicate that was refused is followed by another one.
+                self.hypotheses.insert(round, hypothesis);
+            }
+            Event::Implemented {
+                round,
+                retry,
+                candidate,
+                ..
+            } => {
+                self.candidates.insert((round, retry), candidate);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Agent for Replay {
+    fn propose(&mut self, brief: &Brief, _: &Desk<'_>) -> Result<Proposal> {
+        let usage = Usage::default();
+        Ok(match self.hypotheses.get(&brief.round) {
+            Some(hypothesis) => Proposal::Stated(hypothesis.clone(), usage),
+            None => {
+                let why = format!("the recorded campaign has no round {}", brief.round);
+                Proposal::Refused(Refusal::Exhausted { why }, usage)
+            }
+        })
+    }
+
+    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
+        let usage = Usage::default();
+        let Some(candidate) = self.candidates.get(&(step.round, step.retry)) else {
+            let why = "the recorded campaign has no candidate here".to_owned();
+            return Ok(Implementation::NotDone { why, usage });
+        };
+        let patch = store::get_artifact(&self.dir, &candidate.patch)?;
+        if let Applied::Refused(said) = desk.repo.apply_patch(desk.tree, &patch)? {
+            let why = format!("the recorded patch does not apply: {said}");
+            return Ok(Implementation::NotDone { why, usage });
+        }
+        Ok(Implementation::Done {
+            summary: candidate.summary.clone(),
+            usage,
+        })
+    }
+
+    fn reads_worktree(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,23 @@
+//! The host's clock, for people: stamps in the log and names. Limits never depend on it.
+
+use jiff::{Timestamp, Zoned};
+
+/// Milliseconds since 1970.
+pub fn now_ms() -> i64 {
+    Timestamp::now().as_millisecond()
+}
+
+/// Seconds since 1970.
+pub fn now_s() -> i64 {
+    Timestamp::now().as_second()
+}
+
+/// The minute, as `YYYY-MM-DD HH:MM` in local time.
+pub fn minute() -> String {
+    Zoned::now().strftime("%Y-%m-%d %H:%M").to_string()
+}
+
+/// The second, as `YYYY-MM-DD HH:MM:SS` in local time.
+pub fn second() -> String {
+    Zoned::now().strftime("%Y-%m-%d %H:%M:%S").to_string()
+}

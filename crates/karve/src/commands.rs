@@ -1,0 +1,93 @@
+//! One file per command. `--help` of each has an example.
+
+pub mod answer;
+pub mod apply;
+pub mod check;
+pub mod completions;
+pub mod demo;
+pub mod doctor;
+pub mod history;
+pub mod init;
+pub mod list;
+pub mod report;
+pub mod run;
+pub mod status;
+pub mod verify;
+
+use crate::error::Result;
+use crate::project::Place;
+use clap::{Parser, Subcommand};
+
+/// karve carves compute kernels to the hardware limit, and referees every gain.
+///
+/// It drives the built-in strategy, a coding agent or any program through an optimization
+/// campaign. What it calls faster was measured by turns against the incumbent, was right on every
+/// case, and can be judged again from the log.
+#[derive(Debug, Parser)]
+#[command(
+    name = "karve",
+    version,
+    propagate_version = true,
+    max_term_width = 100
+)]
+#[command(after_help = "Examples:
+  karve demo                      a whole campaign on an embedded kernel, in under three minutes
+  karve init && karve doctor      write karve.toml for your kernel, and check it
+  karve run --yes --hours 8       run a campaign overnight; resume it with \"karve run\"
+  karve report                    what became faster, by how much, and why the rest was dropped
+
+Exit codes: 0 done, 1 the answer is no, 2 usage or karve.toml, 3 environment, 4 busy,
+70 a fault of karve, 130 stopped by the user.")]
+pub struct Cli {
+    #[command(flatten)]
+    place: Place,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::Demo),
+    Init(init::Init),
+    Doctor(doctor::Doctor),
+    Run(run::Run),
+    Check(check::Check),
+    Status(status::Status),
+    Log(history::Log),
+    Show(history::Show),
+    Diff(history::Diff),
+    Best(status::Best),
+    Report(report::Report),
+    Verify(verify::Verify),
+    Apply(apply::Apply),
+    List(list::List),
+    Queue(answer::Queue),
+    Answer(answer::Answer),
+    Schema(completions::Schema),
+    Completions(completions::Completions),
+}
+
+/// Runs the command line.
+pub fn run(cli: &Cli) -> Result<()> {
+    let place = &cli.place;
+    match &cli.command {
+        Command::Demo(command) => command.run(),
+        Command::Init(command) => command.run(place),
+        Command::Doctor(command) => command.run(place),
+        Command::Run(command) => command.run(place),
+        Command::Check(command) => command.run(place),
+        Command::Status(command) => command.run(place),
+        Command::Log(command) => command.run(place),
+        Command::Show(command) => command.run(place),
+        Command::Diff(command) => command.run(place),
+        Command::Best(command) => command.run(place),
+        Command::Report(command) => command.run(place),
+        Command::Verify(command) => command.run(place),
+        Command::Apply(command) => command.run(place),
+        Command::List(command) => command.run(place),
+        Command::Queue(command) => command.run(place),
+        Command::Answer(command) => command.run(place),
+        Command::Schema(command) => command.run(),
+        Command::Completions(command) => command.run(),
+    }
+}

@@ -1,0 +1,72 @@
+//! `karve queue` and `karve answer`: questions for a person, which never block a campaign.
+
+use crate::clock;
+use crate::error::{CommandError, Context, Result};
+use crate::project::Place;
+use crate::store;
+use crate::ui::{self, style};
+use std::fs;
+
+/// List the questions that a campaign has for a person
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve queue
+  karve answer \"try the layout of the reference implementation\"")]
+pub struct Queue {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Queue {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let items = place.open()?.campaign.view().queue;
+        if self.json {
+            ui::out_json(&items);
+            return Ok(());
+        }
+        if items.is_empty() {
+            ui::outln("no questions");
+        }
+        for item in items {
+            ui::outln(&format!(
+                "round {:<4} {}",
+                item.round,
+                style::safe(&item.question, 300)
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Tell the campaign something; the next brief holds it
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve answer \"tiles above 128 never fit this cache\"")]
+pub struct Answer {
+    /// The answer or advice
+    text: String,
+}
+
+/// Characters of an answer.
+const TEXT_CHARS_MAX: usize = 4_000;
+
+impl Answer {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let text = self.text.trim();
+        if text.is_empty() || text.chars().count() > TEXT_CHARS_MAX {
+            return Err(CommandError::usage(format!(
+                "an answer has 1 to {TEXT_CHARS_MAX} characters"
+            ))
+            .hint("say it shorter: karve answer \"…\""));
+        }
+        let inbox = place.open()?.dir.join("inbox");
+        fs::create_dir_all(&inbox).context(|| format!("cannot make {}", inbox.display()))?;
+        let name = format!("{:020}-{}.txt", clock::now_ms(), std::process::id());
+        store::write_atomic(&inbox.join(name), text.as_bytes())?;
+        ui::outln("the campaign takes it in before its next step");
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! `karve apply`: puts the best kernel on a branch of the user's choice.
+
+use super::history::repo_of;
+use crate::error::{CommandError, ErrorKind, Result};
+use crate::git::{Expected, Oid, Repo};
+use crate::harness::{Harness, Variant};
+use crate::process::StopFlag;
+use crate::project::{Opened, Place};
+use crate::store::{self, Store};
+use crate::trees::Trees;
+use crate::world::{self, tag_of};
+use crate::{reports, ui};
+use karve_core::charter::{Charter, Mode};
+
+/// Put the best kernel on a new branch, with a ready pull-request text
+///
+/// The checkout is not touched. In workspace mode the kernel comes back only through the
+/// integration gate: it is built and tested in the whole repository first.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve apply --branch faster-matmul
+  karve apply --branch faster-matmul > pr.md && git push origin faster-matmul")]
+pub struct Apply {
+    /// The branch to make
+    #[arg(long, value_name = "NAME")]
+    branch: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Apply {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let opened = place.open()?;
+        let campaign = &opened.campaign;
+        let Some(charter) = campaign.charter() else {
+            return Err(CommandError::usage("the campaign has no charter yet")
+                .hint("go on with \"karve run\""));
+        };
+        if campaign.lineage().best().is_none() {
+            return Err(CommandError::new(
+                ErrorKind::Negative,
+                "nothing was kept, so there is \
+                                                               nothing to apply",
+            )
+            .hint("see why with \"karve log\""));
+        }
+        let config = place.config()?;
+        let upstream = Repo::discover(config.parent().unwrap_or(&config))?;
+        upstream.check_branch_name(&self.branch)?;
+        let commit = match &charter.mode {
+            Mode::Repo => Oid::named(campaign.incumbent())?,
+            Mode::Workspace { .. } => integrate(place, &opened, &upstream, charter)?,
+        };
+        let name = format!("refs/heads/{}", self.branch);
+        if upstream
+            .read_ref(&name)?
+            .is_some_and(|found| found != commit)
+        {
+            return Err(
+                CommandError::usage(format!("the branch {} exists already", self.branch))
+                    .hint("choose another name with --branch NAME"),
+            );
+        }
+        upstream.update_ref(&name, &commit, Expected::Absent)?;
+        let text = reports::render_pull_request(campaign);
+        store::write_derived(&opened.dir.join("pull-request.md"), text.as_bytes())?;
+        if self.json {
+            ui::out_json(&serde_json::json!({
+                "branch": self.branch, "commit": commit.as_str(), "pull_request": text,
+            }));
+        } else {
+            ui::note(&format!(
+                "the branch {} is at {}",
+                self.branch,
+                commit.short()
+            ));
+            ui::out(&text);
+        }
+        Ok(())
+    }
+}
+
+/// Builds and tests the synced kernel in the whole repository; gives its commit.
+fn integrate(place: &Place, opened: &Opened, upstream: &Repo, charter: &Charter) -> Result<Oid> {
+    let Mode::Workspace { integration, .. } = &charter.mode else {
+        return Oid::named(opened.campaign.incumbent());
+    };
+    // The lock keeps a running campaign's worktrees from being cleared away.
+    let _store = Store::open(&opened.dir, "karve apply\n")?;
+    let repo = repo_of(place, opened)?;
+    let mut trees = Trees::new(upstream, opened.dir.worktrees())?;
+    let best = opened.campaign.incumbent();
+    let (_, synced) = world::synced(upstream, &repo, &trees, (charter, best))?;
+    let stop = StopFlag::new();
+    let tag = tag_of(&opened.dir);
+    let harness =
+        Harness::new(charter, &opened.dir.join("tmp"), &tag, &stop).with_commands(integration);
+    let gate = match trees.built(upstream, &harness, synced.as_str())? {
+        Ok(built) => harness
+            .test(&built.path, &charter.cases, Variant::Usual)?
+            .err(),
+        Err(gate) => Some(gate),
+    };
+    trees.clear(upstream)?;
+    match gate {
+        None => Ok(synced),
+        Some(gate) => Err(CommandError::new(
+            ErrorKind::Negative,
+            "the kernel does not pass the integration gate",
+        )
+        .cause(gate.describe())
+        .hint("see workspace.integration in karve.toml")),
+    }
+}

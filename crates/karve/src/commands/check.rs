@@ -1,0 +1,203 @@
+//! `karve check`: gates and measures the worktree one stands in, without judging.
+
+use crate::clock;
+use crate::config::Overrides;
+use crate::error::{CommandError, Context, ErrorKind, Result};
+use crate::git::{CommitNote, Oid, Repo};
+use crate::harness::{Gated, Harness, Variant, fresh_seed};
+use crate::process::StopFlag;
+use crate::project::Place;
+use crate::trees::Trees;
+use crate::{config, session, ui};
+use karve_core::charter::{Case, CaseSet, Charter};
+use karve_core::stats;
+use serde::Serialize;
+
+/// Readings of each case.
+const READINGS: usize = 3;
+
+/// Gate and measure the worktree you stand in, once, as a campaign would; judges nothing
+///
+/// What is built and tested is HEAD plus your changes to the granted files, in a scratch
+/// worktree; your checkout stays as it is. Changes to other files are named and left out.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve check --quick      the quick set with the quick commands
+  karve check --full       every visible case
+  karve check --json")]
+pub struct Check {
+    /// Only the quick cases
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+    /// All visible cases (the default)
+    #[arg(long)]
+    full: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+struct Findings {
+    commit: String,
+    changed: Vec<String>,
+    left_out: Vec<String>,
+    gate: String,
+    passed: bool,
+    metric: String,
+    unit: String,
+    cases: Vec<CaseReading>,
+}
+
+#[derive(Debug, Serialize)]
+struct CaseReading {
+    case: String,
+    median: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Check {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let loaded = place.load(&Overrides::default())?;
+        let repo = Repo::discover(&place.here()?)?;
+        let stop = StopFlag::new();
+        session::watch_signals(&stop)?;
+        let scratch = tempfile::Builder::new()
+            .prefix("karve-check-")
+            .tempdir()
+            .context(|| "cannot make a scratch directory".into())?;
+        let tag = scratch.path().to_string_lossy().into_owned();
+        let harness = Harness::new(&loaded.charter, &scratch.path().join("tmp"), &tag, &stop);
+        let mut trees = Trees::new(&repo, scratch.path().join("worktrees"))?;
+        let findings = self.find(&loaded.charter, &repo, &harness, &mut trees);
+        trees.clear(&repo)?;
+        let findings = findings?;
+        self.show(&findings);
+        if findings.passed {
+            return Ok(());
+        }
+        Err(
+            CommandError::new(ErrorKind::Negative, "the worktree does not pass the gate")
+                .hint("mend what is named above, and run \"karve check\" again"),
+        )
+    }
+
+    fn find(
+        &self,
+        charter: &Charter,
+        repo: &Repo,
+        harness: &Harness,
+        trees: &mut Trees,
+    ) -> Result<Findings> {
+        let head = repo.head()?.oid().clone();
+        let globs = config::glob_set(&charter.granted)?;
+        let note = CommitNote {
+            message: "karve check\n",
+            date: clock::now_s(),
+        };
+        let made = repo.commit_candidate(repo.root(), &head, &globs, &note)?;
+        let (set, variant) = if self.quick {
+            (CaseSet::Quick, Variant::Quick)
+        } else {
+            (CaseSet::Full, Variant::Usual)
+        };
+        let cases = cases_of(charter, set);
+        let measured = measure(harness, repo, trees, (&made.oid, &cases, variant))?;
+        let (gate, readings) = match measured {
+            Ok(readings) => ("passed".to_owned(), readings),
+            Err(gate) => (gate.describe(), Vec::new()),
+        };
+        Ok(Findings {
+            commit: head.to_string(),
+            changed: made.files,
+            left_out: made
+                .out_of_scope
+                .into_iter()
+                .map(|refused| refused.change.path)
+                .collect(),
+            passed: gate == "passed",
+            gate,
+            metric: charter.metric.name.clone(),
+            unit: charter.metric.unit.clone(),
+            cases: readings,
+        })
+    }
+
+    fn show(&self, findings: &Findings) {
+        if self.json {
+            ui::out_json(findings);
+            return;
+        }
+        let commit = findings.commit.get(..10).unwrap_or_default();
+        let changed = match findings.changed.len() {
+            0 => "no granted file is changed".to_owned(),
+            _ => format!("with {}", findings.changed.join(", ")),
+        };
+        ui::outln(&format!("tree      HEAD {commit} {changed}"));
+        for path in &findings.left_out {
+            ui::outln(&format!(
+                "left out  {} (not granted)",
+                ui::style::safe(path, 120)
+            ));
+        }
+        ui::outln(&format!("gate      {}", findings.gate));
+        for case in &findings.cases {
+            ui::outln(&format!(
+                "reading   {:<32} {} {:.6} {} ({:.6} to {:.6})",
+                case.case, findings.metric, case.median, findings.unit, case.low, case.high
+            ));
+        }
+    }
+}
+
+/// The visible cases of a set; all of them if none is named quick.
+fn cases_of(charter: &Charter, set: CaseSet) -> Vec<Case> {
+    let quick = charter.quick_cases();
+    let indices = if set == CaseSet::Quick && !quick.is_empty() {
+        quick
+    } else {
+        charter.visible_cases()
+    };
+    indices
+        .into_iter()
+        .map(|index| charter.cases[index].clone())
+        .collect()
+}
+
+fn measure(
+    harness: &Harness,
+    repo: &Repo,
+    trees: &mut Trees,
+    (commit, cases, variant): (&Oid, &[Case], Variant),
+) -> Result<Gated<Vec<CaseReading>>> {
+    let built = match trees.built(repo, harness, commit.as_str())? {
+        Ok(built) => built,
+        Err(gate) => return Ok(Err(gate)),
+    };
+    if let Err(gate) = harness.test(&built.path, cases, variant)? {
+        return Ok(Err(gate));
+    }
+    let mut values: Vec<Vec<f64>> = vec![Vec::new(); cases.len()];
+    for _ in 0..READINGS {
+        match harness.bench(&built.path, cases, (fresh_seed()?, variant))? {
+            Ok(samples) => {
+                values
+                    .iter_mut()
+                    .zip(samples)
+                    .for_each(|(list, sample)| list.push(sample.value));
+            }
+            Err(gate) => return Ok(Err(gate)),
+        }
+    }
+    let quantile = |values: &[f64], q| stats::quantile(values, q).unwrap_or(f64::NAN);
+    let reading = |(case, values): (&Case, Vec<f64>)| CaseReading {
+        case: case.name.clone(),
+        median: quantile(&values, 0.5),
+        low: quantile(&values, 0.0),
+        high: quantile(&values, 1.0),
+    };
+    Ok(Ok(cases.iter().zip(values).map(reading).collect()))
+}

@@ -1,0 +1,153 @@
+//! `karve demo`: a whole campaign on an embedded kernel.
+
+use crate::clock;
+use crate::config::Overrides;
+use crate::drive::End;
+use crate::error::{CommandError, Context, Result};
+use crate::git::{self, CommitNote, NewFile};
+use crate::process::{self, StopFlag};
+use crate::project::Place;
+use crate::reports;
+use crate::session::{self, Setting};
+use crate::ui::{self, Plain};
+use std::path::PathBuf;
+
+/// Run a whole campaign on an embedded matrix multiplication
+///
+/// Needs git, make and a C compiler; no key and no GPU. Copies the example to a scratch
+/// directory, runs the built-in strategy on it, and ends with a report. Takes under three minutes
+/// on two cores.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve demo
+  karve demo --into my-first-campaign --rounds 10")]
+pub struct Demo {
+    /// Copy the example here instead of to a scratch directory; must not exist
+    #[arg(long, value_name = "DIR")]
+    into: Option<PathBuf>,
+    /// Rounds at most
+    #[arg(long, value_name = "N")]
+    rounds: Option<u32>,
+}
+
+/// The embedded example.
+const FILES: [(&str, &str); 11] = [
+    (
+        ".gitignore",
+        include_str!("../../../../examples/matmul/.gitignore"),
+    ),
+    (
+        "Makefile",
+        include_str!("../../../../examples/matmul/Makefile"),
+    ),
+    (
+        "README.md",
+        include_str!("../../../../examples/matmul/README.md"),
+    ),
+    (
+        "bench.c",
+        include_str!("../../../../examples/matmul/bench.c"),
+    ),
+    (
+        "flags.mk",
+        include_str!("../../../../examples/matmul/flags.mk"),
+    ),
+    (
+        "harness.h",
+        include_str!("../../../../examples/matmul/harness.h"),
+    ),
+    (
+        "karve.toml",
+        include_str!("../../../../examples/matmul/karve.toml"),
+    ),
+    (
+        "kernel.c",
+        include_str!("../../../../examples/matmul/kernel.c"),
+    ),
+    (
+        "kernel.h",
+        include_str!("../../../../examples/matmul/kernel.h"),
+    ),
+    ("peak.c", include_str!("../../../../examples/matmul/peak.c")),
+    ("test.c", include_str!("../../../../examples/matmul/test.c")),
+];
+
+impl Demo {
+    /// Runs the command.
+    pub fn run(&self) -> Result<()> {
+        for tool in ["git", "make", "cc"] {
+            if process::find_program(tool).is_none() {
+                return Err(
+                    CommandError::environment(format!("{tool} is not on PATH")).hint(
+                        "install git, make and a C compiler, for example with \"apt install \
+                           git build-essential\"",
+                    ),
+                );
+            }
+        }
+        let dir = self.make()?;
+        ui::outln(&format!("example   {}", dir.display()));
+        let place = Place {
+            dir: Some(dir.clone()),
+            campaign: None,
+        };
+        let overrides = Overrides {
+            rounds: self.rounds,
+            ..Overrides::default()
+        };
+        let loaded = place.load(&overrides)?;
+        let plan = session::plan(&loaded, None, true, (None, None))?;
+        let setting = Setting {
+            repo: git::Repo::discover(&dir)?,
+            root: &loaded.root,
+            agents: &loaded.agents,
+            agent: None,
+        };
+        let stop = StopFlag::new();
+        session::watch_signals(&stop)?;
+        let mut screen = Plain::new();
+        let (campaign, home, end) = session::run(plan, setting, &stop, &mut screen)?;
+        drop(screen);
+        if end == End::Paused {
+            return Err(session::paused().hint(format!("the campaign is in {}", dir.display())));
+        }
+        ui::out(&reports::render_terminal_summary(&campaign));
+        ui::outln(&format!("files     {}", home.path().display()));
+        ui::outln(&format!(
+            "next      cd {} && karve report, karve log, karve diff, karve verify",
+            dir.display()
+        ));
+        super::run::outcome(&campaign)
+    }
+
+    fn make(&self) -> Result<PathBuf> {
+        let dir = match &self.into {
+            Some(dir) if dir.exists() => {
+                return Err(
+                    CommandError::usage(format!("{} exists already", dir.display()))
+                        .hint("name a new directory with --into DIR"),
+                );
+            }
+            Some(dir) => dir.clone(),
+            None => tempfile::Builder::new()
+                .prefix("karve-demo-")
+                .tempdir()
+                .context(|| "cannot make a scratch directory".into())?
+                .keep(),
+        };
+        let files: Vec<NewFile> = FILES
+            .iter()
+            .map(|(path, text)| NewFile {
+                path: (*path).to_owned(),
+                bytes: text.as_bytes().to_vec(),
+                executable: false,
+            })
+            .collect();
+        let note = CommitNote {
+            message: "A naive matrix multiplication\n",
+            date: clock::now_s(),
+        };
+        git::init_with(&dir, &files, &note)?;
+        Ok(dir)
+    }
+}

@@ -1,0 +1,385 @@
+//! `karve doctor`: checks everything a campaign needs, each finding with a hint.
+
+use crate::agents;
+use crate::config::{Loaded, Overrides};
+use crate::error::{CommandError, Context, ErrorKind, Result};
+use crate::git::{self, Repo};
+use crate::harness::{Harness, Variant, fresh_seed};
+use crate::process::{self, StopFlag};
+use crate::project::Place;
+use crate::trees::{Built, Trees};
+use crate::ui::style::{Tone, colour, safe, toned};
+use crate::{host, session, ui, world};
+use karve_core::charter::{Case, Charter};
+use karve_core::comparison::{Duel, DuelRule};
+use karve_core::measurement::{Block, First, Pair};
+use serde::Serialize;
+
+/// Blocks of the unchanged kernel against itself.
+const NOISE_BLOCKS: u32 = 16;
+/// Evidence for a difference between two equal kernels that is worth a warning.
+const NOISE_EVIDENCE: f64 = 20.0;
+
+/// Check git, commands, cases, metric, profilers, agents, device and noise
+///
+/// Part of it is the engagement proof: karve plants a fault in the granted kernel, in a scratch
+/// worktree, and requires the test to fail; and the unchanged kernel meets itself in a duel.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve doctor
+  karve doctor --json | jq '.[] | select(.level == \"failed\")'")]
+pub struct Doctor {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How serious a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Level {
+    Fine,
+    Note,
+    Failed,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Finding {
+    level: Level,
+    what: String,
+    detail: String,
+    hint: Option<String>,
+}
+
+/// Findings in order, shown as they come.
+#[derive(Debug)]
+struct Findings {
+    json: bool,
+    all: Vec<Finding>,
+}
+
+impl Findings {
+    fn add(&mut self, level: Level, what: &str, detail: impl Into<String>, hint: Option<&str>) {
+        let finding = Finding {
+            level,
+            what: what.to_owned(),
+            detail: detail.into(),
+            hint: hint.map(str::to_owned),
+        };
+        if !self.json {
+            let (word, tone) = match level {
+                Level::Fine => ("ok", Tone::Good),
+                Level::Note => ("note", Tone::Strong),
+                Level::Failed => ("FAILED", Tone::Bad),
+            };
+            let word = toned(&format!("{word:<7}"), tone, colour());
+            ui::outln(&format!(
+                "{word} {:<11} {}",
+                finding.what,
+                safe(&finding.detail, 300)
+            ));
+            if let (Some(hint), false) = (&finding.hint, level == Level::Fine) {
+                ui::outln(&format!("        hint: {hint}"));
+            }
+        }
+        self.all.push(finding);
+    }
+
+    fn fine(&mut self, what: &str, detail: impl Into<String>) {
+        self.add(Level::Fine, what, detail, None);
+    }
+
+    fn failed(&mut self, what: &str, detail: impl Into<String>, hint: &str) {
+        self.add(Level::Failed, what, detail, Some(hint));
+    }
+}
+
+impl Doctor {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let stop = StopFlag::new();
+        session::watch_signals(&stop)?;
+        let mut findings = Findings {
+            json: self.json,
+            all: Vec::new(),
+        };
+        examine(place, &stop, &mut findings)?;
+        if self.json {
+            ui::out_json(&findings.all);
+        }
+        let failed = findings
+            .all
+            .iter()
+            .filter(|f| f.level == Level::Failed)
+            .count();
+        if failed == 0 {
+            return Ok(());
+        }
+        let what = if failed == 1 {
+            "1 check failed".into()
+        } else {
+            format!("{failed} checks failed")
+        };
+        Err(CommandError::new(ErrorKind::Negative, what)
+            .hint("mend what is marked FAILED in karve.toml or in the project, then run it again"))
+    }
+}
+
+fn examine(place: &Place, stop: &StopFlag, findings: &mut Findings) -> Result<()> {
+    match git::version() {
+        Ok(version) => findings.fine("git", format!("version {version}")),
+        Err(error) => findings.failed("git", error.message, "install git 2.30 or newer"),
+    }
+    let loaded = match place.load(&Overrides::default()) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            let hint = error.hints.first().cloned().unwrap_or_default();
+            let detail = [vec![error.message], error.causes].concat().join(": ");
+            findings.failed("karve.toml", detail, &hint);
+            return Ok(());
+        }
+    };
+    let hidden = loaded.charter.cases.len() - loaded.charter.visible_cases().len();
+    let detail = format!(
+        "{} cases and {hidden} hidden",
+        loaded.charter.cases.len() - hidden
+    );
+    findings.fine("karve.toml", detail);
+    examine_tools(&loaded, stop, findings);
+    let repo = match Repo::discover(&loaded.dir) {
+        Ok(repo) => repo,
+        Err(error) => {
+            let hint = error.hints.first().cloned().unwrap_or_default();
+            findings.failed("repository", error.message, &hint);
+            return Ok(());
+        }
+    };
+    examine_repo(&repo, &loaded.charter, findings)?;
+    let scratch = tempfile::Builder::new()
+        .prefix("karve-doctor-")
+        .tempdir()
+        .context(|| "cannot make a scratch directory".into())?;
+    let tag = scratch.path().to_string_lossy().into_owned();
+    let harness = Harness::new(&loaded.charter, &scratch.path().join("tmp"), &tag, stop);
+    let mut trees = Trees::new(&repo, scratch.path().join("worktrees"))?;
+    let examined = examine_kernel(&repo, &loaded.charter, (&harness, &mut trees), findings);
+    trees.clear(&repo)?;
+    examined
+}
+
+fn examine_tools(loaded: &Loaded, stop: &StopFlag, findings: &mut Findings) {
+    let found = |names: &[&str]| -> Vec<String> {
+        let there = names
+            .iter()
+            .filter(|name| process::find_program(name).is_some());
+        there.map(|name| (*name).to_owned()).collect()
+    };
+    let profilers = found(&["perf", "valgrind", "ncu", "nsys", "rocprofv3", "rocprof"]);
+    let listed = if profilers.is_empty() {
+        "none on PATH".into()
+    } else {
+        profilers.join(", ")
+    };
+    let hint = Some("install perf or valgrind, or name commands.profile in karve.toml");
+    let level = if profilers.is_empty() {
+        Level::Note
+    } else {
+        Level::Fine
+    };
+    findings.add(level, "profilers", listed, hint);
+    let mut agents = found(&["claude", "codex", "gemini", "opencode", "aider"]);
+    agents.extend(loaded.agents.keys().map(|name| format!("[agents.{name}]")));
+    let listed = if agents.is_empty() {
+        "builtin only".into()
+    } else {
+        agents.join(", ")
+    };
+    findings.fine(
+        "agents",
+        format!("builtin, {listed}").replace("builtin, builtin", "builtin"),
+    );
+    for (name, agent) in &loaded.agents {
+        let program = agent.command.split_whitespace().next().unwrap_or_default();
+        let there = program.contains('/') || process::find_program(program).is_some();
+        if !there {
+            let hint = format!("install it, or mend agents.{name}.command in karve.toml");
+            findings.failed("agents", format!("{name}: {program} is not on PATH"), &hint);
+        }
+    }
+    let facts = host::environment(stop).facts;
+    let fact = |name: &str| facts.get(name).cloned();
+    let device = [fact("cpu"), fact("nvidia"), fact("amd")]
+        .into_iter()
+        .flatten();
+    findings.fine("device", device.collect::<Vec<_>>().join("; "));
+    if let Some(governor) = fact("governor").filter(|governor| governor != "performance") {
+        let hint = "cpupower frequency-set -g performance steadies the readings";
+        findings.add(Level::Note, "governor", governor, Some(hint));
+    }
+}
+
+fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut Findings) -> Result<()> {
+    let head = repo.head()?;
+    let on = head
+        .branch()
+        .map_or_else(|| "detached".to_owned(), str::to_owned);
+    findings.fine("repository", format!("{on} at {}", head.oid().short()));
+    let dirty = repo.dirty()?;
+    if !dirty.is_empty() {
+        let hint = "commit or stash them; a campaign starts from HEAD and leaves them alone";
+        let detail = format!("uncommitted: {}", dirty.join(", "));
+        findings.add(Level::Note, "checkout", detail, Some(hint));
+    }
+    let knobs = agents::knobs_at(repo, head.oid().as_str(), &charter.granted, &charter.knobs);
+    match knobs {
+        Ok(knobs) if knobs.is_empty() && charter.agent == "builtin" => {
+            let hint = "declare some, as in \"// karve: knob TILE in 8,16,32\", or name another \
+                        agent in karve.toml";
+            findings.failed("knobs", "the builtin agent finds no knobs to turn", hint);
+        }
+        Ok(knobs) => {
+            let names: Vec<String> = knobs.into_iter().map(|knob| knob.name).collect();
+            let listed = if names.is_empty() {
+                "none".into()
+            } else {
+                names.join(", ")
+            };
+            findings.fine("knobs", listed);
+        }
+        Err(error) => {
+            let cause = error.causes.join(": ");
+            findings.failed("knobs", cause, "mend the declaration it names");
+        }
+    }
+    Ok(())
+}
+
+fn examine_kernel(
+    repo: &Repo,
+    charter: &Charter,
+    (harness, trees): (&Harness, &mut Trees),
+    findings: &mut Findings,
+) -> Result<()> {
+    let commit = repo.head()?.oid().to_string();
+    let built = match trees.built(repo, harness, &commit)? {
+        Ok(built) => built,
+        Err(gate) => {
+            let hint =
+                "look at commands.build in karve.toml; it is run in a clean worktree of HEAD";
+            findings.failed("build", gate.describe(), hint);
+            return Ok(());
+        }
+    };
+    findings.fine("build", "passed in a clean worktree");
+    if let Err(gate) = harness.test(&built.path, &charter.cases, Variant::Usual)? {
+        findings.failed(
+            "test",
+            gate.describe(),
+            "look at commands.test in karve.toml",
+        );
+        return Ok(());
+    }
+    findings.fine("test", format!("passed on {} cases", charter.cases.len()));
+    match harness.bench(&built.path, &charter.cases, (fresh_seed()?, Variant::Usual))? {
+        Ok(samples) => {
+            let value = samples.first().map_or(f64::NAN, |sample| sample.value);
+            let detail = format!("{} = {value} {}", charter.metric.name, charter.metric.unit);
+            findings.fine("benchmark", detail);
+        }
+        Err(gate) => {
+            let hint = "look at commands.bench, [output] and [metric] in karve.toml";
+            findings.failed("benchmark", gate.describe(), hint);
+            return Ok(());
+        }
+    }
+    let (engaged, faults) = world::prove_engagement(repo, trees, harness, (charter, &commit))?;
+    let last = faults
+        .last()
+        .map_or_else(String::new, |f| format!("{} in {}", f.fault, f.file));
+    if engaged {
+        findings.fine(
+            "engagement",
+            format!("the test noticed a planted fault: {last}"),
+        );
+    } else {
+        let hint = "the test command must exercise the granted kernel; see commands.test and \
+                    sources.granted in karve.toml";
+        let detail = format!(
+            "{} planted faults went unnoticed; the last: {last}",
+            faults.len()
+        );
+        findings.failed("engagement", detail, hint);
+    }
+    examine_noise(charter, harness, &built, findings)
+}
+
+/// The unchanged kernel against itself.
+fn examine_noise(
+    charter: &Charter,
+    harness: &Harness,
+    built: &Built,
+    findings: &mut Findings,
+) -> Result<()> {
+    let indices = charter.visible_cases();
+    let cases: Vec<Case> = indices
+        .iter()
+        .map(|index| charter.cases[*index].clone())
+        .collect();
+    let mut rule = DuelRule::of(charter, NOISE_EVIDENCE);
+    rule.null_ln = 0.0;
+    rule.effect_ln = 0.0;
+    let mut duel = Duel::new(charter, &indices, rule);
+    for _ in 0..NOISE_BLOCKS {
+        let seed = fresh_seed()?;
+        let bench = || harness.bench(&built.path, &cases, (seed, Variant::Usual));
+        let (Ok(first), Ok(second)) = (bench()?, bench()?) else {
+            findings.failed(
+                "noise",
+                "the benchmark does not always work",
+                "run it by hand",
+            );
+            return Ok(());
+        };
+        let swap = fresh_seed()? & 1 == 1;
+        let (parent, candidate) = if swap {
+            (second, first)
+        } else {
+            (first, second)
+        };
+        let pairs = indices
+            .iter()
+            .zip(parent.into_iter().zip(candidate))
+            .map(|(case, (parent, candidate))| Pair {
+                case: *case,
+                first: if swap {
+                    First::Candidate
+                } else {
+                    First::Parent
+                },
+                parent,
+                candidate,
+            })
+            .collect();
+        let _ = duel.take(&Block {
+            seed,
+            pairs,
+            discarded: None,
+        });
+    }
+    let estimate = duel.comparison().overall;
+    let differs = duel.faster.reached(NOISE_EVIDENCE) || duel.not_faster.reached(NOISE_EVIDENCE);
+    let detail = format!("the kernel against itself: {}", estimate.describe());
+    if differs {
+        let hint = "quiet the host or use a longer benchmark; readings that differ for equal \
+                    kernels cannot be trusted";
+        findings.add(
+            Level::Note,
+            "noise",
+            format!("{detail}, which should be 1"),
+            Some(hint),
+        );
+    } else {
+        findings.fine("noise", detail);
+    }
+    Ok(())
+}

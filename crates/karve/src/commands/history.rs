@@ -1,0 +1,150 @@
+//! `karve log`, `karve show` and `karve diff`.
+
+use crate::error::{CommandError, Result};
+use crate::git::{Oid, Repo};
+use crate::project::{Opened, Place};
+use crate::reports;
+use crate::ui::{self, style};
+use karve_core::campaign::RoundSummary;
+use karve_core::charter::Mode;
+use karve_core::view::RoundView;
+
+/// List the rounds of a campaign
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve log
+  karve log --json | jq '.[] | select(.verdict == \"keep\")'")]
+pub struct Log {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Log {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let campaign = place.open()?.campaign;
+        let views: Vec<RoundView> = campaign
+            .rounds()
+            .iter()
+            .map(|round| campaign.round_view(round))
+            .collect();
+        if self.json {
+            ui::out_json(&views);
+            return Ok(());
+        }
+        if views.is_empty() {
+            ui::outln("no round is settled yet");
+        }
+        for view in views {
+            let ratio = view
+                .ratio
+                .map_or_else(|| "      -".to_owned(), |r| format!("{r:>6.3}x"));
+            ui::outln(&format!(
+                "{:>4}  {:<9} {ratio}  {}  ({})",
+                view.round,
+                view.verdict,
+                style::safe(&view.title, 60),
+                style::safe(&view.why, 80),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Show one round: hypothesis, readings, decision
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve show 3
+  karve show 3 --json")]
+pub struct Show {
+    /// The round
+    round: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Show {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let opened = place.open()?;
+        let round = find(&opened, self.round)?;
+        if self.json {
+            ui::out_json(&opened.campaign.round_view(round));
+            return Ok(());
+        }
+        let path = format!("rounds/round-{}/summary.md", self.round);
+        let files = reports::round_files(&opened.campaign, self.round);
+        match files.iter().find(|file| file.path == path) {
+            Some(file) => ui::out(&file.text),
+            None => ui::outln("the round has no summary"),
+        }
+        Ok(())
+    }
+}
+
+/// Show what a round changed, or what the campaign has changed so far
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve diff          from the baseline to the best kernel
+  karve diff 3        what round 3 changed, kept or not")]
+pub struct Diff {
+    /// The round; all kept rounds together without it
+    round: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Diff {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let opened = place.open()?;
+        let (from, to) = match self.round {
+            None => (opened.campaign.base_commit(), opened.campaign.incumbent()),
+            Some(number) => {
+                let round = find(&opened, number)?;
+                let candidate = round.candidate.as_ref().ok_or_else(|| {
+                    CommandError::usage(format!("round {number} has no candidate"))
+                        .hint(format!("see why with \"karve show {number}\""))
+                })?;
+                (round.parent.as_str(), candidate.commit.as_str())
+            }
+        };
+        if from.is_empty() {
+            return Err(CommandError::usage("the campaign has no baseline yet")
+                .hint("go on with \"karve run\""));
+        }
+        let patch = repo_of(place, &opened)?.diff(&Oid::named(from)?, &Oid::named(to)?)?;
+        if self.json {
+            ui::out_json(&serde_json::json!({"from": from, "to": to, "patch": patch}));
+        } else {
+            ui::out(&patch);
+        }
+        Ok(())
+    }
+}
+
+/// The repository in which a campaign's commits are.
+pub(super) fn repo_of(place: &Place, opened: &Opened) -> Result<Repo> {
+    match opened.campaign.charter().map(|charter| &charter.mode) {
+        Some(Mode::Workspace { .. }) => Repo::discover(&opened.dir.join("workspace")),
+        Some(Mode::Repo) | None => {
+            let config = place.config()?;
+            Repo::discover(config.parent().unwrap_or(&config))
+        }
+    }
+}
+
+fn find(opened: &Opened, number: u32) -> Result<&RoundSummary> {
+    opened
+        .campaign
+        .rounds()
+        .iter()
+        .find(|round| round.number == number)
+        .ok_or_else(|| {
+            CommandError::usage(format!("round {number} is not settled"))
+                .hint("\"karve log\" lists the rounds")
+        })
+}

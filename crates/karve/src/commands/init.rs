@@ -1,0 +1,180 @@
+//! `karve init`: writes a `karve.toml` for the project one stands in.
+
+use crate::config::{self, Now, Overrides};
+use crate::detect::{self, Found, Proposal};
+use crate::error::{CommandError, Context, ErrorKind, Result};
+use crate::git::Repo;
+use crate::project::{CONFIG, Place};
+use crate::{clock, ui};
+use std::fs;
+use std::io::{BufRead, IsTerminal, Read, Write};
+use std::path::Path;
+
+/// Files that are looked at.
+const FILES_MAX: usize = 2_000;
+
+/// Write a karve.toml for your own kernel
+///
+/// Detects the build system, the commands and the kernel file, asks where it cannot know, and
+/// writes karve.toml. It never overwrites one.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve init             asks, with what was detected as the default
+  karve init --yes       takes what was detected
+  karve init --print     shows it and writes nothing")]
+pub struct Init {
+    /// Take the detected values without asking
+    #[arg(short, long)]
+    yes: bool,
+    /// Print the file instead of writing it
+    #[arg(long)]
+    print: bool,
+}
+
+impl Init {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let dir = place.here()?;
+        let path = dir.join(CONFIG);
+        if path.exists() && !self.print {
+            return Err(
+                CommandError::usage(format!("{} exists already", path.display()))
+                    .hint("edit it, check it with \"karve doctor\", or move it away first"),
+            );
+        }
+        let mut proposal = detect::propose(&look(&dir));
+        for why in &proposal.why {
+            ui::note(&format!("found: {why}"));
+        }
+        if !self.yes && !self.print {
+            if !std::io::stdin().is_terminal() {
+                return Err(CommandError::usage("nobody is there to answer")
+                    .hint("take the detected values with \"karve init --yes\""));
+            }
+            ask(&mut proposal)?;
+        }
+        let text = detect::render_karve_toml(&proposal);
+        if self.print {
+            ui::out(&text);
+            return Ok(());
+        }
+        check(&text, &dir)?;
+        write_new(&path, &text)?;
+        ui::outln(&format!("wrote {}", path.display()));
+        if Repo::discover(&dir).is_err() {
+            ui::note(
+                "note: this is no git repository yet; a campaign needs one commit: \"git init\"",
+            );
+        }
+        ui::outln("next: look at it, then \"karve doctor\", then \"karve run\"");
+        Ok(())
+    }
+}
+
+/// What was made must be readable; otherwise it is not written.
+fn check(text: &str, dir: &Path) -> Result<()> {
+    let now = Now {
+        minute: clock::minute(),
+    };
+    config::parse(text, dir, &Overrides::default(), &now)
+        .map(|_| ())
+        .map_err(|error| {
+            CommandError::new(
+                ErrorKind::Usage,
+                "with these answers karve.toml would not work",
+            )
+            .cause(error.message)
+            .hint("start \"karve init\" again, or write karve.toml by hand: see docs/karve-toml.md")
+        })
+}
+
+/// Creates the file; another one that appeared meanwhile is not overwritten.
+fn write_new(path: &Path, text: &str) -> Result<()> {
+    let cannot = || format!("cannot write {}", path.display());
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .context(cannot)?;
+    file.write_all(text.as_bytes()).context(cannot)
+}
+
+fn ask(proposal: &mut Proposal) -> Result<()> {
+    let stdin = std::io::stdin();
+    for question in detect::questions(proposal) {
+        loop {
+            ui::out(&format!("{} [{}]: ", question.prompt, question.default));
+            let _ = std::io::stdout().flush();
+            let mut answer = String::new();
+            let n = stdin
+                .lock()
+                .read_line(&mut answer)
+                .context(|| "cannot read".into())?;
+            if n == 0 {
+                return Err(
+                    CommandError::new(ErrorKind::Interrupted, "no answer was given")
+                        .hint("take the detected values with \"karve init --yes\""),
+                );
+            }
+            match detect::apply_answer(proposal, question.key, answer.trim()) {
+                Ok(()) => break,
+                Err(error) => ui::note(&error.to_string()),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The project's files with the beginning of each: what git knows, or what lies there.
+fn look(dir: &Path) -> Found {
+    let mut files = Vec::new();
+    let committed = Repo::discover(dir)
+        .and_then(|repo| Ok((repo.list_files(repo.head()?.oid())?, repo.root().to_owned())));
+    let names: Vec<String> = match committed {
+        Ok((names, root)) if root == dir => names,
+        _ => plain_files(dir),
+    };
+    for name in names.into_iter().take(FILES_MAX) {
+        let mut text = Vec::new();
+        let Ok(file) = fs::File::open(dir.join(&name)) else {
+            continue;
+        };
+        if file
+            .take(detect::TEXT_MAX as u64)
+            .read_to_end(&mut text)
+            .is_ok()
+        {
+            files.push((name, String::from_utf8_lossy(&text).into_owned()));
+        }
+    }
+    Found { files }
+}
+
+/// Plain files down to three levels, hidden ones aside.
+fn plain_files(dir: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut open = vec![(dir.to_owned(), 0)];
+    while let Some((folder, depth)) = open.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            let hidden = entry.file_name().to_string_lossy().starts_with('.');
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            if hidden || names.len() >= FILES_MAX {
+                continue;
+            }
+            if kind.is_dir() && depth < 3 {
+                open.push((entry.path(), depth + 1));
+            } else if kind.is_file()
+                && let Ok(relative) = entry.path().strip_prefix(dir)
+            {
+                names.push(relative.to_string_lossy().into_owned());
+            }
+        }
+    }
+    names.sort();
+    names
+}

@@ -1,0 +1,48 @@
+//! `karve list`.
+
+use crate::error::Result;
+use crate::project::Place;
+use crate::{store, ui};
+
+/// List the campaigns of this project
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve list
+  karve list --json")]
+pub struct List {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl List {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let mut views = Vec::new();
+        for dir in store::list(&place.root()?)? {
+            match store::read(&dir) {
+                Ok(loaded) => views.push(loaded.campaign.view()),
+                Err(error) => ui::note(&format!("note: {}: {}", dir.name(), error.message)),
+            }
+        }
+        if self.json {
+            ui::out_json(&views);
+            return Ok(());
+        }
+        if views.is_empty() {
+            ui::outln("no campaign yet; start one with \"karve run\"");
+        }
+        for view in views {
+            let state = if view.step == "finished" {
+                "finished"
+            } else {
+                "open"
+            };
+            ui::outln(&format!(
+                "{:<44} {state:<9} {:>4} rounds {:>3} kept {:>8.3}x",
+                view.campaign, view.rounds_done, view.kept, view.cumulative_ratio
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! `karve report`.
+
+use super::history::repo_of;
+use crate::error::Result;
+use crate::project::Place;
+use crate::{reports, ui, world};
+
+/// Print the report of a campaign, finished or not
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve report > report.md
+  karve report --rebuild      write every derived file anew from the log")]
+pub struct Report {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Delete and rebuild the derived files of the campaign's directory
+    #[arg(long)]
+    rebuild: bool,
+}
+
+impl Report {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let opened = place.open()?;
+        let campaign = &opened.campaign;
+        if self.rebuild {
+            let _ = std::fs::remove_dir_all(opened.dir.join("rounds"));
+            world::rebuild(
+                &repo_of(place, &opened)?,
+                &opened.dir,
+                campaign,
+                &opened.records,
+            )?;
+        }
+        if self.json {
+            let rounds: Vec<_> = campaign
+                .rounds()
+                .iter()
+                .map(|round| campaign.round_view(round))
+                .collect();
+            ui::out_json(&serde_json::json!({
+                "campaign": campaign.view(),
+                "rounds": rounds,
+                "final": campaign.final_comparison(),
+                "environment": campaign.preparation().map(|p| &p.environment.facts),
+            }));
+        } else {
+            ui::out(&reports::render_final_report(campaign));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,235 @@
+//! `karve run`: starts or resumes a campaign.
+
+use crate::config::Overrides;
+use crate::drive::End;
+use crate::error::{CommandError, ErrorKind, Result};
+use crate::git::Repo;
+use crate::process::StopFlag;
+use crate::project::Place;
+use crate::reports;
+use crate::session::{self, Plan, Setting};
+use crate::ui::{self, JsonLines, Plain, Screen};
+use karve_core::campaign::{Campaign, StopReason};
+use karve_core::charter::Charter;
+use std::io::{BufRead, IsTerminal};
+use std::path::Path;
+
+/// Start a campaign, or go on with the newest one that is not finished
+///
+/// Ctrl-C finishes the current step and stops; a second Ctrl-C stops at once. Either way, and
+/// after a crash too, the next `karve run` goes on where this one stopped.
+#[derive(Debug, Default, clap::Args)]
+#[command(after_help = "Examples:
+  karve run --rounds 20                  at most twenty hypotheses, then the final duel
+  karve run --agent mine --hours 8 --yes unattended, with the program of [agents.mine]
+  karve run --dry-run                    show the charter, change nothing
+  karve run --campaign NAME --rounds 60  go on with a finished campaign")]
+pub struct Run {
+    /// Who proposes: builtin, replay:<campaign directory>, or a name from [agents] in karve.toml
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Rounds at most
+    #[arg(long, value_name = "N")]
+    pub rounds: Option<u32>,
+    /// Hours of work at most; pauses do not count
+    #[arg(long, value_name = "H")]
+    pub hours: Option<f64>,
+    /// Print every record of the log as a line of JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Show the charter and what would happen first; change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Agree to the charter without being asked
+    #[arg(short, long)]
+    pub yes: bool,
+    /// Start a new campaign even if one is not finished
+    #[arg(long)]
+    pub new: bool,
+}
+
+impl Run {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let overrides = Overrides {
+            agent: self.agent.clone(),
+            rounds: self.rounds,
+            hours: self.hours,
+        };
+        let loaded = place.load(&overrides)?;
+        let repo = Repo::discover(&loaded.dir)?;
+        let wall_s = self.hours.map(|hours| (hours * 3_600.0) as u64);
+        let name = place.campaign.as_deref();
+        let plan = session::plan(&loaded, name, self.new, (self.rounds, wall_s))?;
+        if self.dry_run {
+            return dry_run(&plan, &loaded.root, self.json);
+        }
+        if let Plan::Start(charter) = &plan {
+            warn_of_dirt(&repo)?;
+            confirm(charter, self.yes)?;
+        }
+        let setting = Setting {
+            repo,
+            root: &loaded.root,
+            agents: &loaded.agents,
+            agent: self.agent.as_deref(),
+        };
+        let stop = StopFlag::new();
+        session::watch_signals(&stop)?;
+        let mut screen: Box<dyn Screen> = if self.json {
+            Box::new(JsonLines)
+        } else {
+            Box::new(Plain::new())
+        };
+        let (campaign, dir, end) = session::run(plan, setting, &stop, screen.as_mut())?;
+        drop(screen);
+        if end == End::Paused {
+            return Err(session::paused());
+        }
+        if !self.json {
+            ui::out(&reports::render_terminal_summary(&campaign));
+            ui::outln(&format!("files     {}", dir.path().display()));
+        }
+        outcome(&campaign)
+    }
+}
+
+/// A campaign that could not even begin is a negative answer.
+pub(super) fn outcome(campaign: &Campaign) -> Result<()> {
+    let refused =
+        |message: &str, hint: &str| Err(CommandError::new(ErrorKind::Negative, message).hint(hint));
+    match campaign.stop_reason() {
+        Some(StopReason::NotEngaged) => {
+            let detail = campaign.engagement().last();
+            let why = detail
+                .map(|f| format!("{}: {}", f.fault, f.detail))
+                .unwrap_or_default();
+            Err(CommandError::new(
+                ErrorKind::Negative,
+                "the campaign was refused: the tests do not exercise the granted kernel",
+            )
+            .cause(why)
+            .hint("look at commands.test and sources.granted in karve.toml, then \"karve doctor\""))
+        }
+        Some(StopReason::BaselineFailed { gate }) => refused(
+            &format!("the unchanged kernel does not pass: {}", gate.describe()),
+            "make the kernel pass its own test first; \"karve doctor\" shows more",
+        ),
+        Some(StopReason::AgentUnusable { .. }) => refused(
+            "the agent gave no candidate in several rounds in a row",
+            "see why with \"karve log\", and check [agents] in karve.toml",
+        ),
+        _ => Ok(()),
+    }
+}
+
+fn warn_of_dirt(repo: &Repo) -> Result<()> {
+    let dirty = repo.dirty()?;
+    if !dirty.is_empty() {
+        let shown: Vec<&str> = dirty.iter().take(5).map(String::as_str).collect();
+        ui::note(&format!(
+            "note: uncommitted changes are not part of the campaign ({}{}); it starts from HEAD",
+            shown.join(", "),
+            if dirty.len() > 5 { ", …" } else { "" }
+        ));
+    }
+    if repo.head()?.branch().is_none() {
+        ui::note("note: HEAD is detached; the campaign starts from the commit it names");
+    }
+    Ok(())
+}
+
+fn dry_run(plan: &Plan, root: &Path, json: bool) -> Result<()> {
+    match plan {
+        Plan::Start(charter) if json => ui::out_json(charter),
+        Plan::Start(charter) => {
+            ui::out(&render_charter(charter));
+            ui::outln(&format!(
+                "\nA new campaign would be made in {}; nothing was changed.",
+                root.join(&charter.name).display()
+            ));
+        }
+        Plan::Resume { dir, .. } => {
+            let loaded = crate::store::read(dir)?;
+            let step = loaded
+                .campaign
+                .next_step()
+                .map_or("nothing", |step| step.name());
+            if json {
+                ui::out_json(&serde_json::json!({"campaign": dir.name(), "next_step": step}));
+            } else {
+                ui::outln(&format!(
+                    "The campaign {} would go on with: {step}. Nothing was changed.",
+                    dir.name()
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The charter as the user agrees to it.
+fn render_charter(charter: &Charter) -> String {
+    let policy = &charter.policy;
+    let hidden = charter.cases.len() - charter.visible_cases().len();
+    let limit = charter.limits.wall_s.map_or_else(
+        || "no limit on time".to_owned(),
+        |wall_s| format!("{:.2} hours of work", wall_s as f64 / 3_600.0),
+    );
+    let cases: Vec<&str> = charter
+        .visible_cases()
+        .iter()
+        .filter_map(|index| charter.cases.get(*index))
+        .map(|case| case.name.as_str())
+        .collect();
+    let regress = policy.accept.case_regress_ratio.map_or_else(
+        || "single cases are not gated".to_owned(),
+        |ratio| format!("no case may lose {:.1}%", (ratio - 1.0) * 100.0),
+    );
+    format!(
+        "charter   {}\n  target  {} ({}, {}) on {}\n  may edit {}\n  test    {}\n  bench   {}\n  \
+         metric  {} in {}, {:?} is better\n  cases   {} ({hidden} more hidden)\n  policy  {}: keep \
+         from {:.3}x on, {regress}\n  limits  {} rounds, {limit}\n  agent   {}\n",
+        charter.name,
+        charter.target.op,
+        charter.target.backend,
+        charter.target.language,
+        charter.target.device,
+        charter.granted.join(", "),
+        charter.commands.test,
+        charter.commands.bench,
+        charter.metric.name,
+        charter.metric.unit,
+        charter.metric.better,
+        cases.join(" | "),
+        policy.preset.name(),
+        policy.accept.effect_ratio,
+        charter.limits.rounds,
+        charter.agent,
+    )
+}
+
+fn confirm(charter: &Charter, yes: bool) -> Result<()> {
+    if yes {
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err(
+            CommandError::usage("nobody is there to agree to the charter").hint(
+                "look at it with \"karve run --dry-run\", then agree with \"karve run --yes\"",
+            ),
+        );
+    }
+    ui::out(&render_charter(charter));
+    ui::out("\nRun this campaign? [y/N] ");
+    let _ = std::io::Write::flush(&mut std::io::stdout());
+    let mut answer = String::new();
+    let _ = std::io::stdin().lock().read_line(&mut answer);
+    if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
+        return Ok(());
+    }
+    Err(
+        CommandError::new(ErrorKind::Interrupted, "you did not agree to the charter")
+            .hint("change karve.toml and start \"karve run\" again"),
+    )
+}

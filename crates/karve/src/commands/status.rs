@@ -1,0 +1,145 @@
+//! `karve status` and `karve best`.
+
+use crate::error::Result;
+use crate::project::Place;
+use crate::ui::{self, style};
+use karve_core::view::View;
+use std::fmt::Write;
+
+/// Show where a campaign stands
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve status
+  karve status --json | jq .cumulative_ratio")]
+pub struct Status {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Status {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let view = place.open()?.campaign.view();
+        if self.json {
+            ui::out_json(&view);
+        } else {
+            ui::out(&render_status(&view));
+        }
+        Ok(())
+    }
+}
+
+fn render_status(view: &View) -> String {
+    let mut text = format!("campaign  {}\n", view.campaign);
+    let state = view
+        .stopped
+        .clone()
+        .unwrap_or_else(|| format!("next: {}", view.step));
+    let _ = writeln!(text, "state     {}", style::safe(&state, 200));
+    let _ = writeln!(
+        text,
+        "rounds    {} of {}, {} kept, {} in a row without a gain",
+        view.rounds_done, view.rounds_max, view.kept, view.streak
+    );
+    if let Some(current) = &view.current {
+        let title = current.title.as_deref().unwrap_or("no hypothesis yet");
+        let blocks = current
+            .blocks
+            .map_or_else(String::new, |n| format!(", {n} blocks"));
+        let title = style::safe(title, 80);
+        let _ = writeln!(
+            text,
+            "now       round {} ({}{blocks}): {title}",
+            current.round, current.stage
+        );
+    }
+    if let (Some(baseline), Some(incumbent)) = (view.baseline, view.incumbent) {
+        let (name, unit) = &view.metric;
+        let _ = writeln!(
+            text,
+            "metric    {name}: {baseline:.4} {unit} to {incumbent:.4} {unit}"
+        );
+    }
+    match view.headline {
+        Some(headline) => {
+            let _ = writeln!(
+                text,
+                "gain      {:.3}x, original against final",
+                headline.ratio
+            );
+        }
+        None => {
+            let ratio = view.cumulative_ratio;
+            let _ = writeln!(text, "gain      {ratio:.3}x, product of the kept rounds");
+        }
+    }
+    if let (Some(before), Some(now)) = (view.peak_share_baseline, view.peak_share) {
+        let (before, now) = (before * 100.0, now * 100.0);
+        let _ = writeln!(
+            text,
+            "peak      {before:.1}% to {now:.1}% of what was measured here"
+        );
+    }
+    let _ = writeln!(text, "time      {:.1} s of work", view.spent_s);
+    if view.usage.usd > 0.0 || view.usage.tokens > 0 {
+        let _ = writeln!(
+            text,
+            "agent     {} tokens, ${:.2}",
+            view.usage.tokens, view.usage.usd
+        );
+    }
+    for item in &view.queue {
+        let question = style::safe(&item.question, 160);
+        let _ = writeln!(text, "question  round {}: {question}", item.round);
+    }
+    text
+}
+
+/// Show the best kernel so far
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve best
+  git diff \"$(karve best --json | jq -r .base)\" \"$(karve best --json | jq -r .commit)\"")]
+pub struct Best {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Best {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let opened = place.open()?;
+        let view = opened.campaign.view();
+        let title = opened
+            .campaign
+            .rounds()
+            .iter()
+            .find(|round| round.number == view.best_round)
+            .map_or("the baseline", |round| round.title());
+        if self.json {
+            ui::out_json(&serde_json::json!({
+                "campaign": view.campaign,
+                "round": view.best_round,
+                "commit": view.best_commit,
+                "base": opened.campaign.base_commit(),
+                "title": title,
+                "cumulative_ratio": view.cumulative_ratio,
+                "headline": view.headline,
+            }));
+            return Ok(());
+        }
+        ui::outln(&format!("commit    {}", view.best_commit));
+        ui::outln(&format!(
+            "round     {} ({})",
+            view.best_round,
+            style::safe(title, 100)
+        ));
+        ui::outln(&format!(
+            "gain      {:.3}x over the baseline",
+            view.cumulative_ratio
+        ));
+        Ok(())
+    }
+}

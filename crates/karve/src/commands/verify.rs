@@ -1,0 +1,197 @@
+//! `karve verify`: judges every round again from the stored samples.
+
+use super::history::repo_of;
+use crate::error::{CommandError, Context, ErrorKind, Result};
+use crate::git::{Oid, Repo};
+use crate::project::Place;
+use crate::store::{self, CampaignDir};
+use crate::{reports, ui, world};
+use karve_core::campaign::{Campaign, Event, Record, Step};
+use serde::Serialize;
+use std::fs;
+
+/// Judge every round again from the stored samples, and report any difference
+///
+/// Checks the verdicts, the artifacts against their hashes, the commits against their trees, the
+/// protected files of every kept commit against the baseline's, and the branch.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve verify
+  karve verify --campaign matmul_c_cpu_202601010000 --json")]
+pub struct Verify {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was checked and what differs.
+#[derive(Debug, Default, Serialize)]
+struct Findings {
+    records: usize,
+    rounds: usize,
+    blocks: usize,
+    artifacts: usize,
+    commits: usize,
+    differences: Vec<String>,
+    stale_files: Vec<String>,
+}
+
+impl Verify {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let dir = place.pick()?;
+        let mut findings = Findings::default();
+        let (campaign, records) = judge_again(&dir, &mut findings)?;
+        findings.records = records.len();
+        findings.rounds = campaign.rounds().len();
+        let opened = crate::project::Opened {
+            dir,
+            records,
+            campaign,
+        };
+        let repo = repo_of(place, &opened)?;
+        check_candidates(&repo, &opened.dir, &opened.campaign, &mut findings)?;
+        check_kept(&repo, &opened.campaign, &mut findings)?;
+        for file in reports::derived_files(&opened.campaign) {
+            let path = opened.dir.join(&file.path);
+            if fs::read(&path).is_ok_and(|bytes| bytes != file.text.as_bytes()) {
+                findings.stale_files.push(file.path);
+            }
+        }
+        self.show(&findings);
+        if findings.differences.is_empty() {
+            return Ok(());
+        }
+        Err(CommandError::new(
+            ErrorKind::Negative,
+            format!("{} differences were found", findings.differences.len()),
+        )
+        .hint("do not trust the verdicts named above; \"karve show ROUND\" has the details"))
+    }
+
+    fn show(&self, findings: &Findings) {
+        if self.json {
+            ui::out_json(findings);
+            return;
+        }
+        ui::outln(&format!(
+            "judged {} rounds again from {} blocks in {} records; checked {} artifacts and {} \
+             commits",
+            findings.rounds,
+            findings.blocks,
+            findings.records,
+            findings.artifacts,
+            findings.commits
+        ));
+        for difference in &findings.differences {
+            ui::outln(&format!("differs   {}", ui::style::safe(difference, 300)));
+        }
+        for path in &findings.stale_files {
+            ui::outln(&format!(
+                "stale     {path}; renew it with \"karve report --rebuild\""
+            ));
+        }
+        if findings.differences.is_empty() {
+            ui::outln("every verdict is what its samples say");
+        }
+    }
+}
+
+/// Folds the log; where a stored verdict differs, the one that the samples give is taken.
+fn judge_again(dir: &CampaignDir, findings: &mut Findings) -> Result<(Campaign, Vec<Record>)> {
+    let path = dir.join("events.jsonl");
+    let text = fs::read_to_string(&path).context(|| format!("cannot read {}", path.display()))?;
+    let mut campaign = Campaign::new();
+    let mut records = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let mut record: Record = match serde_json::from_str(line) {
+            Ok(record) => record,
+            Err(error) => {
+                findings
+                    .differences
+                    .push(format!("line {}: {error}", number + 1));
+                break;
+            }
+        };
+        if matches!(record.event, Event::BlockMeasured { .. }) {
+            findings.blocks += 1;
+        }
+        if let Err(error) = campaign.record(&record) {
+            findings
+                .differences
+                .push(format!("line {}: {error}", number + 1));
+            let due = campaign.next_step();
+            let (Event::Settled { verdict, .. }, Some(Step::Settle { verdict: due, .. })) =
+                (&mut record.event, due)
+            else {
+                break;
+            };
+            let name = |case| campaign.case_name(case);
+            let said = format!("stored \"{}\"", verdict.describe(&name));
+            let says = format!("the samples say \"{}\"", due.describe(&name));
+            findings
+                .differences
+                .push(format!("line {}: {said}, {says}", number + 1));
+            *verdict = due;
+            if campaign.record(&record).is_err() {
+                break;
+            }
+        }
+        records.push(record);
+    }
+    Ok((campaign, records))
+}
+
+fn check_candidates(
+    repo: &Repo,
+    dir: &CampaignDir,
+    campaign: &Campaign,
+    findings: &mut Findings,
+) -> Result<()> {
+    for round in campaign.rounds() {
+        let Some(candidate) = &round.candidate else {
+            continue;
+        };
+        findings.artifacts += 1;
+        if let Err(error) = store::get_artifact(dir, &candidate.patch) {
+            findings
+                .differences
+                .push(format!("round {}: {}", round.number, error.message));
+        }
+        findings.commits += 1;
+        let commit = Oid::named(&candidate.commit)?;
+        match repo.tree_of(&commit) {
+            Ok(tree) if tree.as_str() == candidate.tree => {}
+            Ok(_) => findings
+                .differences
+                .push(format!("round {}: another tree", round.number)),
+            Err(_) => findings.differences.push(format!(
+                "round {}: the commit {} is not in the repository",
+                round.number,
+                commit.short()
+            )),
+        }
+    }
+    Ok(())
+}
+
+/// Every kept commit has the baseline's protected files.
+fn check_kept(repo: &Repo, campaign: &Campaign, findings: &mut Findings) -> Result<()> {
+    let (Some(charter), Some(preparation)) = (campaign.charter(), campaign.preparation()) else {
+        return Ok(());
+    };
+    let kept = campaign
+        .lineage()
+        .kept()
+        .iter()
+        .map(|kept| kept.commit.as_str());
+    for commit in std::iter::once(preparation.base.as_str()).chain(kept) {
+        let hash = world::harness_hash(repo, &Oid::named(commit)?, &charter.granted);
+        if hash.as_ref().ok() != Some(&preparation.harness_hash) {
+            findings
+                .differences
+                .push(format!("{commit}: the protected files differ"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! `karve.toml` → Charter: what the user agrees to, checked before anything runs.
+//!
+//! ```text
+//! text ──▶ source (places) ──▶ shape (schema) ──▶ file (types) ──▶ charter_of ──▶ Loaded
+//! ```
+//!
+//! The types of `file` make the JSON schema; `shape` checks the text against that schema, so the
+//! file, the schema and the messages cannot disagree. Everything that needs more than one value
+//! to be judged is in `charter_of` and its neighbours. The first fault is reported, with its line.
+
+mod cases;
+mod charter_of;
+mod commands;
+mod file;
+mod names;
+mod naming;
+mod placeholders;
+mod rules;
+mod schema;
+mod scope;
+mod shape;
+mod source;
+#[cfg(test)]
+mod tests;
+mod values;
+
+pub use cases::CASES_MAX;
+pub use placeholders::{NAMES as PLACEHOLDERS, Placeholders, expand};
+pub use schema::schema_json;
+pub use scope::glob_set;
+
+use crate::error::{CommandError, Context, Result};
+use karve_core::charter::Charter;
+use source::Source;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The usual name of the file.
+pub const FILE_NAME: &str = "karve.toml";
+/// The longest file that is read, in bytes; a thousand cases are about 64 KiB.
+const BYTES_MAX: usize = 1024 * 1024;
+
+/// A charter with what else the file says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    /// What the user agreed to.
+    pub charter: Charter,
+    /// The directory that holds all campaigns; absolute if `dir` is.
+    pub root: PathBuf,
+    /// The directory of `karve.toml`, in which the commands run.
+    pub dir: PathBuf,
+    /// The programs that can be named as the agent.
+    pub agents: BTreeMap<String, AgentConfig>,
+}
+
+/// A program that can be named as the agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentConfig {
+    /// The command line.
+    pub command: String,
+    /// Added to its environment.
+    pub env: BTreeMap<String, String>,
+}
+
+/// What the command line says instead of the file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overrides {
+    /// `--agent`.
+    pub agent: Option<String>,
+    /// `--rounds`.
+    pub rounds: Option<u32>,
+    /// `--hours`.
+    pub hours: Option<f64>,
+}
+
+/// When the charter is agreed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// `YYYY-MM-DD HH:MM`, as the clock of the host says it.
+    pub minute: String,
+}
+
+/// Reads a file and makes its charter.
+pub fn load(path: &Path, overrides: &Overrides, now: Now) -> Result<Loaded> {
+    let text = std::fs::read_to_string(path)
+        .context(|| format!("cannot read {}", path.display()))
+        .map_err(|error| error.hint("make one with \"karve init\", or name another file"))?;
+    let path = std::path::absolute(path).context(|| "cannot find the working directory".into())?;
+    let dir = path.parent().unwrap_or(&path).to_path_buf();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    parse_named(
+        &name,
+        &text,
+        &charter_of::Given {
+            dir: &dir,
+            overrides,
+            now: &now,
+        },
+    )
+}
+
+/// Makes the charter of a text that stands in `dir` as `karve.toml`; touches nothing.
+pub fn parse(text: &str, dir: &Path, overrides: &Overrides, now: &Now) -> Result<Loaded> {
+    parse_named(
+        FILE_NAME,
+        text,
+        &charter_of::Given {
+            dir,
+            overrides,
+            now,
+        },
+    )
+}
+
+fn parse_named(name: &str, text: &str, given: &charter_of::Given<'_>) -> Result<Loaded> {
+    if text.len() > BYTES_MAX {
+        return Err(CommandError::usage(format!(
+            "{name}:1: the file is longer than {BYTES_MAX} bytes"
+        ))
+        .hint(format!(
+            "use cases.matrix instead of a long cases.list in {name}"
+        )));
+    }
+    let source = Source::parse(name, text)?;
+    shape::check(&source, &schema::schema())?;
+    let file: file::File = toml::from_str(text).map_err(|error| {
+        // The shape was checked, so this is a value that the schema should have refused.
+        let line = source.line_of(error.span().unwrap_or_default());
+        source
+            .error(line, "this value cannot be used here")
+            .hint(format!("compare line {line} with karve.schema.json"))
+    })?;
+    charter_of::loaded_of(&source, &file, given)
+}

@@ -1,0 +1,356 @@
+//! From a well-shaped file to a charter: the meaning of every table is checked here.
+
+use super::commands::{check_commands, commands_of, env_of, mode_of};
+use super::file::{AgentProgram, File, FormatName, KnobTable, MetricTable, TargetTable};
+use super::scope::{check_globs, check_granted, glob_set};
+use super::source::{Source, shown, suggestion};
+use super::values::Scalar;
+use super::{AgentConfig, Loaded, Now, Overrides, cases, naming, rules};
+use crate::error::{CommandError, Result};
+use karve_core::charter::{
+    Better, Case, Charter, Goal, KnobDeclaration, Metric, Mode, Output, Target,
+};
+use karve_core::expr::{Expr, parse_expr};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The agents that need no table.
+const AGENTS: [&str; 2] = ["builtin", "replay:<directory>"];
+
+/// What a file is read with.
+pub(super) struct Given<'a> {
+    /// The directory of the file.
+    pub(super) dir: &'a Path,
+    /// What the command line says.
+    pub(super) overrides: &'a Overrides,
+    /// When it is read.
+    pub(super) now: &'a Now,
+}
+
+/// Makes the charter, or says the first thing that stands in its way.
+pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> Result<Loaded> {
+    let metric = metric_of(source, &file.metric)?;
+    let target = target_of(source, &file.target, &metric)?;
+    let root = naming::root_of(source, &file.campaign, given.dir)?;
+    let granted = file.sources.granted.clone();
+    check_granted(source, &granted, &naming::inside(&root, given.dir))?;
+    let cases = cases::cases_of(source, &file.cases)?;
+    check_work(source, metric.work.as_deref(), &cases)?;
+    let commands = commands_of(source, &file.commands)?;
+    check_globs(source, "commands.artifacts", &commands.artifacts)?;
+    let mode = mode_of(file, &commands.env);
+    if let Mode::Workspace { files, .. } = &mode {
+        check_globs(source, "workspace.files", files)?;
+    }
+    let from_file = check_commands(source, &commands, &mode, &cases)?;
+    let policy = rules::policy_of(source, &file.policy)?;
+    let limits = rules::limits_of(source, &file.limits, &policy, given.overrides)?;
+    let knobs = knobs_of(source, &file.knobs, &granted)?;
+    let agents = agents_of(source, &file.agents)?;
+    let agent = agent_of(source, file, &agents, given.overrides)?;
+    let name = naming::name_of(source, &file.campaign, &target, given.now)?;
+    let branch = naming::branch_of(source, file.git.branch.as_deref(), &name)?;
+    let seed = file.campaign.seed.unwrap_or_else(|| naming::seed_of(&name));
+    let charter = Charter {
+        name,
+        created: given.now.minute.clone(),
+        target,
+        mode,
+        granted,
+        commands,
+        output: output_of(file, from_file),
+        metric,
+        cases,
+        policy,
+        limits,
+        agent,
+        knobs,
+        branch,
+        seed,
+    };
+    Ok(Loaded {
+        charter,
+        root,
+        dir: given.dir.to_path_buf(),
+        agents,
+    })
+}
+
+fn target_of(source: &Source<'_>, table: &TargetTable, metric: &Metric) -> Result<Target> {
+    let goal = match &table.goal {
+        Some(text) => Some(goal_of(source, text, metric)?),
+        None => None,
+    };
+    let language = table
+        .language
+        .clone()
+        .unwrap_or_else(|| language_of(&table.backend));
+    Ok(Target {
+        op: table.op.clone(),
+        backend: table.backend.clone(),
+        language,
+        device: table.device.clone().unwrap_or_else(|| "cpu".to_owned()),
+        goal,
+        constraints: table.constraints.clone(),
+    })
+}
+
+/// The language of a backend; most are named after it.
+fn language_of(backend: &str) -> String {
+    match backend.to_ascii_uppercase().as_str() {
+        "TRITON" => "Triton".to_owned(),
+        "CK" | "HIPBLASLT" | "TURBO" => "HIP".to_owned(),
+        "FLYDSL" => "FlyDSL".to_owned(),
+        _ => backend.to_owned(),
+    }
+}
+
+fn goal_of(source: &Source<'_>, text: &str, metric: &Metric) -> Result<Goal> {
+    let error = |message: String| source.error_at("target.goal", message);
+    let goal = Goal::parse(text).map_err(|usage| {
+        error(format!("the goal `{}` cannot be read", shown(text)))
+            .hint(format!("{usage}; write it in target.goal"))
+    })?;
+    let wrong_way = match goal {
+        Goal::AtLeast { .. } => metric.better == Better::Lower,
+        Goal::AtMost { .. } => metric.better == Better::Higher,
+        Goal::PeakShare { .. } | Goal::Speedup { .. } => return Ok(goal),
+    };
+    let unit = text
+        .trim_start_matches(|c: char| "<>= .".contains(c) || c.is_ascii_digit())
+        .trim();
+    if !unit.is_empty() && !unit.eq_ignore_ascii_case(&metric.unit) {
+        let (unit, of_metric) = (shown(unit), shown(&metric.unit));
+        return Err(error(format!(
+            "the goal is in `{unit}`, but the metric in `{of_metric}`"
+        ))
+        .hint("write target.goal in the unit of metric.unit, or as a speedup like \">2x\""));
+    }
+    if wrong_way {
+        return Err(
+            error(format!("the goal `{}` goes the wrong way", shown(text)))
+                .hint("metric.better says which way is better: use < for lower and > for higher"),
+        );
+    }
+    Ok(goal)
+}
+
+fn metric_of(source: &Source<'_>, table: &MetricTable) -> Result<Metric> {
+    let unit = table.unit.clone().unwrap_or_else(|| unit_in(&table.name));
+    let mut metric = Metric {
+        name: table.name.clone(),
+        unit,
+        better: Better::Lower,
+        expr: table.expr.clone(),
+        work: table.work.clone(),
+    };
+    metric.better = match table.better {
+        Some(better) => better,
+        None if metric.seconds_per_unit().is_some() => Better::Lower,
+        None if metric.rate_per_unit().is_some() => Better::Higher,
+        None => {
+            return Err(source
+                .error_at("metric", "the key `better` is missing in [metric]")
+                .hint("add better = \"lower\" or better = \"higher\" in [metric]"));
+        }
+    };
+    if let Some(text) = &metric.expr {
+        let expr = expression(source, "metric.expr", text)?;
+        if expr.names().is_empty() {
+            return Err(source
+                .error_at("metric.expr", "`metric.expr` uses no column")
+                .hint("write metric.expr over columns of the output, such as 1e3/`Time (ms)`"));
+        }
+    }
+    Ok(metric)
+}
+
+/// The unit that a name ends with, as in `time_ms`.
+fn unit_in(name: &str) -> String {
+    let last = name
+        .rsplit(['_', ' ', '('])
+        .next()
+        .unwrap_or(name)
+        .trim_end_matches(')');
+    let guess = Metric {
+        unit: last.to_owned(),
+        ..Metric::default()
+    };
+    let is_unit = guess.seconds_per_unit().is_some() || guess.rate_per_unit().is_some();
+    if is_unit && last != name {
+        guess.unit
+    } else {
+        String::new()
+    }
+}
+
+fn expression(source: &Source<'_>, path: &str, text: &str) -> Result<Expr> {
+    parse_expr(text).map_err(|error| {
+        source
+            .error_at(path, format!("`{path}` cannot be read: {error}"))
+            .hint(format!(
+                "write {path} like 2*M*N*K; a name with spaces stands in backquotes"
+            ))
+    })
+}
+
+fn check_work(source: &Source<'_>, work: Option<&str>, cases: &[Case]) -> Result<()> {
+    let Some(text) = work else { return Ok(()) };
+    let expr = expression(source, "metric.work", text)?;
+    for case in cases {
+        let name = shown(&case.name);
+        match expr.evaluate_params(&case.params) {
+            Ok(work) if work.is_finite() && work > 0.0 => {}
+            Ok(work) => {
+                return Err(source
+                    .error_at(
+                        "metric.work",
+                        format!("`metric.work` is {work} for `{name}`"),
+                    )
+                    .hint("metric.work must be a positive number of operations for every case"));
+            }
+            Err(reason) => {
+                let params: Vec<&str> = case.params.keys().map(String::as_str).collect();
+                let params = if params.is_empty() {
+                    "none".to_owned()
+                } else {
+                    params.join(", ")
+                };
+                let message = format!("`metric.work` cannot be computed for `{name}`: {reason}");
+                return Err(source.error_at("metric.work", message).hint(format!(
+                    "the parameters of that case in [cases] are: {params}; they must be numbers"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn output_of(file: &File, from_file: bool) -> Output {
+    let format = match file.output.format {
+        FormatName::Csv => "csv",
+        FormatName::Json => "json",
+        FormatName::Jsonl => "jsonl",
+        FormatName::Metric => "metric",
+        FormatName::Hyperfine => "hyperfine",
+        FormatName::Pytest => "pytest",
+    };
+    Output {
+        format: format.to_owned(),
+        from_file,
+        case_column: file.output.case_column.clone(),
+        check_column: file.output.check_column.clone(),
+        label: file.output.label.clone(),
+    }
+}
+
+fn knobs_of(
+    source: &Source<'_>,
+    tables: &[KnobTable],
+    granted: &[String],
+) -> Result<Vec<KnobDeclaration>> {
+    let granted = glob_set(granted)?;
+    let mut knobs: Vec<KnobDeclaration> = Vec::with_capacity(tables.len());
+    for (index, table) in tables.iter().enumerate() {
+        let line = source.item_line("knobs", index);
+        let (name, file) = (shown(&table.name), shown(&table.file));
+        if !granted.is_match(&table.file) {
+            return Err(source
+                .error(
+                    line,
+                    format!("the knob `{name}` stands in {file}, which is not granted"),
+                )
+                .hint(format!(
+                    "add \"{file}\" to sources.granted, or correct the file of the knob"
+                )));
+        }
+        if knobs
+            .iter()
+            .any(|knob| knob.name == table.name && knob.file == table.file)
+        {
+            return Err(source
+                .error(
+                    line,
+                    format!("the knob `{name}` of {file} is declared twice"),
+                )
+                .hint("name each knob of a file once in [[knobs]]"));
+        }
+        let values: Vec<String> = table
+            .values
+            .iter()
+            .map(|Scalar(value)| value.clone())
+            .collect();
+        let unusable = |value: &&String| {
+            value.is_empty() || value.contains([' ', '\t', '\n', ';', ',', ')', '"'])
+        };
+        if let Some(value) = values.iter().find(unusable) {
+            let value = shown(value);
+            return Err(source
+                .error(
+                    line,
+                    format!("the knob `{name}` cannot take the value `{value}`"),
+                )
+                .hint("a value in [[knobs]] is one word without ; , ) and quotes"));
+        }
+        knobs.push(KnobDeclaration {
+            name: table.name.clone(),
+            values,
+            file: table.file.clone(),
+        });
+    }
+    Ok(knobs)
+}
+
+fn agents_of(
+    source: &Source<'_>,
+    tables: &BTreeMap<String, AgentProgram>,
+) -> Result<BTreeMap<String, AgentConfig>> {
+    let mut agents = BTreeMap::new();
+    for (name, table) in tables {
+        let path = format!("agents.{name}");
+        if name == "builtin" || name.starts_with("replay:") || name.trim().is_empty() {
+            return Err(source
+                .error_at(
+                    &path,
+                    format!("an agent of [agents] cannot be called `{}`", shown(name)),
+                )
+                .hint(
+                    "choose another name in [agents]; builtin and replay:<directory> are taken",
+                ));
+        }
+        let env = env_of(source, &format!("{path}.env"), &table.env)?;
+        agents.insert(
+            name.clone(),
+            AgentConfig {
+                command: table.command.clone(),
+                env,
+            },
+        );
+    }
+    Ok(agents)
+}
+
+fn agent_of(
+    source: &Source<'_>,
+    file: &File,
+    agents: &BTreeMap<String, AgentConfig>,
+    overrides: &Overrides,
+) -> Result<String> {
+    let written = overrides.agent.as_deref().or(file.agent.name.as_deref());
+    let name = written.unwrap_or("builtin");
+    let replays = name
+        .strip_prefix("replay:")
+        .is_some_and(|dir| !dir.trim().is_empty());
+    if name == "builtin" || replays || agents.contains_key(name) {
+        return Ok(name.to_owned());
+    }
+    let message = format!("there is no agent `{}`", shown(name));
+    let known = AGENTS.into_iter().chain(agents.keys().map(String::as_str));
+    let hint = suggestion(name, known, "agents");
+    let hint = format!("{hint}; add [agents.<name>] with a command to karve.toml for another");
+    Err(match overrides.agent {
+        Some(_) => CommandError::usage(format!("--agent: {message}")),
+        None => source.error_at("agent.name", message),
+    }
+    .hint(hint))
+}

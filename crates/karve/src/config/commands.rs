@@ -1,0 +1,254 @@
+//! The project's commands: what they may contain, checked before anything runs.
+
+use super::file::{CommandsTable, File};
+use super::placeholders::{NAMES, Placeholders, expand, names, uses_out};
+use super::source::{Source, shown, suggestion};
+use super::values::Scalar;
+use crate::error::Result;
+use karve_core::charter::{Case, Commands, Mode};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Commands with the file's variables and their quick forms.
+pub(super) fn commands_of(source: &Source<'_>, table: &CommandsTable) -> Result<Commands> {
+    Ok(Commands {
+        build: table.build.clone(),
+        test: table.test.clone(),
+        bench: table.bench.clone(),
+        quick_test: table.quick.test.clone(),
+        quick_bench: table.quick.bench.clone(),
+        profile: table.profile.clone(),
+        peak: table.peak.clone(),
+        artifacts: table.artifacts.clone(),
+        env: env_of(source, "commands.env", &table.env)?,
+    })
+}
+
+/// Where the work happens; the integration gate shares the variables of the commands.
+pub(super) fn mode_of(file: &File, env: &BTreeMap<String, String>) -> Mode {
+    let Some(workspace) = &file.workspace else {
+        return Mode::Repo;
+    };
+    let integration = Commands {
+        build: workspace.integration.build.clone(),
+        test: workspace.integration.test.clone(),
+        bench: workspace.integration.bench.clone(),
+        env: env.clone(),
+        ..Commands::default()
+    };
+    Mode::Workspace {
+        files: workspace.files.clone(),
+        integration: Box::new(integration),
+    }
+}
+
+/// Variables of the environment as text.
+pub(super) fn env_of(
+    source: &Source<'_>,
+    path: &str,
+    table: &BTreeMap<String, Scalar>,
+) -> Result<BTreeMap<String, String>> {
+    let mut env = BTreeMap::new();
+    for (name, Scalar(value)) in table {
+        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+            return Err(source
+                .error_at(
+                    path,
+                    format!("`{}` cannot be set in the environment", shown(name)),
+                )
+                .hint(format!("write {path} like {{ OMP_NUM_THREADS = \"1\" }}")));
+        }
+        env.insert(name.clone(), value.clone());
+    }
+    Ok(env)
+}
+
+/// A command with its key, and what its placeholders may be.
+struct Written<'a> {
+    path: &'static str,
+    command: &'a str,
+    allowed: &'static [&'static str],
+    per_case: PerCase,
+}
+
+/// Whether a command runs for a case.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PerCase {
+    Yes,
+    No,
+}
+
+/// What the harness gives to each command; `{round}` has a value in none of them yet.
+const FOR_BUILD: &[&str] = &["seed"];
+const FOR_TEST: &[&str] = &["case", "seed"];
+const FOR_BENCH: &[&str] = &["case", "seed", "out"];
+const FOR_PROFILE: &[&str] = &["case", "seed", "depth"];
+
+/// Refuses a placeholder that would have no value; says whether results come from a file.
+pub(super) fn check_commands(
+    source: &Source<'_>,
+    commands: &Commands,
+    mode: &Mode,
+    cases: &[Case],
+) -> Result<bool> {
+    for written in written(commands, mode) {
+        check_command(source, &written, cases)?;
+    }
+    let from_file = uses_out(&commands.bench);
+    let integration = match mode {
+        Mode::Repo => None,
+        Mode::Workspace { integration, .. } => Some(&integration.bench),
+    };
+    let others = [
+        ("commands.quick.bench", commands.quick_bench.as_ref()),
+        ("workspace.integration.bench", integration),
+    ];
+    for (path, command) in others {
+        if command.is_some_and(|command| uses_out(command) != from_file) {
+            let message = format!("only one of commands.bench and {path} uses {{out}}");
+            return Err(source.error_at(path, message).hint(format!(
+                "use {{out}} in both commands.bench and {path}, or in neither: \
+                 it says where the results are"
+            )));
+        }
+    }
+    Ok(from_file)
+}
+
+fn written<'a>(commands: &'a Commands, mode: &'a Mode) -> Vec<Written<'a>> {
+    let mut all = Vec::new();
+    let mut add = |path, command: Option<&'a String>, allowed, per_case| {
+        if let Some(command) = command {
+            all.push(Written {
+                path,
+                command,
+                allowed,
+                per_case,
+            });
+        }
+    };
+    add(
+        "commands.build",
+        commands.build.as_ref(),
+        FOR_BUILD,
+        PerCase::No,
+    );
+    add(
+        "commands.peak",
+        commands.peak.as_ref(),
+        FOR_BUILD,
+        PerCase::No,
+    );
+    add(
+        "commands.test",
+        Some(&commands.test),
+        FOR_TEST,
+        PerCase::Yes,
+    );
+    add(
+        "commands.bench",
+        Some(&commands.bench),
+        FOR_BENCH,
+        PerCase::Yes,
+    );
+    add(
+        "commands.quick.test",
+        commands.quick_test.as_ref(),
+        FOR_TEST,
+        PerCase::Yes,
+    );
+    add(
+        "commands.quick.bench",
+        commands.quick_bench.as_ref(),
+        FOR_BENCH,
+        PerCase::Yes,
+    );
+    add(
+        "commands.profile",
+        commands.profile.as_ref(),
+        FOR_PROFILE,
+        PerCase::Yes,
+    );
+    if let Mode::Workspace { integration, .. } = mode {
+        let build = integration.build.as_ref();
+        add("workspace.integration.build", build, FOR_BUILD, PerCase::No);
+        add(
+            "workspace.integration.test",
+            Some(&integration.test),
+            FOR_TEST,
+            PerCase::Yes,
+        );
+        add(
+            "workspace.integration.bench",
+            Some(&integration.bench),
+            FOR_BENCH,
+            PerCase::Yes,
+        );
+    }
+    all
+}
+
+fn check_command(source: &Source<'_>, written: &Written<'_>, cases: &[Case]) -> Result<()> {
+    let path = written.path;
+    let allowed_params: &[Case] = if written.per_case == PerCase::Yes {
+        cases
+    } else {
+        &[]
+    };
+    for name in names(written.command) {
+        let is_allowed = written.allowed.contains(&name);
+        let lacking = allowed_params
+            .iter()
+            .find(|case| !case.params.contains_key(name));
+        if is_allowed || (!allowed_params.is_empty() && lacking.is_none()) {
+            continue;
+        }
+        let some = allowed_params
+            .iter()
+            .any(|case| case.params.contains_key(name));
+        if let Some(case) = lacking.filter(|_| some) {
+            let case = shown(&case.name);
+            return Err(source
+                .error_at(
+                    path,
+                    format!("{path} uses {{{name}}}, which the case `{case}` lacks"),
+                )
+                .hint(format!(
+                    "give `{case}` the parameter {name} in [cases], or use {{case}}"
+                )));
+        }
+        let params: BTreeSet<&str> = allowed_params
+            .iter()
+            .flat_map(|case| case.params.keys().map(String::as_str))
+            .collect();
+        let known = written.allowed.iter().copied().chain(params);
+        let message = if NAMES.contains(&name) {
+            format!("{path} uses {{{name}}}, which has no value there")
+        } else {
+            format!("{path} uses {{{}}}, which is no placeholder", shown(name))
+        };
+        let hint = suggestion(name, known, &format!("placeholders of {path}"));
+        return Err(source
+            .error_at(path, message)
+            .hint(format!("{hint}; write {{{{ for a brace of the shell")));
+    }
+    try_to_expand(source, written, allowed_params)
+}
+
+/// Every case must fit between the quotes of the command.
+fn try_to_expand(source: &Source<'_>, written: &Written<'_>, cases: &[Case]) -> Result<()> {
+    let values = Placeholders {
+        seed: Some(1),
+        out: Some("out".to_owned()),
+        depth: Some("light".to_owned()),
+        ..Placeholders::default()
+    };
+    let none = cases.is_empty().then_some(None);
+    for case in none.into_iter().chain(cases.iter().map(Some)) {
+        if let Err(error) = expand(written.command, case, &values) {
+            let mut located = source.error_at(written.path, &error.message);
+            located.hints = error.hints;
+            return Err(located);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,399 @@
+//! `karve.toml` as it is written: one type per table, from which its JSON schema is made too.
+//!
+//! The documentation of a field is what an editor shows next to the key, so it speaks to the
+//! person who writes the file. Nothing here is checked beyond its shape; see `charter_of`.
+
+use super::values::{CaseEntry, OrNone, Scalar};
+use karve_core::charter::Better;
+use karve_core::policy::{HistoryView, ProfileWhen, SmallGain, StreakAction};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// What karve optimizes, how it is built, tested and measured, and by which rules.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "karve.toml")]
+pub(super) struct File {
+    /// What is optimized.
+    pub(super) target: TargetTable,
+    /// What a candidate may change.
+    pub(super) sources: SourcesTable,
+    /// The project's own commands, run by `sh` in the directory of this file.
+    ///
+    /// `{case}`, `{seed}`, `{out}`, `{depth}` and `{<parameter of the case>}` are replaced;
+    /// `{{` stands for a brace.
+    pub(super) commands: CommandsTable,
+    /// How the output of the benchmark is read.
+    pub(super) output: OutputTable,
+    /// What is measured.
+    pub(super) metric: MetricTable,
+    /// What the kernel is judged on.
+    pub(super) cases: CasesTable,
+    /// The rules; every key overrides the preset.
+    #[serde(default)]
+    pub(super) policy: PolicyTable,
+    /// The bounds.
+    #[serde(default)]
+    pub(super) limits: LimitsTable,
+    /// Who proposes and implements.
+    #[serde(default)]
+    pub(super) agent: AgentTable,
+    /// Programs that can be named as the agent.
+    #[serde(default)]
+    pub(super) agents: BTreeMap<String, AgentProgram>,
+    /// What may happen in the repository.
+    #[serde(default)]
+    pub(super) git: GitTable,
+    /// The campaign itself.
+    #[serde(default)]
+    pub(super) campaign: CampaignTable,
+    /// Work in a minimal stack extracted from the repository instead of in the repository.
+    pub(super) workspace: Option<WorkspaceTable>,
+    /// Tunables declared outside the source.
+    #[serde(default)]
+    #[schemars(length(max = 64))]
+    pub(super) knobs: Vec<KnobTable>,
+}
+
+/// What is optimized.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TargetTable {
+    /// The operation, such as `matmul`.
+    #[schemars(length(min = 1))]
+    pub(super) op: String,
+    /// The backend, such as `c`, `triton` or `ck`.
+    #[schemars(length(min = 1))]
+    pub(super) backend: String,
+    /// The language of the kernel; by default that of the backend.
+    #[schemars(length(min = 1))]
+    pub(super) language: Option<String>,
+    /// The device it runs on; `cpu` by default.
+    #[schemars(length(min = 1))]
+    pub(super) device: Option<String>,
+    /// When to be content: `>500 TFLOPS`, `<1.2 ms`, `>60% peak` or `>5x`.
+    pub(super) goal: Option<String>,
+    /// What must hold beyond the tests, in words, for the agent.
+    #[serde(default)]
+    pub(super) constraints: Vec<String>,
+}
+
+/// What a candidate may change.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SourcesTable {
+    /// Globs of the files that a candidate may change; everything else is protected.
+    #[schemars(length(min = 1))]
+    pub(super) granted: Vec<String>,
+}
+
+/// The project's own commands.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CommandsTable {
+    /// Builds; leave it out when there is nothing to build.
+    #[schemars(length(min = 1))]
+    pub(super) build: Option<String>,
+    /// Exits with 0 if and only if the kernel is right.
+    #[schemars(length(min = 1))]
+    pub(super) test: String,
+    /// Measures.
+    #[schemars(length(min = 1))]
+    pub(super) bench: String,
+    /// Prints a profile of the kernel.
+    #[schemars(length(min = 1))]
+    pub(super) profile: Option<String>,
+    /// Prints the measured peak of the device.
+    #[schemars(length(min = 1))]
+    pub(super) peak: Option<String>,
+    /// Globs of what the build makes; byte-identical ones mean that nothing changed.
+    #[serde(default)]
+    pub(super) artifacts: Vec<String>,
+    /// Added to the environment of every command.
+    #[serde(default)]
+    pub(super) env: BTreeMap<String, Scalar>,
+    /// Faster commands for the quick cases.
+    #[serde(default)]
+    pub(super) quick: QuickTable,
+}
+
+/// Faster commands for the quick cases.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct QuickTable {
+    /// A faster test.
+    #[schemars(length(min = 1))]
+    pub(super) test: Option<String>,
+    /// A faster benchmark.
+    #[schemars(length(min = 1))]
+    pub(super) bench: Option<String>,
+}
+
+/// How the output of the benchmark is read.
+///
+/// It is read from the file that `{out}` names if the benchmark command contains `{out}`, else
+/// from standard output.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OutputTable {
+    /// How the numbers are written.
+    pub(super) format: FormatName,
+    /// The column that names the case.
+    pub(super) case_column: Option<String>,
+    /// The column that says PASS or FAIL.
+    pub(super) check_column: Option<String>,
+    /// Which of several records is meant.
+    pub(super) label: Option<String>,
+}
+
+/// How the numbers are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FormatName {
+    /// A header and one row a case.
+    Csv,
+    /// One JSON document that holds the rows.
+    Json,
+    /// One JSON object a line.
+    Jsonl,
+    /// `METRIC name=number key=value` lines among other output.
+    Metric,
+    /// The file of `hyperfine --export-json`.
+    Hyperfine,
+    /// `pytest --print-record`.
+    Pytest,
+}
+
+/// What is measured.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MetricTable {
+    /// The column, or the name of the expression.
+    #[schemars(length(min = 1))]
+    pub(super) name: String,
+    /// Its unit; by default what the name ends with, as in `time_ms`.
+    pub(super) unit: Option<String>,
+    /// Which direction is better; by default lower for times and higher for rates.
+    #[schemars(with = "Option<BetterName>")]
+    pub(super) better: Option<Better>,
+    /// Computed from columns, such as 6/(2/`Forward TFLOPS`+4/`Backward TFLOPS`).
+    #[schemars(length(min = 1))]
+    pub(super) expr: Option<String>,
+    /// Floating-point operations of one case over its parameters, such as `2*M*N*K`.
+    #[schemars(length(min = 1))]
+    pub(super) work: Option<String>,
+}
+
+/// What the kernel is judged on.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CasesTable {
+    /// Cases such as `"M=192,N=192,K=192"`, or `{ name = "odd", M = 129 }`.
+    #[serde(default)]
+    pub(super) list: Vec<CaseEntry>,
+    /// All combinations of these parameters: `{ b = [32], s = [1, 16] }`.
+    #[serde(default)]
+    pub(super) matrix: BTreeMap<String, Vec<Scalar>>,
+    /// The parameter that is halved when the device is out of memory.
+    pub(super) halve: Option<String>,
+    /// Names of the cases that are measured first, in every round.
+    #[serde(default)]
+    pub(super) quick: Vec<String>,
+    /// Cases that are never shown to an agent; written like those of the list.
+    #[serde(default)]
+    pub(super) hidden: Vec<CaseEntry>,
+    /// Names of the cases that may lose a little more than the others.
+    #[serde(default)]
+    pub(super) minor: Vec<String>,
+}
+
+/// The rules; every key overrides the preset.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PolicyTable {
+    /// The rules to start from; `strict` by default.
+    pub(super) preset: Option<PresetName>,
+    /// What counts as faster and as slower.
+    #[serde(default)]
+    pub(super) accept: AcceptTable,
+    /// When a gain on the quick cases must be shown again on all cases.
+    pub(super) full_when: Option<FullWhenName>,
+    /// When the parent is profiled.
+    #[schemars(with = "Option<ProfileWhenName>")]
+    pub(super) profile_when: Option<ProfileWhen>,
+    /// Reasons to stop, in order.
+    pub(super) stop: Option<Vec<StopName>>,
+    /// What a streak of rounds without a gain leads to: `{ 2 = "review", 3 = "inspect_code" }`.
+    #[schemars(with = "Option<BTreeMap<String, StreakActionName>>")]
+    pub(super) on_streak: Option<BTreeMap<String, StreakAction>>,
+    /// Rounds at most, unless `limits.rounds` says otherwise.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub(super) rounds_max: Option<u32>,
+    /// Minutes that one round may take, or "none".
+    pub(super) round_minutes: Option<OrNone<u32>>,
+    /// How often a failure to build or to be right may be mended inside a round.
+    #[schemars(range(min = 0, max = 20))]
+    pub(super) debug_retries: Option<u32>,
+    /// How often a proposal may be refused before the round is dropped.
+    #[schemars(range(min = 1, max = 20))]
+    pub(super) proposal_tries: Option<u32>,
+    /// Changes that one hypothesis may bundle.
+    #[schemars(range(min = 1, max = 100))]
+    pub(super) changes_per_round: Option<u32>,
+    /// From this similarity on, a hypothesis is a duplicate of a dropped one.
+    pub(super) duplicate_similarity: Option<f64>,
+    /// How the history is shown.
+    #[schemars(with = "Option<HistoryViewName>")]
+    pub(super) history_view: Option<HistoryView>,
+    /// The number of the baseline in tables.
+    #[schemars(range(min = 0, max = 1))]
+    pub(super) baseline_number: Option<u32>,
+}
+
+/// What counts as faster and as slower. Ratios are speedups: 1.02 is 2% faster.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AcceptTable {
+    /// The speedup that must be disproved as an upper bound.
+    pub(super) null_ratio: Option<f64>,
+    /// The smallest speedup worth keeping.
+    pub(super) effect_ratio: Option<f64>,
+    /// Family-wise error over all rounds.
+    pub(super) alpha: Option<f64>,
+    /// Evidence against the minimum effect, and for or against a regression.
+    pub(super) guard_evidence: Option<f64>,
+    /// How much slower a case may become, or "none" not to look at single cases.
+    pub(super) case_regress_ratio: Option<OrNone<f64>>,
+    /// The same for cases marked minor.
+    pub(super) minor_regress_ratio: Option<f64>,
+    /// The highest p90 of the candidate over the p90 of the parent.
+    pub(super) tail_ratio: Option<f64>,
+    /// Fewest blocks before anything is decided.
+    #[schemars(range(min = 1, max = 4_000))]
+    pub(super) blocks_min: Option<u32>,
+    /// Most blocks of one duel.
+    #[schemars(range(min = 1, max = 4_000))]
+    pub(super) blocks_max: Option<u32>,
+    /// What happens to a proven gain below `small_gain_ratio`.
+    #[schemars(with = "Option<SmallGainName>")]
+    pub(super) small_gain: Option<SmallGain>,
+    /// Where a gain stops being small.
+    pub(super) small_gain_ratio: Option<f64>,
+}
+
+/// The bounds.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LimitsTable {
+    /// Rounds at most; by default those of the preset.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub(super) rounds: Option<u32>,
+    /// Hours of work at most; a paused campaign does not use them.
+    pub(super) hours: Option<f64>,
+    /// Seconds that one command may take; 900 by default.
+    #[schemars(range(min = 1, max = 604_800))]
+    pub(super) command_s: Option<u64>,
+    /// Seconds that one turn of the agent may take; 3600 by default.
+    #[schemars(range(min = 1, max = 604_800))]
+    pub(super) agent_s: Option<u64>,
+    /// Seconds that one duel may take; 3600 by default.
+    #[schemars(range(min = 1, max = 604_800))]
+    pub(super) duel_s: Option<u64>,
+    /// What the agent may cost, in US dollars.
+    pub(super) agent_usd: Option<f64>,
+    /// Blocks of the final duel; 200 by default.
+    #[schemars(range(min = 1, max = 4_000))]
+    pub(super) final_blocks: Option<u32>,
+}
+
+/// Who proposes and implements.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AgentTable {
+    /// `builtin`, `replay:<directory>` or one of `[agents]`; `builtin` by default.
+    #[schemars(length(min = 1))]
+    pub(super) name: Option<String>,
+}
+
+/// A program that can be named as the agent.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AgentProgram {
+    /// The command line.
+    #[schemars(length(min = 1))]
+    pub(super) command: String,
+    /// Added to its environment.
+    #[serde(default)]
+    pub(super) env: BTreeMap<String, Scalar>,
+}
+
+/// What may happen in the repository.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GitTable {
+    /// `auto` for `optimize/<campaign>`, `none` for hidden refs only, or a branch name.
+    #[schemars(length(min = 1))]
+    pub(super) branch: Option<String>,
+}
+
+/// The campaign itself.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CampaignTable {
+    /// Its name; by default operation, backend, device and the minute it starts.
+    #[schemars(length(min = 1))]
+    pub(super) name: Option<String>,
+    /// The directory that holds all campaigns; `.karve` by default.
+    #[schemars(length(min = 1))]
+    pub(super) root: Option<String>,
+    /// Where every random draw comes from; by default derived from the name.
+    #[schemars(range(min = 0, max = 9_007_199_254_740_991_u64))]
+    pub(super) seed: Option<u64>,
+}
+
+/// Work in a minimal stack extracted from the repository.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WorkspaceTable {
+    /// Globs of the files that are extracted.
+    #[schemars(length(min = 1))]
+    pub(super) files: Vec<String>,
+    /// The commands of the integration gate, run in the whole repository.
+    pub(super) integration: IntegrationTable,
+}
+
+/// The commands of the integration gate.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct IntegrationTable {
+    /// Builds the whole repository.
+    #[schemars(length(min = 1))]
+    pub(super) build: Option<String>,
+    /// Exits with 0 if and only if the kernel is right there.
+    #[schemars(length(min = 1))]
+    pub(super) test: String,
+    /// Measures there.
+    #[schemars(length(min = 1))]
+    pub(super) bench: String,
+}
+
+/// A tunable declared outside the source.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KnobTable {
+    /// Its name as it stands in the file.
+    #[schemars(length(min = 1))]
+    pub(super) name: String,
+    /// The values it may take.
+    #[schemars(length(min = 1, max = 256))]
+    pub(super) values: Vec<Scalar>,
+    /// The granted file in which it stands.
+    #[schemars(length(min = 1))]
+    pub(super) file: String,
+}
+
+pub(super) use super::names::{
+    BetterName, FullWhenName, HistoryViewName, PresetName, ProfileWhenName, SmallGainName,
+    StopName, StreakActionName,
+};

@@ -1,0 +1,124 @@
+//! The words that some keys of `karve.toml` take, and what core calls them.
+//!
+//! Core's own enums carry no schema, so each has a twin here whose variants are serialized the
+//! same way; a test deserializes every word of the schema as core's type.
+
+use karve_core::policy::{FullWhen, Preset, StopRule};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The rules to start from.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum PresetName {
+    /// A gain is at least 2% with proof of more than 1%, no case loses 2%.
+    Strict,
+    /// At least 1%, a case may lose less than 5%.
+    Primus,
+    /// Any proven gain, but a small one ends the campaign; 25 rounds.
+    Tilegym,
+    /// Keep what improves, drop what slows anything by more than 5%.
+    Coordinator,
+    /// Judged on all cases together; a round may bundle several changes.
+    HyperMla,
+}
+
+impl PresetName {
+    pub(super) fn preset(self) -> Preset {
+        match self {
+            Self::Strict => Preset::Strict,
+            Self::Primus => Preset::Primus,
+            Self::Tilegym => Preset::Tilegym,
+            Self::Coordinator => Preset::Coordinator,
+            Self::HyperMla => Preset::HyperMla,
+        }
+    }
+}
+
+/// When a gain on the quick cases must be shown again on all cases.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FullWhenName {
+    /// Before every keep.
+    Always,
+    /// Below this speedup, for high-risk changes, and at the end.
+    Borderline(f64),
+}
+
+impl FullWhenName {
+    pub(super) fn rule(self) -> FullWhen {
+        match self {
+            Self::Always => FullWhen::Always,
+            Self::Borderline(ratio) => FullWhen::Borderline { ratio },
+        }
+    }
+}
+
+/// A reason to stop.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum StopName {
+    /// The goal is reached.
+    TargetMet,
+    /// This share of the measured peak is reached.
+    HardwareLimit(f64),
+    /// The rounds are used.
+    Rounds,
+    /// The hours are used.
+    WallTime,
+    /// The agent cost is used.
+    AgentCost,
+    /// This many rounds in a row gained nothing.
+    NoGain(#[schemars(range(min = 1, max = 100_000))] u32),
+    /// A small gain was kept.
+    SmallGainKept,
+    /// The agent has no further hypothesis.
+    ProposalsExhausted,
+}
+
+impl StopName {
+    pub(super) fn rule(self) -> StopRule {
+        match self {
+            Self::TargetMet => StopRule::TargetMet,
+            Self::HardwareLimit(share) => StopRule::HardwareLimit { share },
+            Self::Rounds => StopRule::Rounds,
+            Self::WallTime => StopRule::WallTime,
+            Self::AgentCost => StopRule::AgentCost,
+            Self::NoGain(rounds) => StopRule::NoGain { rounds },
+            Self::SmallGainKept => StopRule::SmallGainKept,
+            Self::ProposalsExhausted => StopRule::ProposalsExhausted,
+        }
+    }
+}
+
+/// The schema of a core enum that is written as one word.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident: $($word:ident),+) => {
+        $(#[$doc])*
+        #[derive(JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        #[allow(dead_code, reason = "only its schema is used")]
+        pub(super) enum $name { $($word),+ }
+    };
+}
+
+words!(
+    /// Which direction is better.
+    BetterName: Lower, Higher
+);
+words!(
+    /// When the parent is profiled.
+    ProfileWhenName: EveryRound, OnChange, OnEscalation
+);
+words!(
+    /// What happens to a proven but small gain.
+    SmallGainName: Remeasure, AcceptNote, AcceptAndStop, Reject
+);
+words!(
+    /// What a streak of rounds without a gain leads to.
+    StreakActionName: Diagnose, Review, Reprofile, InspectCode, CompareOrAsk
+);
+words!(
+    /// How the history is shown.
+    HistoryViewName: Versions, Lineage, Backups, Iterations
+);

@@ -1,0 +1,201 @@
+//! The campaign's name, directory, branch and seed.
+
+use super::Now;
+use super::file::CampaignTable;
+use super::source::{Source, shown};
+use crate::error::{CommandError, Result};
+use karve_core::charter::{Branch, Target};
+use std::path::{Component, Path, PathBuf};
+
+/// The directory of all campaigns, unless the file says otherwise.
+const ROOT: &str = ".karve";
+/// The longest name of a campaign, in bytes; it is part of paths and of a ref.
+const NAME_MAX: usize = 100;
+/// The longest part of a name that is made of the target, in bytes.
+const PART_MAX: usize = 24;
+
+/// The name in the file, or one made of the target and the minute.
+pub(super) fn name_of(
+    source: &Source<'_>,
+    table: &CampaignTable,
+    target: &Target,
+    now: &Now,
+) -> Result<String> {
+    let Some(name) = &table.name else {
+        return Ok(default_name(target, now));
+    };
+    let usable = name.len() <= NAME_MAX
+        && name.chars().all(is_plain)
+        && !name.starts_with(['.', '-'])
+        && !name.ends_with('.')
+        && !name.contains("..")
+        && !name.to_ascii_lowercase().ends_with(".lock");
+    if usable {
+        return Ok(name.clone());
+    }
+    Err(source
+        .error_at(
+            "campaign.name",
+            format!("a campaign cannot be called `{}`", shown(name)),
+        )
+        .hint(format!(
+            "campaign.name takes letters, digits, `.`, `_` and `-`, at most {NAME_MAX}; \
+             it begins with a letter or digit and names no directory"
+        )))
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
+}
+
+fn default_name(target: &Target, now: &Now) -> String {
+    let minute: String = now.minute.chars().filter(char::is_ascii_digit).collect();
+    let parts = [&target.op, &target.backend, &target.device, &minute].map(|part| sanitise(part));
+    parts.join("_")
+}
+
+/// Only plain characters, and no dots where git does not want them.
+fn sanitise(part: &str) -> String {
+    let mut plain = String::with_capacity(part.len());
+    for c in part.trim().chars() {
+        let c = if is_plain(c) { c } else { '-' };
+        if !(matches!(c, '.' | '-') && plain.ends_with(['.', '-'])) {
+            plain.push(c);
+        }
+    }
+    plain.truncate(PART_MAX);
+    let plain = plain.trim_matches(['.', '-']);
+    if plain.is_empty() {
+        "x".to_owned()
+    } else {
+        plain.to_owned()
+    }
+}
+
+/// The directory of all campaigns, joined to the directory of the file.
+pub(super) fn root_of(source: &Source<'_>, table: &CampaignTable, dir: &Path) -> Result<PathBuf> {
+    let text = table.root.as_deref().unwrap_or(ROOT);
+    let error = |reason: &str| -> CommandError {
+        let message = format!("`campaign.root` cannot be `{}`: {reason}", shown(text));
+        source
+            .error_at("campaign.root", message)
+            .hint("name a directory of its own in campaign.root, such as \".karve\"")
+    };
+    let path = Path::new(text);
+    if path.components().any(|part| part == Component::ParentDir) {
+        return Err(error("it contains `..`"));
+    }
+    if path.components().any(|part| part.as_os_str() == ".git") {
+        return Err(error("that directory belongs to git"));
+    }
+    // Joining the plain parts one by one drops every `.`.
+    let root = path.components().filter(|part| *part != Component::CurDir);
+    let root = root.fold(dir.to_path_buf(), |root, part| root.join(part));
+    if dir.starts_with(&root) {
+        return Err(error("it holds the project itself"));
+    }
+    Ok(root)
+}
+
+/// The root as a path inside the directory of the file; as it is when it lies elsewhere.
+pub(super) fn inside(root: &Path, dir: &Path) -> String {
+    root.strip_prefix(dir)
+        .unwrap_or(root)
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// What may happen in the repository.
+pub(super) fn branch_of(
+    source: &Source<'_>,
+    branch: Option<&str>,
+    campaign: &str,
+) -> Result<Branch> {
+    let name = match branch {
+        None | Some("auto") => format!("optimize/{campaign}"),
+        Some("none") => return Ok(Branch::Hidden),
+        Some(name) => name.to_owned(),
+    };
+    if is_branch_name(&name) {
+        return Ok(Branch::Named { name });
+    }
+    Err(source
+        .error_at(
+            "git.branch",
+            format!("a branch cannot be called `{}`", shown(&name)),
+        )
+        .hint(
+            "git.branch is \"auto\", \"none\", or a name of letters, digits, `.`, `_`, `-` and `/`",
+        ))
+}
+
+/// A subset of what git takes, without anything that a shell or a person could misread.
+fn is_branch_name(name: &str) -> bool {
+    let part_is_good = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with(['.', '-'])
+            && !part.ends_with('.')
+            && !part.contains("..")
+            && !part.to_ascii_lowercase().ends_with(".lock")
+            && part
+                .chars()
+                .all(|c| is_plain(c) || matches!(c, '+' | '#' | '='))
+    };
+    name.len() <= 200 && name != "HEAD" && name.split('/').all(part_is_good)
+}
+
+/// A seed that only depends on the name: FNV-1a, cut to what every JSON reader keeps exact.
+pub(super) fn seed_of(name: &str) -> u64 {
+    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    let hash = name.bytes().fold(OFFSET, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(PRIME)
+    });
+    hash >> 11
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_made_of_the_target_and_the_minute() {
+        let target = Target {
+            op: "grouped gemm/..x".into(),
+            backend: "ck".into(),
+            device: "MI355X".into(),
+            ..Target::default()
+        };
+        let now = Now {
+            minute: "2025-11-02 08:30".into(),
+        };
+        assert_eq!(
+            default_name(&target, &now),
+            "grouped-gemm-x_ck_MI355X_202511020830"
+        );
+        let nothing = Target::default();
+        assert!(is_branch_name(&format!(
+            "optimize/{}",
+            default_name(&nothing, &now)
+        )));
+    }
+
+    #[test]
+    fn a_seed_only_depends_on_the_name() {
+        assert_eq!(seed_of("a"), seed_of("a"));
+        assert_ne!(seed_of("a"), seed_of("b"));
+        assert!(seed_of("anything") < 1 << 53);
+    }
+
+    #[test]
+    fn branch_names_are_those_that_git_takes() {
+        for good in ["main", "optimize/matmul_c", "a+b", "v1.2/x-3"] {
+            assert!(is_branch_name(good), "{good}");
+        }
+        for bad in [
+            "", "/a", "a/", "a//b", ".a", "a.", "a..b", "a.lock", "-a", "a b", "a~1", "HEAD",
+        ] {
+            assert!(!is_branch_name(bad), "{bad}");
+        }
+    }
+}

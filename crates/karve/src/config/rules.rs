@@ -1,0 +1,251 @@
+//! The policy and the limits of a charter: a preset, and what the file says otherwise.
+
+use super::file::{AcceptTable, LimitsTable, PolicyTable};
+use super::source::{At, Source, shown};
+use super::{Overrides, values::OrNone};
+use crate::error::{CommandError, Result};
+use karve_core::charter::Limits;
+use karve_core::policy::{AcceptRule, FullWhen, Policy, Preset, StopRule, StreakAction};
+use std::collections::BTreeMap;
+
+/// Rounds at most that anyone may ask for.
+const ROUNDS_MAX: u32 = 100_000;
+/// Hours at most that anyone may ask for: a year.
+const HOURS_MAX: f64 = 8_760.0;
+/// Seconds that one command may take, unless the file says otherwise: a quarter of an hour.
+const COMMAND_S: u64 = 900;
+/// Seconds that one turn of an agent may take, unless the file says otherwise.
+const AGENT_S: u64 = 3_600;
+/// Seconds that one duel may take, unless the file says otherwise.
+const DUEL_S: u64 = 3_600;
+/// Blocks of the final duel, unless the file says otherwise.
+const FINAL_BLOCKS: u32 = 200;
+
+/// The preset with everything that the file overrides.
+pub(super) fn policy_of(source: &Source<'_>, table: &PolicyTable) -> Result<Policy> {
+    let preset = table.preset.map_or(Preset::Strict, |name| name.preset());
+    let mut policy = preset.policy();
+    override_accept(&mut policy.accept, &table.accept);
+    put(&mut policy.profile_when, table.profile_when);
+    put(&mut policy.rounds_max, table.rounds_max);
+    put(
+        &mut policy.round_minutes,
+        table.round_minutes.map(OrNone::option),
+    );
+    put(&mut policy.debug_retries, table.debug_retries);
+    put(&mut policy.proposal_tries, table.proposal_tries);
+    put(&mut policy.changes_per_round, table.changes_per_round);
+    put(&mut policy.duplicate_similarity, table.duplicate_similarity);
+    put(&mut policy.history_view, table.history_view);
+    put(&mut policy.baseline_number, table.baseline_number);
+    put(
+        &mut policy.full_when,
+        table.full_when.map(|name| name.rule()),
+    );
+    if let Some(stop) = &table.stop {
+        policy.stop = stop.iter().map(|name| name.rule()).collect();
+    }
+    if let Some(on_streak) = &table.on_streak {
+        policy.on_streak = streaks(source, on_streak)?;
+    }
+    refuse_odd_rules(source, &policy)?;
+    match policy.faults().first() {
+        Some(fault) => Err(source
+            .error(line_of_fault(source, fault), format!("policy: {fault}"))
+            .hint(format!(
+                "change it in [policy], or keep the preset \"{}\"",
+                preset.name()
+            ))),
+        None => Ok(policy),
+    }
+}
+
+fn put<T: Copy>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+fn override_accept(accept: &mut AcceptRule, table: &AcceptTable) {
+    put(&mut accept.null_ratio, table.null_ratio);
+    put(&mut accept.effect_ratio, table.effect_ratio);
+    put(&mut accept.alpha, table.alpha);
+    put(&mut accept.guard_evidence, table.guard_evidence);
+    put(
+        &mut accept.case_regress_ratio,
+        table.case_regress_ratio.map(OrNone::option),
+    );
+    put(&mut accept.minor_regress_ratio, table.minor_regress_ratio);
+    put(&mut accept.tail_ratio, table.tail_ratio);
+    put(&mut accept.blocks_min, table.blocks_min);
+    put(&mut accept.blocks_max, table.blocks_max);
+    put(&mut accept.small_gain, table.small_gain);
+    put(&mut accept.small_gain_ratio, table.small_gain_ratio);
+}
+
+fn streaks(
+    source: &Source<'_>,
+    table: &BTreeMap<String, StreakAction>,
+) -> Result<Vec<(u32, StreakAction)>> {
+    let mut ladder = Vec::with_capacity(table.len());
+    for (length, action) in table {
+        let Some(rounds) = length.parse().ok().filter(|rounds| *rounds > 0) else {
+            let way = [At::Key("policy"), At::Key("on_streak"), At::Key(length)];
+            let message = format!("`{}` is no number of rounds", shown(length));
+            return Err(source
+                .error(source.line_along(&way), message)
+                .hint("write policy.on_streak like { 2 = \"review\", 3 = \"inspect_code\" }"));
+        };
+        ladder.push((rounds, *action));
+    }
+    ladder.sort_unstable();
+    Ok(ladder)
+}
+
+/// What core does not look at, because only a file can say it.
+fn refuse_odd_rules(source: &Source<'_>, policy: &Policy) -> Result<()> {
+    for (index, rule) in policy.stop.iter().enumerate() {
+        if let StopRule::HardwareLimit { share } = rule
+            && !(*share > 0.0 && *share <= 1.0)
+        {
+            let line = source.item_line("policy.stop", index);
+            return Err(source
+                .error(
+                    line,
+                    format!("hardware_limit must be above 0 and at most 1, not {share}"),
+                )
+                .hint("write { hardware_limit = 0.95 } in policy.stop for 95% of the peak"));
+        }
+    }
+    if !policy.stop.contains(&StopRule::Rounds) {
+        return Err(source
+            .error_at("policy.stop", "policy.stop does not bound the rounds")
+            .hint("add \"rounds\" to policy.stop; limits.rounds says how many"));
+    }
+    if let FullWhen::Borderline { ratio } = policy.full_when
+        && !(1.0..=100.0).contains(&ratio)
+    {
+        return Err(source
+            .error_at(
+                "policy.full_when",
+                format!("borderline must be at least 1, not {ratio}"),
+            )
+            .hint("write full_when = { borderline = 1.05 } for gains below 5%"));
+    }
+    let small = policy.accept.small_gain_ratio;
+    if !(1.0..=100.0).contains(&small) {
+        let path = "policy.accept.small_gain_ratio";
+        return Err(source
+            .error_at(
+                path,
+                format!("small_gain_ratio must be at least 1, not {small}"),
+            )
+            .hint("write small_gain_ratio = 1.02 in [policy.accept] for 2%"));
+    }
+    Ok(())
+}
+
+/// The line of the overridden key that a fault names; else that of the table.
+fn line_of_fault(source: &Source<'_>, fault: &str) -> usize {
+    let accept = source.keys_in_order(&[At::Key("policy"), At::Key("accept")]);
+    let policy = source.keys_in_order(&[At::Key("policy")]);
+    let accept = accept
+        .iter()
+        .map(|key| (key, format!("policy.accept.{key}")));
+    let policy = policy.iter().map(|key| (key, format!("policy.{key}")));
+    let words: Vec<&str> = fault
+        .split(|c: char| !(c.is_alphanumeric() || c == '_'))
+        .collect();
+    accept
+        .chain(policy)
+        .find(|(key, _)| *key != "accept" && words.contains(&key.as_str()))
+        .map_or_else(
+            || source.line("policy.accept"),
+            |(_, path)| source.line(&path),
+        )
+}
+
+/// The bounds; a flag counts more than the file, the file more than the preset.
+pub(super) fn limits_of(
+    source: &Source<'_>,
+    table: &LimitsTable,
+    policy: &Policy,
+    overrides: &Overrides,
+) -> Result<Limits> {
+    if let Some(rounds) = overrides
+        .rounds
+        .filter(|rounds| !(1..=ROUNDS_MAX).contains(rounds))
+    {
+        return Err(CommandError::usage(format!(
+            "--rounds must be 1 to {ROUNDS_MAX}, not {rounds}"
+        ))
+        .hint("leave --rounds out to take limits.rounds of karve.toml"));
+    }
+    let hours = overrides.hours.or(table.hours);
+    if let Some(hours) = hours.filter(|hours| !(*hours > 0.0 && *hours <= HOURS_MAX)) {
+        let fault = format!("must be above 0 and at most {HOURS_MAX}, not {hours}");
+        return Err(match overrides.hours {
+            Some(_) => CommandError::usage(format!("--hours {fault}"))
+                .hint("leave --hours out to take limits.hours of karve.toml"),
+            None => source
+                .error_at("limits.hours", format!("`limits.hours` {fault}"))
+                .hint("leave limits.hours out not to bound the time"),
+        });
+    }
+    if let Some(usd) = table.agent_usd.filter(|usd| *usd < 0.0) {
+        return Err(source
+            .error_at(
+                "limits.agent_usd",
+                format!("`limits.agent_usd` must not be {usd}"),
+            )
+            .hint("leave limits.agent_usd out not to bound the cost"));
+    }
+    let limits = Limits {
+        rounds: overrides
+            .rounds
+            .or(table.rounds)
+            .unwrap_or(policy.rounds_max),
+        wall_s: hours.map(seconds),
+        command_s: table.command_s.unwrap_or(COMMAND_S),
+        agent_s: table.agent_s.unwrap_or(AGENT_S),
+        duel_s: table.duel_s.unwrap_or(DUEL_S),
+        agent_usd: table.agent_usd,
+        final_blocks: table.final_blocks.unwrap_or(FINAL_BLOCKS),
+    };
+    refuse_idle_limits(source, &limits, policy)?;
+    Ok(limits)
+}
+
+/// A limit that no stop rule looks at would bound nothing.
+fn refuse_idle_limits(source: &Source<'_>, limits: &Limits, policy: &Policy) -> Result<()> {
+    let idle = [
+        (
+            limits.wall_s.is_some(),
+            StopRule::WallTime,
+            "hours",
+            "wall_time",
+        ),
+        (
+            limits.agent_usd.is_some(),
+            StopRule::AgentCost,
+            "agent_usd",
+            "agent_cost",
+        ),
+    ];
+    for (is_set, rule, limit, word) in idle {
+        if is_set && !policy.stop.contains(&rule) {
+            let message = format!("policy.stop does not look at limits.{limit}");
+            return Err(source.error_at("policy.stop", message).hint(format!(
+                "add \"{word}\" to policy.stop, or leave limits.{limit} out"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// At least a second, because no time at all is no bound but a refusal.
+fn seconds(hours: f64) -> u64 {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let seconds = (hours * 3_600.0).round() as u64;
+    seconds.max(1)
+}

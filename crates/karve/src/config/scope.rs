@@ -1,0 +1,104 @@
+//! Which files a candidate may change: globs relative to the directory of `karve.toml`.
+
+use super::source::{Source, shown};
+use crate::error::{CommandError, Result};
+use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+use std::path::Path;
+
+/// A set of globs as karve means them: `*` and `?` stay inside one directory, `**` does not.
+pub fn glob_set(globs: &[String]) -> Result<GlobSet> {
+    let mut set = GlobSetBuilder::new();
+    for text in globs {
+        set.add(compile(text).map_err(|reason| glob_fault(text, &reason))?);
+    }
+    set.build()
+        .map_err(|_| glob_fault(&globs.join(", "), "together they are too large"))
+}
+
+fn glob_fault(text: &str, reason: &str) -> CommandError {
+    CommandError::usage(format!(
+        "the glob `{}` cannot be used: {reason}",
+        shown(text)
+    ))
+    .hint("write it like \"src/*.c\" in karve.toml")
+}
+
+fn compile(text: &str) -> Result<Glob, String> {
+    GlobBuilder::new(text)
+        .literal_separator(true)
+        .build()
+        .map_err(|error| error.kind().to_string())
+}
+
+/// Refuses a list of globs that leave the directory or do not compile.
+pub(super) fn check_globs(source: &Source<'_>, path: &str, globs: &[String]) -> Result<()> {
+    for (index, text) in globs.iter().enumerate() {
+        let Some(reason) = fault_of(text) else {
+            continue;
+        };
+        let message = format!(
+            "the glob `{}` of {path} cannot be used: {reason}",
+            shown(text)
+        );
+        let line = source.item_line(path, index);
+        return Err(source.error(line, message).hint(format!(
+            "write {path} relative to the directory of {}, like \"src/*.c\"",
+            source.name
+        )));
+    }
+    Ok(())
+}
+
+fn fault_of(text: &str) -> Option<String> {
+    let has = |part: &str| text.split(['/', '\\']).any(|piece| piece == part);
+    if text.trim().is_empty() {
+        Some("it is empty".into())
+    } else if text.starts_with(['/', '~']) || Path::new(text).is_absolute() {
+        Some("it is absolute".into())
+    } else if has("..") {
+        Some("it leaves the directory with `..`".into())
+    } else if text.starts_with("./") || has(".") {
+        Some("it contains `.` as a directory, which no path has".into())
+    } else if text.contains(char::is_control) {
+        Some("it contains a control character".into())
+    } else {
+        compile(text).err()
+    }
+}
+
+/// Refuses a grant over what must never change: the file itself, git, and the campaigns.
+pub(super) fn check_granted(source: &Source<'_>, granted: &[String], root: &str) -> Result<()> {
+    check_globs(source, "sources.granted", granted)?;
+    let root = root.trim_start_matches("./").trim_end_matches('/');
+    let protected = [
+        (source.name, vec![source.name.to_owned()]),
+        (
+            ".git",
+            [".git", ".git/config", ".git/hooks/pre-commit"]
+                .map(str::to_owned)
+                .into(),
+        ),
+        (
+            root,
+            vec![
+                root.to_owned(),
+                format!("{root}/c"),
+                format!("{root}/c/events.jsonl"),
+            ],
+        ),
+    ];
+    for (index, text) in granted.iter().enumerate() {
+        let Ok(glob) = compile(text) else { continue };
+        let glob = glob.compile_matcher();
+        let covered = protected
+            .iter()
+            .find(|(_, paths)| paths.iter().any(|path| glob.is_match(path)));
+        if let Some((what, _)) = covered {
+            let message = format!("the glob `{}` would grant {what}", shown(text));
+            return Err(source
+                .error(source.item_line("sources.granted", index), message)
+                .hint("name only the kernel's own files in sources.granted, like \"src/*.c\""));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,418 @@
+//! The whole way from text to charter, and every fault with its line and its hint.
+
+use super::{AgentConfig, Loaded, Now, Overrides, parse, schema_json};
+use crate::error::ErrorKind;
+use karve_core::charter::{
+    Better, Branch, Case, CaseSet, Goal, KnobDeclaration, Limits, Mode, Target,
+};
+use karve_core::policy::{
+    FullWhen, HistoryView, Preset, ProfileWhen, SmallGain, StopRule, StreakAction,
+};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A file with every table and nearly every key.
+const FULL: &str = include_str!("tests/full.toml");
+/// The shortest file that is accepted; the tables stand on known lines.
+const SHORT: &str = include_str!("tests/short.toml");
+
+/// Every fault of one value, as a table.
+const FAULTS: &str = include_str!("tests/faults.txt");
+
+fn read(text: &str) -> Result<Loaded, crate::error::CommandError> {
+    let now = Now {
+        minute: "2025-11-02 08:30".into(),
+    };
+    parse(text, Path::new("/project"), &Overrides::default(), &now)
+}
+
+/// A copy of the short file with one piece replaced.
+fn short_with(from: &str, to: &str) -> String {
+    assert_eq!(SHORT.matches(from).count(), 1, "{from} must be there once");
+    SHORT.replacen(from, to, 1)
+}
+
+/// The file is refused on that line, and the error contains each of the pieces.
+fn refuse(text: &str, line: usize, pieces: &[&str]) {
+    let error = read(text).expect_err(text);
+    assert_eq!(error.kind, ErrorKind::Usage);
+    let shown = error.to_string();
+    assert!(
+        shown.contains(&format!("karve.toml:{line}: ")),
+        "line {line}: {shown}"
+    );
+    for piece in pieces {
+        assert!(shown.contains(piece), "{piece:?} is not in: {shown}");
+    }
+    assert_eq!(error.hints.len(), 1, "{shown}");
+    for jargon in [
+        "untagged",
+        "variant",
+        "serde",
+        "f64",
+        "u32",
+        "struct",
+        "Option",
+        "invalid type",
+    ] {
+        assert!(!shown.contains(jargon), "{jargon} in: {shown}");
+    }
+}
+
+fn case(name: &str, params: &[(&str, &str)], set: CaseSet) -> Case {
+    let params = params
+        .iter()
+        .map(|(key, value)| ((*key).into(), (*value).into()));
+    Case {
+        name: name.into(),
+        params: params.collect(),
+        set,
+        minor: false,
+        halve: None,
+    }
+}
+
+fn texts(items: &[&str]) -> Vec<String> {
+    items.iter().map(|item| (*item).to_owned()).collect()
+}
+
+#[test]
+fn the_full_file_gives_the_expected_target_and_commands() {
+    let Loaded {
+        charter,
+        root,
+        dir,
+        agents,
+    } = read(FULL).unwrap();
+    let target = Target {
+        op: "matmul".into(),
+        backend: "c".into(),
+        language: "c".into(),
+        device: "cpu".into(),
+        goal: Some(Goal::PeakShare { share: 0.6 }),
+        constraints: texts(&["no intrinsics"]),
+    };
+    assert_eq!(charter.target, target);
+    assert_eq!(charter.granted, texts(&["kernel.c", "flags.mk"]));
+    assert_eq!(charter.commands.build.as_deref(), Some("make -s"));
+    assert_eq!(
+        charter.commands.bench,
+        "./build/bench {case} {seed} > {out}"
+    );
+    assert_eq!(
+        charter.commands.quick_test.as_deref(),
+        Some("./build/test {case} 1")
+    );
+    assert_eq!(charter.commands.artifacts, texts(&["build/kernel.o"]));
+    let env = BTreeMap::from([("OMP_NUM_THREADS".to_owned(), "1".to_owned())]);
+    assert_eq!(charter.commands.env, env);
+    assert!(charter.output.from_file);
+    assert_eq!(charter.output.format, "metric");
+    assert_eq!(charter.output.label.as_deref(), Some("Cutile"));
+    let Mode::Workspace { files, integration } = &charter.mode else {
+        panic!("a workspace")
+    };
+    assert_eq!(*files, texts(&["src/**"]));
+    assert_eq!(integration.bench, "make bench > {out}");
+    assert_eq!(integration.env, env);
+    assert_eq!(root, Path::new("/project/.karve"));
+    assert_eq!(dir, Path::new("/project"));
+    let mine = AgentConfig {
+        command: "python3 agent.py".into(),
+        env: BTreeMap::new(),
+    };
+    assert_eq!(agents, BTreeMap::from([("mine".to_owned(), mine)]));
+}
+
+#[test]
+fn the_full_file_gives_the_expected_cases() {
+    let charter = read(FULL).unwrap().charter;
+    let with_b = |s: &str| {
+        let name = format!("t=4096,b=32,s={s}");
+        let mut case = case(
+            &name,
+            &[("b", "32"), ("s", s), ("t", "4096")],
+            CaseSet::Full,
+        );
+        case.halve = Some("b".into());
+        case
+    };
+    let mnk = |m, n, k| [("M", m), ("N", n), ("K", k)];
+    let mut odd = case("odd", &mnk("129", "200", "77"), CaseSet::Quick);
+    odd.minor = true;
+    let want = vec![
+        case(
+            "M=192,N=192,K=192",
+            &mnk("192", "192", "192"),
+            CaseSet::Full,
+        ),
+        odd,
+        with_b("1"),
+        with_b("16"),
+        case("M=100,N=50,K=60", &mnk("100", "50", "60"), CaseSet::Hidden),
+    ];
+    assert_eq!(charter.cases, want);
+}
+
+#[test]
+fn the_full_file_gives_the_expected_rules() {
+    let charter = read(FULL).unwrap().charter;
+    let mut policy = Preset::Primus.policy();
+    policy.debug_retries = 5;
+    policy.round_minutes = Some(30);
+    policy.full_when = FullWhen::Borderline { ratio: 1.05 };
+    policy.profile_when = ProfileWhen::OnChange;
+    policy.history_view = HistoryView::Versions;
+    policy.on_streak = vec![(2, StreakAction::Review), (3, StreakAction::InspectCode)];
+    policy.stop = vec![
+        StopRule::TargetMet,
+        StopRule::NoGain { rounds: 3 },
+        StopRule::HardwareLimit { share: 0.95 },
+        StopRule::Rounds,
+        StopRule::WallTime,
+        StopRule::AgentCost,
+        StopRule::ProposalsExhausted,
+        StopRule::SmallGainKept,
+    ];
+    policy.accept.effect_ratio = 1.03;
+    policy.accept.case_regress_ratio = None;
+    policy.accept.small_gain = SmallGain::AcceptNote;
+    assert_eq!(charter.policy, policy);
+    let limits = Limits {
+        rounds: 40,
+        wall_s: Some(28_800),
+        command_s: 900,
+        agent_s: 3_600,
+        duel_s: 3_600,
+        agent_usd: Some(20.0),
+        final_blocks: 200,
+    };
+    assert_eq!(charter.limits, limits);
+    assert_eq!(charter.metric.better, Better::Lower);
+    assert_eq!(charter.agent, "mine");
+    assert_eq!(charter.name, "tiles");
+    assert_eq!(charter.created, "2025-11-02 08:30");
+    assert_eq!(charter.seed, 1);
+    assert_eq!(
+        charter.branch,
+        Branch::Named {
+            name: "optimize/tiles".into()
+        }
+    );
+    let knob = KnobDeclaration {
+        name: "TILE".into(),
+        values: texts(&["8", "16"]),
+        file: "kernel.c".into(),
+    };
+    assert_eq!(charter.knobs, vec![knob]);
+}
+
+#[test]
+fn what_is_left_out_has_a_default() {
+    let loaded = read(SHORT).unwrap();
+    let charter = loaded.charter;
+    assert_eq!(charter.name, "gemm_ck_cpu_202511020830");
+    assert_eq!(
+        charter.branch,
+        Branch::Named {
+            name: "optimize/gemm_ck_cpu_202511020830".into()
+        }
+    );
+    assert_eq!(charter.target.language, "HIP");
+    assert_eq!(charter.policy, Preset::Strict.policy());
+    assert_eq!(charter.limits.rounds, 119);
+    assert_eq!(charter.limits.wall_s, None);
+    assert_eq!(charter.limits.command_s, 900);
+    assert_eq!(charter.agent, "builtin");
+    assert_eq!(charter.mode, Mode::Repo);
+    assert_eq!(charter.metric.unit, "ms");
+    assert!(!charter.output.from_file);
+    assert_eq!(loaded.root, Path::new("/project/.karve"));
+}
+
+#[test]
+fn a_flag_counts_more_than_the_file() {
+    let now = Now {
+        minute: "2025-11-02 08:30".into(),
+    };
+    let read = |overrides: &Overrides| parse(FULL, Path::new("/p"), overrides, &now);
+    let wanted = Overrides {
+        agent: Some("replay:logs/a".into()),
+        rounds: Some(7),
+        hours: Some(0.5),
+    };
+    let charter = read(&wanted).unwrap().charter;
+    assert_eq!(charter.agent, "replay:logs/a");
+    assert_eq!(
+        (charter.limits.rounds, charter.limits.wall_s),
+        (7, Some(1_800))
+    );
+    let unknown = |agent: &str| Overrides {
+        agent: Some(agent.into()),
+        ..Overrides::default()
+    };
+    let error = read(&unknown("mien")).unwrap_err().to_string();
+    assert!(
+        error.contains("--agent") && error.contains("did you mean `mine`?"),
+        "{error}"
+    );
+    assert!(
+        error.contains("`builtin`, `replay:<directory>`, `mine`"),
+        "{error}"
+    );
+    assert!(read(&unknown("replay:")).is_err());
+    for (rounds, hours) in [(Some(0), None), (Some(100_001), None), (None, Some(-1.0))] {
+        assert!(
+            read(&Overrides {
+                rounds,
+                hours,
+                agent: None
+            })
+            .is_err()
+        );
+    }
+}
+
+#[test]
+fn every_fault_is_reported_with_its_line_and_a_hint() {
+    let mut count = 0;
+    for row in FAULTS
+        .lines()
+        .filter(|row| !row.is_empty() && !row.starts_with('#'))
+    {
+        let row = row.replace("\\n", "\n");
+        let columns: Vec<&str> = row
+            .split('¦')
+            .map(|column| column.trim_matches(' '))
+            .collect();
+        let [from, to, line, pieces] = columns[..] else {
+            panic!("four columns: {row}")
+        };
+        let text = match from {
+            "+" => format!("{SHORT}{to}\n"),
+            _ => short_with(from, to),
+        };
+        let pieces: Vec<&str> = pieces.split(" & ").collect();
+        refuse(&text, line.parse().expect(&row), &pieces);
+        count += 1;
+    }
+    assert!(count > 90, "{count} faults");
+}
+
+#[test]
+fn an_empty_file_or_case_list_is_refused() {
+    refuse("", 1, &["is missing", "karve init"]);
+    let (before, _) = SHORT.split_once("list = [").unwrap();
+    refuse(
+        &format!("{before}list = []\n"),
+        20,
+        &["there is no case", "cases.list"],
+    );
+    let ten = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]";
+    let matrix = format!("matrix = {{ a = {ten}, b = {ten}, c = {ten}, d = [1, 2] }}");
+    let text = format!("{before}{matrix}\n");
+    refuse(&text, 20, &["2000 cases, more than 1000", "cases.matrix"]);
+}
+
+#[test]
+fn faults_between_cases_and_commands_are_named() {
+    let text = short_with(
+        "name = \"odd\", M = 7, N = 8, K = 9",
+        "name = \"odd\", M = 7",
+    );
+    let text = text
+        .replace("./b {case}", "./b {N}")
+        .replace("work = \"2*M*N*K\"", "");
+    refuse(
+        &text,
+        11,
+        &[
+            "commands.bench uses {N}, which the case `odd` lacks",
+            "[cases]",
+        ],
+    );
+    let text = short_with("\"odd\"", "\"$(odd)\"").replace("./b {case}", "./b '{case}'");
+    refuse(
+        &text,
+        11,
+        &["cannot stand inside quotes", "karve quotes it"],
+    );
+    let text = short_with("[\"kernel.c\"]", "[\"runs/**\"]");
+    let text = format!("{text}[campaign]\nroot = \"runs\"\n");
+    refuse(&text, 6, &["would grant runs"]);
+}
+
+#[test]
+fn the_schema_in_the_repository_is_the_one_of_the_code() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../karve.schema.json");
+    if std::env::var_os("KARVE_BLESS").is_some() {
+        std::fs::write(path, schema_json()).unwrap();
+    }
+    let stored = std::fs::read_to_string(path).unwrap();
+    assert!(
+        stored == schema_json(),
+        "run the tests once with KARVE_BLESS=1"
+    );
+}
+
+#[test]
+fn the_schema_documents_every_key_and_has_no_null() {
+    let schema = super::schema::schema();
+    let tables = schema["properties"].as_object().unwrap();
+    assert_eq!(tables.len(), 14);
+    assert!(!schema_json().contains("\"null\""));
+    for (name, table) in tables {
+        assert!(table["description"].is_string(), "{name}");
+        for (key, property) in table["properties"].as_object().into_iter().flatten() {
+            assert!(property["description"].is_string(), "{name}.{key}");
+        }
+    }
+}
+
+#[test]
+fn the_words_of_the_schema_are_those_of_core() {
+    fn check<T: serde::de::DeserializeOwned>(path: &str) {
+        let schema = super::schema::schema();
+        let words = schema.pointer(path).unwrap()["enum"]
+            .as_array()
+            .unwrap()
+            .clone();
+        for word in words {
+            assert!(
+                serde_json::from_value::<T>(word.clone()).is_ok(),
+                "{path}: {word}"
+            );
+        }
+    }
+    let policy = "/properties/policy/properties";
+    check::<Better>("/properties/metric/properties/better");
+    check::<ProfileWhen>(&format!("{policy}/profile_when"));
+    check::<HistoryView>(&format!("{policy}/history_view"));
+    check::<SmallGain>(&format!("{policy}/accept/properties/small_gain"));
+    check::<StreakAction>(&format!("{policy}/on_streak/additionalProperties"));
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "(.{0,30}\n){0,8}") {
+        let _ = read(&text);
+    }
+
+    #[test]
+    fn a_damaged_file_is_read_or_refused(
+        at in 0..FULL.len(),
+        length in 0..40_usize,
+        patch in "[\\[\\]{}\"'=,.a-z0-9 \n\\\\-]{0,6}",
+    ) {
+        let start = FULL.floor_char_boundary(at);
+        let end = FULL.floor_char_boundary((at + length).min(FULL.len()));
+        let text = format!("{}{patch}{}", &FULL[..start], &FULL[end..]);
+        if let Err(error) = read(&text) {
+            let shown = error.to_string();
+            prop_assert!(shown.contains("karve.toml:"), "{}", shown);
+            prop_assert!(!error.hints.is_empty(), "{}", shown);
+            prop_assert!(!shown.contains("this value cannot be used here"), "{}", text);
+        }
+    }
+}

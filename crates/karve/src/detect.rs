@@ -1,0 +1,167 @@
+//! What `karve init` proposes for a project, from a listing of its files; touches nothing.
+//!
+//! ```text
+//! Found ──▶ kernel (which file, language, operation) ──▶ recipe (build, test, bench) ──▶ Proposal
+//! Proposal ──▶ questions ──▶ answers ──▶ render_karve_toml
+//! ```
+//!
+//! A guess is cheap to correct and is therefore always made, with the reason for it in `why`.
+
+mod kernel;
+mod questions;
+mod recipe;
+mod render;
+#[cfg(test)]
+mod tests;
+
+pub use questions::{Question, apply_answer, questions};
+pub use render::render_karve_toml;
+
+use karve_core::charter::Better;
+
+/// How much of a file is looked at, in bytes.
+pub const TEXT_MAX: usize = 64 * 1024;
+
+/// The files of a project, relative to its directory, each with the beginning of its text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Path with `/`, and at most [`TEXT_MAX`] bytes of text.
+    pub files: Vec<(String, String)>,
+}
+
+/// What a `karve.toml` would say, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposal {
+    /// The operation.
+    pub op: String,
+    /// The backend.
+    pub backend: String,
+    /// The language of the kernel.
+    pub language: String,
+    /// The device.
+    pub device: String,
+    /// Globs of the files that a candidate may change.
+    pub granted: Vec<String>,
+    /// The build command, if there is anything to build.
+    pub build: Option<String>,
+    /// The test command.
+    pub test: String,
+    /// The benchmark command.
+    pub bench: String,
+    /// The format of its output.
+    pub format: String,
+    /// The metric's name.
+    pub metric_name: String,
+    /// Its unit.
+    pub metric_unit: String,
+    /// Which direction is better.
+    pub better: Better,
+    /// The cases.
+    pub cases: Vec<String>,
+    /// What each guess rests on, in sentences.
+    pub why: Vec<String>,
+}
+
+/// Guesses what there is to optimize and how it is built, tested and measured.
+pub fn propose(found: &Found) -> Proposal {
+    let files = Files(found);
+    let guess = kernel::guess(&files);
+    let recipe = recipe::choose(&files, &guess);
+    let cases = cases_for(&guess.op, &recipe);
+    let mut why = vec![guess.why];
+    why.extend(recipe.why);
+    if let Some(flags) = files.path_named("flags.mk") {
+        why.push(format!(
+            "{flags} holds compiler flags, so it is granted too."
+        ));
+    }
+    let mut granted = vec![guess.file];
+    granted.extend(files.path_named("flags.mk").map(str::to_owned));
+    Proposal {
+        op: guess.op,
+        backend: guess.kind.backend().to_owned(),
+        language: guess.kind.language().to_owned(),
+        device: guess.kind.device().to_owned(),
+        granted,
+        build: recipe.build,
+        test: recipe.test,
+        bench: recipe.bench,
+        format: recipe.format.to_owned(),
+        metric_name: recipe.metric.name,
+        metric_unit: recipe.metric.unit,
+        better: recipe.metric.better,
+        cases,
+        why,
+    }
+}
+
+/// Shapes for a command that takes a case; else one case that stands for the whole run.
+fn cases_for(op: &str, recipe: &recipe::Recipe) -> Vec<String> {
+    if !recipe.bench.contains("{case}") {
+        return vec!["default".to_owned()];
+    }
+    let shapes: &[&str] = match op {
+        "matmul" | "gemm" => &["M=256,N=256,K=256", "M=512,N=512,K=512", "M=129,N=200,K=77"],
+        "attention" | "mla" => &["B=1,H=8,S=512,D=64", "B=4,H=8,S=1024,D=64"],
+        "softmax" | "layernorm" | "rmsnorm" | "transpose" => &["M=1024,N=1024", "M=4096,N=1000"],
+        _ => &["N=65536", "N=1048576"],
+    };
+    shapes.iter().map(|shape| (*shape).to_owned()).collect()
+}
+
+/// The listing, with the few questions that are asked of it.
+#[derive(Clone, Copy, Debug)]
+struct Files<'a>(&'a Found);
+
+impl<'a> Files<'a> {
+    /// The files whose paths can stand in a command and in a glob as they are.
+    fn iter(self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.0
+            .files
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str()))
+            .filter(|(path, _)| is_plain(path))
+    }
+
+    /// The text of a file in the project's directory.
+    fn text(self, name: &str) -> Option<&'a str> {
+        self.iter()
+            .find(|(path, _)| *path == name)
+            .map(|(_, text)| text)
+    }
+
+    /// The path, if a file of that name stands in the project's directory.
+    fn path_named(self, name: &str) -> Option<&'a str> {
+        self.iter()
+            .find(|(path, _)| *path == name)
+            .map(|(path, _)| path)
+    }
+
+    /// The first file whose name satisfies a condition; the shortest path first.
+    fn first(self, is_wanted: impl Fn(&str) -> bool) -> Option<&'a str> {
+        let wanted = self
+            .iter()
+            .map(|(path, _)| path)
+            .filter(|path| is_wanted(name_of(path)));
+        wanted.min_by_key(|path| (path.matches('/').count(), *path))
+    }
+}
+
+/// Whether a path means itself to a shell and in a glob, and is not hidden.
+fn is_plain(path: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.+".contains(c);
+    let is_visible = |part: &str| !part.is_empty() && !part.starts_with(['.', '-']);
+    path.split('/')
+        .all(|part| is_visible(part) && part.chars().all(plain))
+}
+
+/// The name of a file without its directories.
+fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The name without directories and extension.
+fn stem_of(path: &str) -> &str {
+    let name = name_of(path);
+    name.split_once('.').map_or(name, |(stem, _)| stem)
+}

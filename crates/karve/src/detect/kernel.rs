@@ -1,0 +1,272 @@
+//! Which file is the kernel, in which language, and which operation it performs.
+
+use super::{Files, name_of, stem_of};
+
+/// Operations by the words that name them, the more telling ones first.
+const OPERATIONS: [(&str, &str); 24] = [
+    ("attention", "attention"),
+    ("flash", "attention"),
+    ("attn", "attention"),
+    ("mla", "mla"),
+    ("matmul", "matmul"),
+    ("gemm", "gemm"),
+    ("softmax", "softmax"),
+    ("layernorm", "layernorm"),
+    ("layer_norm", "layernorm"),
+    ("rmsnorm", "rmsnorm"),
+    ("rms_norm", "rmsnorm"),
+    ("conv", "conv"),
+    ("transpose", "transpose"),
+    ("stencil", "stencil"),
+    ("histogram", "histogram"),
+    ("spmv", "spmv"),
+    ("fft", "fft"),
+    ("scan", "scan"),
+    ("reduce", "reduce"),
+    ("sort", "sort"),
+    ("gemv", "gemv"),
+    ("axpy", "axpy"),
+    ("quant", "quantize"),
+    ("dot", "dot"),
+];
+
+/// Words in a name that say: this is the harness, not the kernel.
+const HARNESS_WORDS: [&str; 13] = [
+    "test",
+    "bench",
+    "conftest",
+    "setup",
+    "peak",
+    "profile",
+    "harness",
+    "example",
+    "util",
+    "main",
+    "reference",
+    "build",
+    "docs",
+];
+
+/// From this size on, a file is more than a kernel, in bytes.
+const LARGE: usize = 48 * 1024;
+
+/// What a kernel is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    C,
+    Cpp,
+    Cuda,
+    Hip,
+    Triton,
+    CuTile,
+    Numpy,
+    Python,
+    Rust,
+}
+
+impl Kind {
+    pub(super) fn backend(self) -> &'static str {
+        match self {
+            Self::C => "c",
+            Self::Cpp => "cpp",
+            Self::Cuda => "cuda",
+            Self::Hip => "hip",
+            Self::Triton => "triton",
+            Self::CuTile => "cutile",
+            Self::Numpy => "numpy",
+            Self::Python => "python",
+            Self::Rust => "rust",
+        }
+    }
+
+    pub(super) fn language(self) -> &'static str {
+        match self {
+            Self::C => "c",
+            Self::Cpp => "c++",
+            Self::Cuda => "CUDA",
+            Self::Hip => "HIP",
+            Self::Triton => "Triton",
+            Self::CuTile => "cuTile",
+            Self::Numpy | Self::Python => "Python",
+            Self::Rust => "Rust",
+        }
+    }
+
+    pub(super) fn device(self) -> &'static str {
+        match self {
+            Self::Cuda | Self::Hip | Self::Triton | Self::CuTile => "gpu",
+            Self::C | Self::Cpp | Self::Numpy | Self::Python | Self::Rust => "cpu",
+        }
+    }
+
+    pub(super) fn is_python(self) -> bool {
+        matches!(
+            self,
+            Self::Triton | Self::CuTile | Self::Numpy | Self::Python
+        )
+    }
+
+    /// By the end of the name, and for Python by what is imported.
+    fn of(path: &str, text: &str) -> Option<Self> {
+        let name = name_of(path);
+        Some(match name.rsplit_once('.')?.1 {
+            "c" => Self::C,
+            "cc" | "cpp" | "cxx" if text.contains("hip/hip_runtime") => Self::Hip,
+            "cc" | "cpp" | "cxx" => Self::Cpp,
+            "cu" | "cuh" => Self::Cuda,
+            "hip" => Self::Hip,
+            "rs" => Self::Rust,
+            "py" if imports(text, "triton") => Self::Triton,
+            "py" if text.contains("cuda.tile") || imports(text, "cutile") => Self::CuTile,
+            "py" if imports(text, "numpy") => Self::Numpy,
+            "py" => Self::Python,
+            _ => return None,
+        })
+    }
+}
+
+fn imports(text: &str, module: &str) -> bool {
+    text.lines().any(|line| {
+        let mut words = line.split_whitespace();
+        matches!(words.next(), Some("import" | "from"))
+            && words
+                .next()
+                .is_some_and(|name| name.split(['.', ',']).next() == Some(module))
+    })
+}
+
+/// The kernel, as far as the listing tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Guess {
+    pub(super) file: String,
+    pub(super) kind: Kind,
+    pub(super) op: String,
+    pub(super) why: String,
+}
+
+/// The likeliest kernel.
+pub(super) fn guess(files: &Files<'_>) -> Guess {
+    let scored = files.iter().filter_map(|(path, text)| {
+        let kind = Kind::of(path, text)?;
+        Some((score(path, text, kind), path, text, kind))
+    });
+    // Of equals, the one nearest to the root, then the first by name.
+    let best = scored.max_by_key(|(score, path, _, _)| {
+        (
+            *score,
+            std::cmp::Reverse((path.matches('/').count(), *path)),
+        )
+    });
+    let Some((_, path, text, kind)) = best else {
+        return Guess {
+            file: "kernel.c".to_owned(),
+            kind: Kind::C,
+            op: "kernel".to_owned(),
+            why: "No source file was found; kernel.c stands for it.".to_owned(),
+        };
+    };
+    let op = operation(path, text);
+    let language = kind.language();
+    let why = format!("{path} looks like the kernel ({op}, in {language}).");
+    Guess {
+        file: path.to_owned(),
+        kind,
+        op,
+        why,
+    }
+}
+
+fn score(path: &str, text: &str, kind: Kind) -> i32 {
+    let lower = path.to_lowercase();
+    let mut score = 0;
+    if stem_of(&lower).contains("kernel") {
+        score += 6;
+    } else if lower.contains("kernel") {
+        score += 2;
+    }
+    if OPERATIONS
+        .iter()
+        .any(|(word, _)| has_word(stem_of(&lower), word))
+    {
+        score += 5;
+    }
+    if is_harness(&lower) {
+        score -= 12;
+    }
+    score += markers(text, kind);
+    if text.trim().is_empty() {
+        score -= 8;
+    } else if text.len() > LARGE {
+        score -= 3;
+    }
+    score
+}
+
+/// Whether a word of the name, or of a directory above it, speaks of tests and the like.
+fn is_harness(path: &str) -> bool {
+    path.split(['/', '_', '-', '.']).any(|word| {
+        let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
+        HARNESS_WORDS.contains(&word)
+            || HARNESS_WORDS.contains(&word.trim_end_matches('s'))
+            || matches!(word, "benches" | "benchmark" | "benchmarks")
+    })
+}
+
+/// What only kernels contain.
+fn markers(text: &str, kind: Kind) -> i32 {
+    let has = |part: &str| text.contains(part);
+    match kind {
+        Kind::Triton if has("@triton.jit") => 6,
+        Kind::CuTile if has(".kernel") => 6,
+        Kind::Cuda | Kind::Hip if has("__global__") => 6,
+        Kind::C | Kind::Cpp if has("for (") || has("for(") => 2,
+        Kind::Rust if has("unsafe") || has("for ") => 2,
+        Kind::Numpy if has("def ") => 2,
+        Kind::Triton | Kind::CuTile | Kind::Cuda | Kind::Hip => 2,
+        Kind::C | Kind::Cpp | Kind::Rust | Kind::Numpy | Kind::Python => 0,
+    }
+}
+
+/// The operation by the file's name, else by its text, else the name itself.
+fn operation(path: &str, text: &str) -> String {
+    let path = path.to_lowercase();
+    let text = text.to_lowercase();
+    let by = |place: &str| {
+        OPERATIONS
+            .iter()
+            .find(|(word, _)| has_word(place, word))
+            .map(|(_, op)| (*op).to_owned())
+    };
+    by(stem_of(&path))
+        .or_else(|| by(&path))
+        .or_else(|| by(&text))
+        .unwrap_or_else(|| {
+            let stem: String = stem_of(&path)
+                .chars()
+                .map(|c| {
+                    if c.is_ascii_alphanumeric() || c == '_' {
+                        c
+                    } else {
+                        '-'
+                    }
+                })
+                .collect();
+            if stem.is_empty() {
+                "kernel".to_owned()
+            } else {
+                stem
+            }
+        })
+}
+
+/// Whether the word stands there, for short words only as a word of its own.
+fn has_word(place: &str, word: &str) -> bool {
+    if word.len() >= 6 {
+        return place.contains(word);
+    }
+    place
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .any(|part| {
+            part == word || (word.len() > 3 && (part.starts_with(word) || part.ends_with(word)))
+        })
+}

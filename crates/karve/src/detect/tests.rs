@@ -1,0 +1,261 @@
+//! One small project of each kind, and that every proposal is a file that karve accepts.
+
+use super::{Found, Proposal, apply_answer, propose, questions, render_karve_toml};
+use crate::config::{self, Loaded, Now, Overrides};
+use karve_core::charter::Better;
+use proptest::prelude::*;
+use std::path::Path;
+
+const MAKE: &str = "all: build/test build/bench\nbuild/test: test.o\nbuild/bench: bench.o\n";
+
+/// Paths of any quality.
+const ANY_PATH: &str = "[a-z_./\"' {}$]{1,14}(\\.py|\\.c|\\.cu|\\.rs|)";
+
+fn found(files: &[(&str, &str)]) -> Found {
+    let files = files
+        .iter()
+        .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
+    Found {
+        files: files.collect(),
+    }
+}
+
+fn accepted(proposal: &Proposal) -> Loaded {
+    let text = render_karve_toml(proposal);
+    let now = Now {
+        minute: "2025-11-02 08:30".into(),
+    };
+    let loaded = config::parse(&text, Path::new("/p"), &Overrides::default(), &now);
+    loaded.unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Proposes for the files, checks that karve accepts it, and compares the essence.
+fn check(files: &[(&str, &str)], want: [&str; 6]) -> Proposal {
+    let proposal = propose(&found(files));
+    let charter = accepted(&proposal).charter;
+    assert_eq!(charter.granted, proposal.granted);
+    assert_eq!(charter.commands.test, proposal.test);
+    let text = render_karve_toml(&proposal);
+    assert!(!text.contains("TODO"));
+    assert!(
+        text.lines()
+            .all(|line| line.chars().count() <= 100 || !line.starts_with('#'))
+    );
+    let build = proposal.build.as_deref().unwrap_or("none");
+    let (op, backend) = (proposal.op.as_str(), proposal.backend.as_str());
+    let got = [
+        op,
+        backend,
+        &proposal.granted[0],
+        build,
+        &proposal.test,
+        &proposal.bench,
+    ];
+    assert_eq!(got, want, "{:#?}", proposal.why);
+    assert!(!proposal.why.is_empty());
+    proposal
+}
+
+#[test]
+fn a_project_like_our_examples_is_recognised() {
+    let bench = "int main(void) { printf(\"METRIC gemm_gflops=%f case=%s\\n\", x, name); }";
+    let files = [
+        ("Makefile", MAKE),
+        ("kernel.c", "void matmul(void) { for (;;) {} }"),
+        ("kernel.h", ""),
+        ("flags.mk", "OPT = -O2"),
+        ("bench.c", bench),
+        ("test.c", "int main(void) { for (;;) {} }"),
+    ];
+    let (test, bench) = ("./build/test {case} {seed}", "./build/bench {case} {seed}");
+    let proposal = check(&files, ["matmul", "c", "kernel.c", "make -s", test, bench]);
+    assert_eq!(proposal.granted, ["kernel.c", "flags.mk"]);
+    assert_eq!(proposal.metric_name, "gemm_gflops");
+    assert_eq!(
+        (proposal.metric_unit.as_str(), proposal.better),
+        ("gflops", Better::Higher)
+    );
+    assert_eq!(proposal.cases[0], "M=256,N=256,K=256");
+}
+
+#[test]
+fn targets_of_a_makefile_are_used() {
+    let files = [
+        (
+            "Makefile",
+            "check: all\n\t./run $(CASE)\nbench: all\n\t./run -b $(CASE)\n",
+        ),
+        ("src/softmax.cpp", "void f() { for (;;) {} }"),
+    ];
+    let want = [
+        "softmax",
+        "cpp",
+        "src/softmax.cpp",
+        "make -s",
+        "make -s check CASE={case}",
+        "make -s bench CASE={case}",
+    ];
+    check(&files, want);
+    let one = [("Makefile", "test: all\n\t./t\n"), ("k.c", "for (;;)")];
+    check(
+        &one,
+        [
+            "k",
+            "c",
+            "k.c",
+            "make -s",
+            "make -s test",
+            "./build/bench {case} {seed}",
+        ],
+    );
+}
+
+#[test]
+fn cmake_and_cargo_are_recognised() {
+    let lists = "enable_testing()\nadd_executable(fft_bench bench.cc)\nadd_test(NAME t)\n";
+    let files = [
+        ("CMakeLists.txt", lists),
+        ("fft.cc", "for (;;)"),
+        ("bench.cc", "for (;;)"),
+    ];
+    let want = [
+        "fft",
+        "cpp",
+        "fft.cc",
+        "cmake -S . -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build -j",
+        "ctest --test-dir build --output-on-failure",
+        "./build/fft_bench {case} {seed}",
+    ];
+    check(&files, want);
+    let files = [
+        ("Cargo.toml", "[package]\nname = \"x\"\n"),
+        ("src/lib.rs", "pub mod scan;"),
+        ("src/scan.rs", "pub fn scan() { for x in 0..3 {} }"),
+        ("benches/scan.rs", "fn main() { for x in 0..3 {} }"),
+    ];
+    let (test, bench) = ("cargo test --release -q", "cargo bench -q");
+    let proposal = check(
+        &files,
+        [
+            "scan",
+            "rust",
+            "src/scan.rs",
+            "cargo build --release",
+            test,
+            bench,
+        ],
+    );
+    assert_eq!(proposal.cases, ["default"]);
+}
+
+#[test]
+fn cuda_without_a_build_system_is_compiled_directly() {
+    let kernel = "__global__ void reduce(float *x) {}";
+    let files = [
+        ("reduce.cu", kernel),
+        ("test_reduce.cu", "int main() {}"),
+        ("bench.cu", "main"),
+    ];
+    let build = "mkdir -p build && nvcc -O3 -o build/test test_reduce.cu reduce.cu && \
+                 nvcc -O3 -o build/bench bench.cu reduce.cu";
+    let (test, bench) = ("./build/test {case} {seed}", "./build/bench {case} {seed}");
+    let proposal = check(&files, ["reduce", "cuda", "reduce.cu", build, test, bench]);
+    assert_eq!(proposal.device, "gpu");
+}
+
+#[test]
+fn python_projects_are_recognised() {
+    let cutile = "import cuda.tile as ct\n@ct.kernel\ndef k(): pass\n";
+    let files = [
+        ("pyproject.toml", "[tool.pytest.ini_options]\n"),
+        ("Makefile", "lint:\n\truff\n"),
+        ("src/ops/attention.py", cutile),
+        ("src/ops/__init__.py", ""),
+        (
+            "tests/test_attention.py",
+            "import torch\ndef test_perf(): pass\n",
+        ),
+    ];
+    let test = "python3 -m pytest -q";
+    let bench = "python3 -m pytest -q -k test_perf --print-record";
+    let file = "src/ops/attention.py";
+    let proposal = check(&files, ["attention", "cutile", file, "none", test, bench]);
+    assert_eq!(
+        (proposal.format.as_str(), proposal.metric_name.as_str()),
+        ("pytest", "forward.mean")
+    );
+
+    let triton = "import triton\nimport triton.language as tl\n@triton.jit\ndef k(): pass\n";
+    let files = [
+        ("rms_norm.py", triton),
+        ("benchmark.py", "import rms_norm"),
+        ("check.py", ""),
+    ];
+    let test = "python3 rms_norm.py --check {case} {seed}";
+    let bench = "python3 benchmark.py {case} {seed}";
+    check(
+        &files,
+        ["rmsnorm", "triton", "rms_norm.py", "none", test, bench],
+    );
+
+    let files = [
+        ("stencil.py", "import numpy as np\ndef step(a): return a\n"),
+        ("bench.py", "print(\"METRIC time_us=%f\")"),
+        ("test_stencil.py", "def test_it(): pass"),
+    ];
+    let (test, bench) = ("python3 -m pytest -q", "python3 bench.py {case} {seed}");
+    let proposal = check(
+        &files,
+        ["stencil", "numpy", "stencil.py", "none", test, bench],
+    );
+    assert_eq!(proposal.metric_name, "time_us");
+}
+
+#[test]
+fn nothing_at_all_still_gives_a_file_to_edit() {
+    let (test, bench) = ("sh test.sh {case} {seed}", "sh bench.sh {case} {seed}");
+    check(&[], ["kernel", "c", "kernel.c", "none", test, bench]);
+}
+
+#[test]
+fn an_answer_changes_what_it_names_and_nothing_else() {
+    let proposal = propose(&found(&[("Makefile", MAKE), ("kernel.c", "for (;;)")]));
+    for question in questions(&proposal) {
+        let mut same = proposal.clone();
+        apply_answer(&mut same, question.key, &question.default).unwrap();
+        apply_answer(&mut same, question.key, " ").unwrap();
+        assert_eq!(same, proposal, "{}", question.key);
+    }
+    let mut changed = proposal.clone();
+    for (key, answer) in [
+        ("op", "say \"hi\"\\"),
+        ("granted", "a.c b.c a.c"),
+        ("build", "none"),
+        ("better", "higher"),
+        ("format", "csv"),
+        ("cases", "N=1 N=2"),
+    ] {
+        apply_answer(&mut changed, key, answer).unwrap();
+    }
+    let charter = accepted(&changed).charter;
+    assert_eq!(charter.target.op, "say \"hi\"\\");
+    assert_eq!(charter.granted, ["a.c", "b.c"]);
+    assert_eq!(charter.commands.build, None);
+    assert_eq!(charter.metric.better, Better::Higher);
+    assert_eq!(charter.cases[1].params["N"], "2");
+    for (key, answer) in [("better", "faster"), ("format", "xml"), ("nothing", "x")] {
+        assert!(apply_answer(&mut changed, key, answer).is_err(), "{key}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_listing_gives_a_file_that_karve_accepts(
+        files in prop::collection::vec((ANY_PATH, ".{0,80}"), 0..5),
+        system in prop::sample::select(vec!["Makefile", "CMakeLists.txt", "Cargo.toml", "x.py"]),
+    ) {
+        let mut files = files;
+        files.push((system.to_owned(), "test: all\nadd_executable(bench{x} y)\n".to_owned()));
+        accepted(&propose(&Found { files }));
+    }
+}

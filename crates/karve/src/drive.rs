@@ -1,0 +1,77 @@
+//! THE LOOP: a campaign asks, the world does, the store makes it durable, the campaign takes it in.
+//!
+//! Read this file first. `Campaign` (in karve-core) decides and touches nothing; `World` does one
+//! step and decides nothing; `Store` writes the log. A campaign may die between any two lines
+//! here and goes on with the next `karve run`: every step may be repeated.
+
+use crate::clock;
+use crate::error::{CommandError, ErrorKind, Result};
+use crate::process::StopFlag;
+use crate::store::Store;
+use crate::ui::Screen;
+use crate::world::World;
+use karve_core::campaign::{Campaign, Event, Record};
+use std::time::Instant;
+
+/// How a drive ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The campaign is finished.
+    Finished,
+    /// The user asked to stop; the next run goes on here.
+    Paused,
+}
+
+/// All that a running campaign consists of.
+#[derive(Debug)]
+pub struct Session {
+    /// What decides.
+    pub campaign: Campaign,
+    /// What acts.
+    pub world: World,
+    /// What remembers.
+    pub store: Store,
+    /// What the user asked for with Ctrl-C.
+    pub stop: StopFlag,
+}
+
+/// Runs a campaign until it is finished or the user stops it.
+pub fn drive(session: &mut Session, screen: &mut dyn Screen) -> Result<End> {
+    loop {
+        let Some(step) = session.campaign.next_step() else {
+            return Ok(End::Finished);
+        };
+        if session.stop.finish_step() {
+            return Ok(End::Paused);
+        }
+        for answer in session.world.new_answers(&session.campaign)? {
+            take(session, screen, answer, 0)?;
+        }
+        screen.starts(&session.campaign, &step);
+        let start = Instant::now();
+        let event = session.world.perform(&step, &session.campaign)?;
+        if session.stop.at_once() {
+            // What was cut short is no result; the step will be done again.
+            return Err(CommandError::new(ErrorKind::Interrupted, "stopped at once")
+                .hint("go on with \"karve run\""));
+        }
+        let spent_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        take(session, screen, event, spent_ms)?;
+    }
+}
+
+/// Durable first, then it counts, then it is shown.
+pub fn take(
+    session: &mut Session,
+    screen: &mut dyn Screen,
+    event: Event,
+    spent_ms: u64,
+) -> Result<Record> {
+    let record = session.store.append(event, clock::now_ms(), spent_ms)?;
+    session.campaign.record(&record).map_err(|error| {
+        CommandError::new(ErrorKind::Bug, "the campaign refuses its own event").cause(error)
+    })?;
+    session.world.publish(&session.campaign, &record)?;
+    screen.saw(&session.campaign, &record);
+    Ok(record)
+}

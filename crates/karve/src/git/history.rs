@@ -1,0 +1,282 @@
+//! Trees, files, differences and logs: what the objects say, whatever is checked out.
+
+use std::path::{Component, Path};
+
+use globset::GlobSet;
+
+use crate::error::{CommandError, Result};
+
+use super::call::{Call, nul_separated, one_line, text};
+use super::{Mode, Oid, Repo};
+
+/// A file of a tree.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TreeEntry {
+    /// Relative to the top; a name that is not UTF-8 has replacement characters.
+    pub path: String,
+    /// What kind of thing it is.
+    pub mode: Mode,
+    /// Names its contents.
+    pub oid: Oid,
+}
+
+/// How much a file differs between two commits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileStat {
+    /// Relative to the top.
+    pub path: String,
+    /// The lines added and removed; none for a binary file.
+    pub lines: Option<(u64, u64)>,
+}
+
+/// A commit of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// The commit.
+    pub oid: Oid,
+    /// The first line of its message.
+    pub subject: String,
+}
+
+/// Whether a patch could be applied; a patch of an agent may be nonsense, which is no error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// The files are changed.
+    Cleanly,
+    /// Nothing is changed, and git says why.
+    Refused(String),
+}
+
+/// An entry of a tree with its path as git has it.
+#[derive(Clone, Debug)]
+pub(super) struct RawEntry {
+    pub(super) mode: Mode,
+    pub(super) oid: Oid,
+    pub(super) path: Vec<u8>,
+}
+
+/// The options that make a difference depend on the two trees only.
+const DIFF: [&str; 8] = [
+    "diff-tree",
+    "-r",
+    "--no-color",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-renames",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+];
+
+impl Repo {
+    /// A call on the repository, without a checkout.
+    pub(super) fn call(&self) -> Call {
+        Call::on(&self.common_dir)
+    }
+
+    /// The commit that a name or expression stands for, as the user's checkout understands it.
+    pub fn rev_parse(&self, rev: &str) -> Result<Oid> {
+        let unknown = || {
+            CommandError::usage(format!("{rev:?} names no commit")).hint(
+                "\"git log --oneline --all\" shows the commits, \"git branch --all\" the branches",
+            )
+        };
+        // A name that starts with a dash would be taken for an option.
+        if rev.starts_with('-') || rev.contains(['\0', '\n']) {
+            return Err(unknown());
+        }
+        let answer = Call::on(&self.git_dir)
+            .args(["rev-parse", "--verify", "--quiet"])
+            .arg(format!("{rev}^{{commit}}"))
+            .ask()?;
+        Oid::parse(&text(&one_line(answer.stdout))).ok_or_else(unknown)
+    }
+
+    /// The tree of a commit.
+    pub fn tree_of(&self, oid: &Oid) -> Result<Oid> {
+        self.call()
+            .args(["rev-parse", "--verify"])
+            .arg(format!("{oid}^{{tree}}"))
+            .oid()
+    }
+
+    /// Whether a commit is an ancestor of another, or the same.
+    pub fn is_ancestor(&self, ancestor: &Oid, of: &Oid) -> Result<bool> {
+        let answer = self
+            .call()
+            .args([
+                "merge-base",
+                "--is-ancestor",
+                ancestor.as_str(),
+                of.as_str(),
+            ])
+            .ask()?;
+        match answer.code {
+            0 => Ok(true),
+            1 => Ok(false),
+            _ => Err(answer.into_error("git merge-base failed")),
+        }
+    }
+
+    /// The commits that `to` has and `from` has not, the newest first.
+    pub fn log_oneline(&self, from: &Oid, to: &Oid) -> Result<Vec<LogLine>> {
+        let answer = self
+            .call()
+            .args(["log", "-z", "--no-color", "--no-decorate", "--format=%H %s"])
+            .arg(format!("{from}..{to}"))
+            .output()?;
+        let lines: Option<Vec<LogLine>> = nul_separated(&answer)
+            .map(|line| {
+                let line = text(line);
+                let (oid, subject) = line.split_once(' ')?;
+                Some(LogLine {
+                    oid: Oid::parse(oid)?,
+                    subject: subject.to_owned(),
+                })
+            })
+            .collect();
+        lines.ok_or_else(|| CommandError::environment("git log answered something else"))
+    }
+
+    /// The files of a commit.
+    pub fn list_files(&self, oid: &Oid) -> Result<Vec<String>> {
+        Ok(self
+            .ls_tree(oid)?
+            .iter()
+            .map(|entry| text(&entry.path))
+            .collect())
+    }
+
+    /// All that a commit holds outside of the granted paths: the harness, sorted by path. Two
+    /// commits with the same answer build, test and measure in the same way.
+    pub fn entries_outside(&self, oid: &Oid, granted: &GlobSet) -> Result<Vec<TreeEntry>> {
+        // A name that is not UTF-8 is never taken from a candidate, so it is never granted.
+        let is_granted =
+            |path: &[u8]| std::str::from_utf8(path).is_ok_and(|path| granted.is_match(path));
+        let entries = self.ls_tree(oid)?.into_iter();
+        Ok(entries
+            .filter(|entry| !is_granted(&entry.path))
+            .map(|entry| TreeEntry {
+                path: text(&entry.path),
+                mode: entry.mode,
+                oid: entry.oid,
+            })
+            .collect())
+    }
+
+    /// What a file of a commit holds (the target, if it is a link); none if there is no such file.
+    pub fn read_file(&self, oid: &Oid, path: &str) -> Result<Option<Vec<u8>>> {
+        // Git refuses a path that leads out of the tree; what it names is not in there.
+        let inside = Path::new(path)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        if !inside || path.is_empty() || path.contains('\0') {
+            return Ok(None);
+        }
+        let answer = self
+            .call()
+            .args(["ls-tree", "-z", "--full-tree", oid.as_str(), "--", path])
+            .output()?;
+        let entry = parse_tree(&answer)?
+            .into_iter()
+            .find(|entry| entry.path == path.as_bytes() && entry.mode != Mode::Gitlink);
+        let Some(entry) = entry else { return Ok(None) };
+        // The path may be a directory, whose name is that of a tree.
+        let answer = self
+            .call()
+            .args(["cat-file", "blob", entry.oid.as_str()])
+            .ask()?;
+        Ok((answer.code == 0).then_some(answer.stdout))
+    }
+
+    /// The difference of two commits or trees, for people.
+    pub fn diff(&self, a: &Oid, b: &Oid) -> Result<String> {
+        let answer = self
+            .call()
+            .args(DIFF)
+            .args(["-p", a.as_str(), b.as_str()])
+            .output()?;
+        Ok(text(&answer))
+    }
+
+    /// The difference of two commits or trees, such that [`Repo::apply_patch`] makes b from a.
+    pub fn patch(&self, a: &Oid, b: &Oid) -> Result<Vec<u8>> {
+        let options = ["-p", "--binary", "--full-index", a.as_str(), b.as_str()];
+        self.call().args(DIFF).args(options).output()
+    }
+
+    /// How much each file differs between two commits or trees.
+    pub fn diff_stat(&self, a: &Oid, b: &Oid) -> Result<Vec<FileStat>> {
+        let answer = self
+            .call()
+            .args(DIFF)
+            .args(["--numstat", "-z", a.as_str(), b.as_str()])
+            .output()?;
+        let stats: Option<Vec<FileStat>> = nul_separated(&answer)
+            .map(|part| {
+                let part = text(part);
+                let mut columns = part.splitn(3, '\t');
+                let (added, removed) = (columns.next()?, columns.next()?);
+                let lines = added.parse().ok().zip(removed.parse().ok());
+                Some(FileStat {
+                    path: columns.next()?.to_owned(),
+                    lines,
+                })
+            })
+            .collect();
+        stats.ok_or_else(|| CommandError::environment("git diff-tree answered something else"))
+    }
+
+    /// The paths that differ between two trees.
+    pub(super) fn changed_paths(&self, a: &Oid, b: &Oid) -> Result<Vec<String>> {
+        let options = ["--name-only", "-z", a.as_str(), b.as_str()];
+        let answer = self.call().args(DIFF).args(options).output()?;
+        Ok(nul_separated(&answer).map(text).collect())
+    }
+
+    /// Applies a patch to the files of a worktree, all of it or nothing.
+    pub fn apply_patch(&self, worktree: &Path, patch: &[u8]) -> Result<Applied> {
+        if patch.is_empty() {
+            return Ok(Applied::Cleanly);
+        }
+        let answer = self
+            .call()
+            .work_tree(worktree)
+            .args(["apply", "--whitespace=nowarn", "-"])
+            .stdin(patch)
+            .ask()?;
+        Ok(if answer.code == 0 {
+            Applied::Cleanly
+        } else {
+            Applied::Refused(answer.complaint)
+        })
+    }
+
+    /// All entries of a tree, those of directories excepted.
+    pub(super) fn ls_tree(&self, oid: &Oid) -> Result<Vec<RawEntry>> {
+        let answer = self
+            .call()
+            .args(["ls-tree", "-r", "-z", "--full-tree", oid.as_str()])
+            .output()?;
+        parse_tree(&answer)
+    }
+}
+
+/// Reads `mode type oid<TAB>path<NUL>` lines.
+fn parse_tree(answer: &[u8]) -> Result<Vec<RawEntry>> {
+    let entries: Option<Vec<RawEntry>> = nul_separated(answer)
+        .map(|line| {
+            let tab = line.iter().position(|byte| *byte == b'\t')?;
+            let (head, path) = line.split_at(tab);
+            let head = std::str::from_utf8(head).ok()?;
+            let mut words = head.split(' ');
+            let mode = Mode::parse(words.next()?);
+            let oid = Oid::parse(words.nth(1)?)?;
+            Some(RawEntry {
+                mode,
+                oid,
+                path: path[1..].to_vec(),
+            })
+        })
+        .collect();
+    entries.ok_or_else(|| CommandError::environment("git ls-tree answered something else"))
+}

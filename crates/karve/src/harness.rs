@@ -1,0 +1,431 @@
+//! Build, gate and benchmark a tree with the project's own commands.
+//!
+//! What goes wrong with a candidate here is a `Gate`, never an error. Every command has a limit,
+//! a bounded capture and a fresh seed; results are believed only if they are whole.
+
+pub mod output;
+
+mod rows;
+
+use crate::config::{Placeholders, expand};
+use crate::error::{CommandError, Result};
+use crate::process::{self, Command, Exit, Run, StopFlag};
+use crate::store;
+use globset::{Glob, GlobSetBuilder};
+use karve_core::charter::{Case, Charter, Commands, Metric, Output};
+use karve_core::measurement::{FailureCategory, Gate, Sample, classify_failure};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Characters of a log that an excerpt keeps, from its end.
+const EXCERPT_CHARS: usize = 2_000;
+/// Files that artifact globs may match.
+const ARTIFACTS_MAX: usize = 10_000;
+/// A reported time may exceed the whole command's time by this much, for rounding.
+const CLOCK_SLACK: f64 = 1.05;
+
+/// Which variant of a command is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// The usual one.
+    Usual,
+    /// The quick one, where there is one.
+    Quick,
+}
+
+/// The project's commands, ready to run.
+#[derive(Clone, Debug)]
+pub struct Harness {
+    commands: Commands,
+    output: Output,
+    metric: Metric,
+    limit: Duration,
+    scratch: PathBuf,
+    tag: String,
+    stop: StopFlag,
+}
+
+/// What went wrong, or a value.
+pub type Gated<T> = std::result::Result<T, Gate>;
+
+impl Harness {
+    /// The harness of a charter. Result files are written to `scratch`.
+    pub fn new(charter: &Charter, scratch: &Path, tag: &str, stop: &StopFlag) -> Self {
+        Self {
+            commands: charter.commands.clone(),
+            output: charter.output.clone(),
+            metric: charter.metric.clone(),
+            limit: Duration::from_secs(charter.limits.command_s),
+            scratch: scratch.to_owned(),
+            tag: tag.to_owned(),
+            stop: stop.clone(),
+        }
+    }
+
+    /// The same harness with other commands.
+    #[must_use]
+    pub fn with_commands(mut self, commands: &Commands) -> Self {
+        self.commands = commands.clone();
+        self
+    }
+
+    /// The same harness with another limit.
+    #[must_use]
+    pub fn with_limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Runs one line in a tree.
+    pub fn run(&self, line: &str, tree: &Path) -> Result<Run> {
+        let mut command = Command::shell(line, tree).limit(self.limit).tag(&self.tag);
+        for (name, value) in &self.commands.env {
+            command = command.env(name, value);
+        }
+        process::run(&command, &self.stop)
+    }
+
+    /// Builds a tree.
+    pub fn build(&self, tree: &Path) -> Result<Gated<()>> {
+        let Some(line) = &self.commands.build else {
+            return Ok(Ok(()));
+        };
+        let line = expand(line, None, &self.placeholders(0, None))?;
+        let run = self.run(&line, tree)?;
+        Ok(match run.exit {
+            Exit::Code(0) => Ok(()),
+            Exit::TimedOut => Err(Gate::TimedOut {
+                what: "the build".into(),
+            }),
+            Exit::Code(_) | Exit::Signal(_) | Exit::Stopped => {
+                let excerpt = excerpt(&run);
+                Err(Gate::BuildFailed {
+                    category: classify_failure(true, &excerpt),
+                    excerpt,
+                })
+            }
+        })
+    }
+
+    /// Tests a built tree on every case, each with a fresh seed; stops at the first failure.
+    pub fn test(&self, tree: &Path, cases: &[Case], variant: Variant) -> Result<Gated<()>> {
+        let line = match (variant, &self.commands.quick_test) {
+            (Variant::Quick, Some(quick)) => quick,
+            (Variant::Quick | Variant::Usual, _) => &self.commands.test,
+        };
+        if !names_case(line, cases) {
+            return self.test_once(line, tree, None);
+        }
+        for case in cases {
+            if let Err(gate) = self.test_once(line, tree, Some(case))? {
+                return Ok(Err(gate));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Whether the test is run once for each of these cases, rather than once for all.
+    pub fn tests_each_case(&self, cases: &[Case]) -> bool {
+        !cases.is_empty() && names_case(&self.commands.test, cases)
+    }
+
+    fn test_once(&self, line: &str, tree: &Path, case: Option<&Case>) -> Result<Gated<()>> {
+        let line = expand(line, case, &self.placeholders(fresh_seed()?, None))?;
+        let run = self.run(&line, tree)?;
+        let name = case.map_or_else(|| "the test".to_owned(), |case| case.name.clone());
+        Ok(match run.exit {
+            Exit::Code(0) => Ok(()),
+            Exit::TimedOut => Err(Gate::TimedOut {
+                what: format!("the test on {name}"),
+            }),
+            Exit::Code(_) | Exit::Signal(_) | Exit::Stopped => Err(wrong(&name, &run)),
+        })
+    }
+
+    /// Benchmarks a built tree: one sample for each case, or why not.
+    pub fn bench(
+        &self,
+        tree: &Path,
+        cases: &[Case],
+        (seed, variant): (u64, Variant),
+    ) -> Result<Gated<Vec<Sample>>> {
+        let line = match (variant, &self.commands.quick_bench) {
+            (Variant::Quick, Some(quick)) => quick,
+            (Variant::Quick | Variant::Usual, _) => &self.commands.bench,
+        };
+        if !names_case(line, cases) {
+            return self.bench_once(line, tree, cases, seed);
+        }
+        let mut samples = Vec::with_capacity(cases.len());
+        for case in cases {
+            match self.bench_once(line, tree, std::slice::from_ref(case), seed)? {
+                Ok(mut one) => samples.append(&mut one),
+                Err(gate) => return Ok(Err(gate)),
+            }
+        }
+        Ok(Ok(samples))
+    }
+
+    /// Whether one run of the benchmark gives all cases.
+    pub fn benches_all_at_once(&self, cases: &[Case]) -> bool {
+        !names_case(&self.commands.bench, cases)
+    }
+
+    fn bench_once(
+        &self,
+        line: &str,
+        tree: &Path,
+        cases: &[Case],
+        seed: u64,
+    ) -> Result<Gated<Vec<Sample>>> {
+        let out = self
+            .output
+            .from_file
+            .then(|| self.scratch.join(format!("out-{seed:016x}")));
+        let one_case = if names_case(line, cases) {
+            cases.first()
+        } else {
+            None
+        };
+        let line = expand(line, one_case, &self.placeholders(seed, out.as_deref()))?;
+        if out.is_some() {
+            fs::create_dir_all(&self.scratch).map_err(|error| {
+                CommandError::environment(format!("cannot make {}", self.scratch.display()))
+                    .cause(error)
+            })?;
+        }
+        let run = self.run(&line, tree)?;
+        let text = match &out {
+            Some(path) => {
+                let text = fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+                let _ = fs::remove_file(path);
+                text.unwrap_or_default()
+            }
+            None => run.stdout.text().into_owned(),
+        };
+        Ok(self.read_samples(&run, &text, cases))
+    }
+
+    fn read_samples(&self, run: &Run, text: &str, cases: &[Case]) -> Gated<Vec<Sample>> {
+        let name = cases
+            .first()
+            .map_or("the benchmark", |case| case.name.as_str());
+        match run.exit {
+            Exit::Code(0) => {}
+            Exit::TimedOut => {
+                return Err(Gate::TimedOut {
+                    what: format!("the benchmark on {name}"),
+                });
+            }
+            Exit::Code(_) | Exit::Signal(_) | Exit::Stopped => return Err(wrong(name, run)),
+        }
+        let wall_us = micros(run.wall);
+        let cpu_us = micros(run.cpu);
+        let sample = |value| Sample {
+            value,
+            wall_us,
+            cpu_us,
+        };
+        if let Some(value) = self.own_clock(run) {
+            return Ok(cases.iter().map(|_| sample(value)).collect());
+        }
+        if run.stdout.truncated() && !self.output.from_file {
+            let excerpt = "the benchmark printed more than karve keeps".to_owned();
+            return Err(unreadable(name, excerpt));
+        }
+        let values = rows::values(text, &self.output, &self.metric, cases)?;
+        for (value, case) in values.iter().zip(cases) {
+            self.check_plausible(*value, case, run)?;
+        }
+        Ok(values.into_iter().map(sample).collect())
+    }
+
+    /// The metrics that karve's own clock supplies: no output needs to be read.
+    fn own_clock(&self, run: &Run) -> Option<f64> {
+        let per_unit = self.metric.seconds_per_unit()?;
+        match self.metric.name.as_str() {
+            "wall_time" => Some(run.wall.as_secs_f64() / per_unit),
+            "cpu_time" => Some(run.cpu.as_secs_f64().max(1e-6) / per_unit),
+            _ => None,
+        }
+    }
+
+    /// A time for one call cannot exceed the time of the whole command.
+    fn check_plausible(&self, value: f64, case: &Case, run: &Run) -> Gated<()> {
+        let name = &case.name;
+        if !(value.is_finite() && value > 0.0) {
+            let why = format!(
+                "{name}: {} is {value}, which no kernel can be",
+                self.metric.name
+            );
+            return Err(Gate::Dishonest { why });
+        }
+        let Some(per_unit) = self.metric.seconds_per_unit() else {
+            return Ok(());
+        };
+        let wall_s = run.wall.as_secs_f64();
+        if value * per_unit > wall_s * CLOCK_SLACK {
+            let why = format!(
+                "{name}: it reports {value} {}, but the whole command took {wall_s:.6} s",
+                self.metric.unit
+            );
+            return Err(Gate::Dishonest { why });
+        }
+        Ok(())
+    }
+
+    /// Runs the command that measures the device's peak; gives nothing if there is none.
+    pub fn peak(&self, tree: &Path) -> Result<BTreeMap<String, f64>> {
+        let Some(line) = &self.commands.peak else {
+            return Ok(BTreeMap::new());
+        };
+        let run = self.run(&expand(line, None, &self.placeholders(0, None))?, tree)?;
+        let spec = output::Spec {
+            format: output::Format::MetricLines,
+            case_column: None,
+            check_column: None,
+            label: None,
+        };
+        if !run.exit.success() {
+            return Ok(BTreeMap::new());
+        }
+        let rows = output::parse(&run.stdout.text(), &spec).unwrap_or_default();
+        Ok(rows.into_iter().flat_map(|row| row.values).collect())
+    }
+
+    /// Runs the profile command, if there is one.
+    pub fn profile(&self, tree: &Path, case: Option<&Case>, depth: &str) -> Result<Option<Run>> {
+        let Some(line) = &self.commands.profile else {
+            return Ok(None);
+        };
+        let mut values = self.placeholders(0, None);
+        values.depth = Some(depth.to_owned());
+        Ok(Some(self.run(&expand(line, case, &values)?, tree)?))
+    }
+
+    fn placeholders(&self, seed: u64, out: Option<&Path>) -> Placeholders {
+        Placeholders {
+            seed: Some(seed),
+            out: out.map(|path| path.to_string_lossy().into_owned()),
+            ..Placeholders::default()
+        }
+    }
+
+    /// One digest of everything the build made; `None` if the charter names no artifacts.
+    pub fn artifacts_digest(&self, tree: &Path) -> Result<Option<String>> {
+        if self.commands.artifacts.is_empty() {
+            return Ok(None);
+        }
+        let mut globs = GlobSetBuilder::new();
+        for pattern in &self.commands.artifacts {
+            let glob = Glob::new(pattern).map_err(|error| {
+                CommandError::usage(format!("commands.artifacts has a bad glob {pattern:?}"))
+                    .cause(error)
+                    .hint("mend it in karve.toml")
+            })?;
+            globs.add(glob);
+        }
+        let globs = globs.build().map_err(|error| {
+            CommandError::usage("commands.artifacts cannot be used").cause(error)
+        })?;
+        let mut files = Vec::new();
+        walk(tree, Path::new(""), &mut |relative| {
+            if globs.is_match(relative) && files.len() < ARTIFACTS_MAX {
+                files.push(relative.to_owned());
+            }
+        });
+        if files.is_empty() {
+            return Ok(None);
+        }
+        files.sort();
+        let mut list = String::new();
+        for file in files {
+            let hash = store::sha256_file(&tree.join(&file))?;
+            list.push_str(&format!("{hash} {}\n", file.display()));
+        }
+        Ok(Some(store::sha256_hex(list.as_bytes())))
+    }
+}
+
+/// Calls `visit` with the path of every plain file below a tree, git's own aside.
+fn walk(tree: &Path, below: &Path, visit: &mut dyn FnMut(&Path)) {
+    let Ok(entries) = fs::read_dir(tree.join(below)) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let relative = below.join(entry.file_name());
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && entry.file_name() != ".git" => {
+                walk(tree, &relative, visit);
+            }
+            Ok(kind) if kind.is_file() => visit(&relative),
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Whether a command is run once for each case.
+fn names_case(line: &str, cases: &[Case]) -> bool {
+    let param = |case: &Case| {
+        case.params
+            .keys()
+            .any(|name| line.contains(&format!("{{{name}}}")))
+    };
+    line.contains("{case}") || cases.iter().any(param)
+}
+
+fn wrong(case: &str, run: &Run) -> Gate {
+    let excerpt = excerpt(run);
+    let killed = matches!(run.exit, Exit::Signal(9) | Exit::Code(137));
+    let category = match classify_failure(false, &excerpt) {
+        FailureCategory::Other if killed => FailureCategory::RuntimeOom,
+        category => category,
+    };
+    Gate::WrongResult {
+        case: case.to_owned(),
+        category,
+        excerpt,
+    }
+}
+
+fn unreadable(case: &str, excerpt: String) -> Gate {
+    Gate::WrongResult {
+        case: case.to_owned(),
+        category: FailureCategory::Other,
+        excerpt,
+    }
+}
+
+/// The end of what a command said, with how it ended.
+pub fn excerpt(run: &Run) -> String {
+    let mut text = run.stdout.text().into_owned();
+    text.push_str(&run.stderr.text());
+    let text = text.trim();
+    let skip = text.chars().count().saturating_sub(EXCERPT_CHARS);
+    let tail: String = text.chars().skip(skip).collect();
+    let ended = match run.exit {
+        Exit::Code(code) => format!("exit code {code}"),
+        Exit::Signal(signal) => format!("ended by signal {signal}"),
+        Exit::TimedOut => "ran past its limit".to_owned(),
+        Exit::Stopped => "stopped".to_owned(),
+    };
+    format!("{ended}{}{tail}", if tail.is_empty() { "" } else { ": " })
+}
+
+/// A seed that nobody can know beforehand.
+pub fn fresh_seed() -> Result<u64> {
+    let mut bytes = [0; 8];
+    fs::File::open("/dev/urandom")
+        .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut bytes))
+        .map_err(|error| {
+            CommandError::environment("cannot read the system's random source").cause(error)
+        })?;
+    // Programs often read a seed as a signed 32-bit number.
+    Ok(u64::from_le_bytes(bytes) & 0x7fff_ffff)
+}

@@ -1,0 +1,436 @@
+//! Runs a command with a limit and bounded capture, and leaves no process behind.
+//!
+//! The only file of karve that starts processes. A command gets its own session, dies with karve,
+//! and is ended together with all its descendants: over its limit, at a second Ctrl-C, and also
+//! after a normal exit, when what it left behind is ended and counted. How it went is a [`Run`],
+//! whatever happened; an error means that it could not be started or waited for.
+//!
+//! ```text
+//! launch    command, environment, marks -> C strings, and why a start failed
+//! capture   what was printed, head and tail
+//! tree      who belongs to a command, and how all of them are ended
+//!   cgroup    the command's control group
+//!   table     the processes in /proc
+//! sys       system calls; the only unsafe code
+//! ```
+
+mod capture;
+mod cgroup;
+mod launch;
+#[allow(unsafe_code)]
+mod sys;
+mod table;
+mod tree;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+use self::capture::{CHUNK_BYTES, Stream};
+use self::cgroup::Leaf;
+use self::launch::Launch;
+use self::sys::{Start, Usage};
+use self::tree::Tree;
+use crate::error::{CommandError, Context, Result};
+
+pub use self::capture::Captured;
+
+/// How much of each stream is kept unless the command says otherwise.
+pub const CAPTURE_BYTES: usize = 4 << 20;
+
+/// How long a command may run unless it says otherwise.
+pub const LIMIT_DEFAULT: Duration = Duration::from_secs(600);
+
+/// The variable that names the run in the environment of a command.
+pub const RUN_MARK: &str = "KARVE_RUN";
+
+/// The variable that names the campaign in the environment of a command.
+pub const CAMPAIGN_MARK: &str = "KARVE_CAMPAIGN";
+
+/// How often the limit and the stop flag are looked at, at least.
+const TICK: Duration = Duration::from_millis(50);
+
+/// The same where the kernel does not tell when a child ends, so that we must look.
+const TICK_WITHOUT_PIDFD: Duration = Duration::from_millis(1);
+
+/// A command to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// What to execute.
+    pub program: Program,
+    /// The working directory; a program path with a slash that is not absolute counts from here.
+    pub dir: PathBuf,
+    /// Variables to set, on top of the environment of karve.
+    pub env: Vec<(String, String)>,
+    /// Variables to take out of the environment of karve, before others are set.
+    pub env_remove: Vec<String>,
+    /// What it can read from its standard input, which is empty without.
+    pub stdin: Option<Vec<u8>>,
+    /// How long it may run.
+    pub limit: Duration,
+    /// How much of each stream is kept.
+    pub capture_bytes: usize,
+    /// The campaign it belongs to, for [`end_tagged`]; may be empty.
+    pub tag: String,
+}
+
+/// What to execute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// A line for `sh -c`.
+    Shell(String),
+    /// A program, found on the `PATH` of the command, and its arguments.
+    Argv(Vec<OsString>),
+}
+
+impl Command {
+    /// A line for `sh -c`.
+    pub fn shell(line: impl Into<String>, dir: &Path) -> Self {
+        Self::new(Program::Shell(line.into()), dir)
+    }
+
+    /// A program and its arguments.
+    pub fn argv<A: Into<OsString>>(args: impl IntoIterator<Item = A>, dir: &Path) -> Self {
+        Self::new(
+            Program::Argv(args.into_iter().map(Into::into).collect()),
+            dir,
+        )
+    }
+
+    fn new(program: Program, dir: &Path) -> Self {
+        Self {
+            program,
+            dir: dir.to_owned(),
+            env: Vec::new(),
+            env_remove: Vec::new(),
+            stdin: None,
+            limit: LIMIT_DEFAULT,
+            capture_bytes: CAPTURE_BYTES,
+            tag: String::new(),
+        }
+    }
+
+    /// Sets a variable.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Takes a variable out of the environment of karve.
+    #[must_use]
+    pub fn env_remove(mut self, name: impl Into<String>) -> Self {
+        self.env_remove.push(name.into());
+        self
+    }
+
+    /// Gives it something to read.
+    #[must_use]
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = Some(bytes.into());
+        self
+    }
+
+    /// Sets how long it may run.
+    #[must_use]
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Sets the campaign it belongs to.
+    #[must_use]
+    pub fn tag(mut self, tag: impl Into<String>) -> Self {
+        self.tag = tag.into();
+        self
+    }
+
+    /// Sets how much of each stream is kept.
+    #[must_use]
+    pub fn capture_bytes(mut self, bytes: usize) -> Self {
+        self.capture_bytes = bytes;
+        self
+    }
+
+    /// What it is called in messages.
+    fn name(&self) -> String {
+        match &self.program {
+            Program::Shell(_) => "sh".into(),
+            Program::Argv(args) => args
+                .first()
+                .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        }
+    }
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with a code.
+    Code(i32),
+    /// By a signal that did not come from us.
+    Signal(i32),
+    /// It was over its limit and was ended.
+    TimedOut,
+    /// The user wanted to stop at once, and it was ended.
+    Stopped,
+}
+
+impl Exit {
+    /// Whether it ended by itself with code zero.
+    pub fn success(self) -> bool {
+        self == Self::Code(0)
+    }
+}
+
+/// How a command went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// How it ended.
+    pub exit: Exit,
+    /// From just before its start until its end was noticed, or until it was decided to end it.
+    pub wall: Duration,
+    /// User and system time of the command and of those descendants that were waited for.
+    pub cpu: Duration,
+    /// The largest resident set among them; never below that of karve when it forked.
+    pub max_rss_bytes: u64,
+    /// What it printed.
+    pub stdout: Captured,
+    /// What it printed as diagnostics.
+    pub stderr: Captured,
+    /// Descendants that outlived the command and were ended. Zero if the command itself was ended,
+    /// for then all of them were ended as one.
+    pub strays: u32,
+}
+
+/// Whether the user wants to stop: once, after the current step; twice, at once.
+#[derive(Clone, Debug, Default)]
+pub struct StopFlag(Arc<AtomicU8>);
+
+impl StopFlag {
+    /// A flag that nobody has raised.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks to stop, or to stop at once if it was asked before. May be called in a signal handler.
+    pub fn request(&self) {
+        // The error means that nothing is left to be added, which is as good.
+        let _ = self
+            .0
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_add(1));
+    }
+
+    /// Whether to stop after the current step.
+    pub fn finish_step(&self) -> bool {
+        self.0.load(Ordering::SeqCst) >= 1
+    }
+
+    /// Whether to stop at once.
+    pub fn at_once(&self) -> bool {
+        self.0.load(Ordering::SeqCst) >= 2
+    }
+}
+
+/// Runs a command to its end, and ends what it leaves behind.
+///
+/// Any number of threads may do so at once. An error means that the command could not be started
+/// or waited for.
+pub fn run(command: &Command, stop: &StopFlag) -> Result<Run> {
+    run_with(
+        command,
+        stop,
+        Layers {
+            cgroup: true,
+            pidfd: true,
+        },
+    )
+}
+
+/// Ends every process on this machine that was started for the tag, and its descendants, as is due
+/// when karve itself was killed; gives how many.
+///
+/// Neither this process nor an ancestor of it is ended, and nothing for an empty tag.
+pub fn end_tagged(tag: &str) -> u32 {
+    if tag.is_empty() {
+        0
+    } else {
+        tree::end_tagged(tag)
+    }
+}
+
+/// Finds a program on the `PATH`; a name with a slash is taken as a path.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    launch::find_program(name)
+}
+
+/// Which help of the kernel to use if it is there; tests take it away.
+#[derive(Clone, Copy, Debug)]
+struct Layers {
+    cgroup: bool,
+    pidfd: bool,
+}
+
+fn run_with(command: &Command, stop: &StopFlag, layers: Layers) -> Result<Run> {
+    let cannot_prepare = || format!("cannot prepare {}", command.name());
+    sys::become_subreaper();
+    let mark = launch::fresh_mark();
+    let launch = Launch::new(command, &mark)?;
+    let stdin = open_stdin(command).context(cannot_prepare)?;
+    let (stdout, stdout_end) = Stream::new(command.capture_bytes).context(cannot_prepare)?;
+    let (stderr, stderr_end) = Stream::new(command.capture_bytes).context(cannot_prepare)?;
+    let leaf = if layers.cgroup {
+        Leaf::new(&command.tag)
+    } else {
+        None
+    };
+    let mut watch = Watch {
+        stdout,
+        stderr,
+        buffer: vec![0; CHUNK_BYTES],
+        started: Instant::now(),
+    };
+    let mut child = sys::spawn(&Start {
+        program: &launch.program,
+        argv: &launch.argv,
+        env: &launch.env,
+        dir: &launch.dir,
+        streams: [stdin.as_fd(), stdout_end.as_fd(), stderr_end.as_fd()],
+        cgroup: leaf.as_ref().map(Leaf::fd),
+    })
+    .map_err(|error| launch::spawn_error(command, &error))?;
+    drop((stdin, stdout_end, stderr_end));
+    child.pidfd = child.pidfd.filter(|_| layers.pidfd);
+    let mut tree = Tree::new(child, mark, leaf);
+    let end = watch.until_end(&tree, command.limit, stop);
+    // Before any error is passed on: nothing may be left running.
+    let strays = match &end {
+        Ok((End::Itself, _)) => tree.end_strays(),
+        Ok((End::TimedOut | End::Stopped, _)) | Err(_) => {
+            tree.end();
+            0
+        }
+    };
+    let pid = tree.child().pid;
+    let (status, usage) = tree
+        .finish()
+        .map_err(|cause| cannot_wait(command, pid, &cause))?;
+    let (end, wall) = end.map_err(|cause| cannot_wait(command, pid, &cause))?;
+    Ok(watch.finish(Ended {
+        exit: exit(end, status),
+        wall,
+        usage,
+        strays,
+    }))
+}
+
+/// Its standard input: a file in memory, so that nobody must feed a pipe that may not be read.
+fn open_stdin(command: &Command) -> io::Result<File> {
+    match &command.stdin {
+        None => File::open("/dev/null"),
+        Some(bytes) => sys::file_in_memory(bytes),
+    }
+}
+
+fn cannot_wait(command: &Command, pid: sys::Pid, cause: &io::Error) -> CommandError {
+    CommandError::environment(format!("cannot wait for {}", command.name()))
+        .cause(cause)
+        .hint(format!("see \"ps -o pid,stat,wchan:32,args -p {pid}\""))
+}
+
+fn exit(end: End, status: i32) -> Exit {
+    match end {
+        End::TimedOut => Exit::TimedOut,
+        End::Stopped => Exit::Stopped,
+        End::Itself => match sys::parse_status(status) {
+            Ok(code) => Exit::Code(code),
+            Err(signal) => Exit::Signal(signal),
+        },
+    }
+}
+
+/// Why watching a command came to its end.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Itself,
+    TimedOut,
+    Stopped,
+}
+
+/// What is known of a command that ended, except for what it printed.
+struct Ended {
+    exit: Exit,
+    wall: Duration,
+    usage: Usage,
+    strays: u32,
+}
+
+/// Takes in what a command prints while it runs.
+struct Watch {
+    stdout: Stream,
+    stderr: Stream,
+    buffer: Vec<u8>,
+    started: Instant,
+}
+
+impl Watch {
+    /// Watches until the command has ended, or must be ended.
+    fn until_end(
+        &mut self,
+        tree: &Tree,
+        limit: Duration,
+        stop: &StopFlag,
+    ) -> io::Result<(End, Duration)> {
+        let pidfd = tree.child().pidfd.as_ref().map(AsFd::as_fd);
+        let tick = if pidfd.is_some() {
+            TICK
+        } else {
+            TICK_WITHOUT_PIDFD
+        };
+        loop {
+            let timeout = tick.min(limit.saturating_sub(self.started.elapsed()));
+            let fds = [pidfd, self.stdout.fd(), self.stderr.fd()];
+            let [mut ended, out, err] = sys::wait_readable(fds, timeout)?;
+            let wall = self.started.elapsed();
+            if pidfd.is_none() {
+                ended = sys::has_ended(Some(tree.child().pid));
+            }
+            if ended {
+                return Ok((End::Itself, wall));
+            }
+            if stop.at_once() {
+                return Ok((End::Stopped, wall));
+            }
+            if wall >= limit {
+                return Ok((End::TimedOut, wall));
+            }
+            // One buffer each at most, so that the end is noticed at once however much is printed.
+            if out {
+                self.stdout.read(&mut self.buffer);
+            }
+            if err {
+                self.stderr.read(&mut self.buffer);
+            }
+        }
+    }
+
+    fn finish(mut self, ended: Ended) -> Run {
+        Run {
+            exit: ended.exit,
+            wall: ended.wall,
+            cpu: ended.usage.cpu,
+            max_rss_bytes: ended.usage.max_rss_bytes,
+            stdout: self.stdout.finish(&mut self.buffer),
+            stderr: self.stderr.finish(&mut self.buffer),
+            strays: ended.strays,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

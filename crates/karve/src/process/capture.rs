@@ -1,0 +1,212 @@
+//! What a command printed, in bounded memory: the first half and the last half of the bound.
+
+use std::borrow::Cow;
+use std::io::{self, PipeReader, PipeWriter, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use super::sys;
+
+/// How much is read at once: what a pipe holds unless it was enlarged.
+pub(super) const CHUNK_BYTES: usize = 64 << 10;
+
+/// How much is read after the command and its descendants have ended. A pipe holds less; more can
+/// only come from a process that is none of ours and got hold of the pipe.
+const DRAIN_BYTES_MAX: u64 = 16 << 20;
+
+/// What a command printed on one stream, at most as many bytes as were asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Captured {
+    /// All that was printed; if that was too much, its first and its last part, of equal size.
+    pub bytes: Vec<u8>,
+    /// How much was printed.
+    pub total_bytes: u64,
+}
+
+impl Captured {
+    /// Whether something in the middle was left out.
+    pub fn truncated(&self) -> bool {
+        self.total_bytes > self.bytes.len() as u64
+    }
+
+    /// As text, with a line in the middle that says how much was left out, if anything was.
+    /// Bytes that are not UTF-8 become replacement characters.
+    pub fn text(&self) -> Cow<'_, str> {
+        if !self.truncated() {
+            return String::from_utf8_lossy(&self.bytes);
+        }
+        let (head, tail) = self.bytes.split_at(self.bytes.len() / 2);
+        let left_out = self.total_bytes - self.bytes.len() as u64;
+        Cow::Owned(format!(
+            "{}\n[{left_out} bytes left out]\n{}",
+            String::from_utf8_lossy(head),
+            String::from_utf8_lossy(tail)
+        ))
+    }
+}
+
+/// Takes in a stream and keeps its head and its tail.
+#[derive(Debug)]
+pub(super) struct Capture {
+    head: Vec<u8>,
+    head_max: usize,
+    /// A ring once it is full: `next` is the oldest byte and the next to be overwritten.
+    tail: Vec<u8>,
+    tail_max: usize,
+    next: usize,
+    total_bytes: u64,
+}
+
+impl Capture {
+    /// Keeps at most so many bytes.
+    pub(super) fn new(capture_bytes: usize) -> Self {
+        let head_max = capture_bytes / 2;
+        Self {
+            head: Vec::new(),
+            head_max,
+            tail: Vec::new(),
+            tail_max: capture_bytes - head_max,
+            next: 0,
+            total_bytes: 0,
+        }
+    }
+
+    /// Takes in the next bytes.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.total_bytes += bytes.len() as u64;
+        let room = self.head_max - self.head.len();
+        let (first, mut rest) = bytes.split_at(bytes.len().min(room));
+        self.head.extend_from_slice(first);
+        // Only the end of a chunk larger than the ring can survive.
+        rest = &rest[rest.len().saturating_sub(self.tail_max)..];
+        let room = self.tail_max - self.tail.len();
+        let (first, mut rest) = rest.split_at(rest.len().min(room));
+        self.tail.extend_from_slice(first);
+        while !rest.is_empty() {
+            let n = rest.len().min(self.tail_max - self.next);
+            self.tail[self.next..self.next + n].copy_from_slice(&rest[..n]);
+            self.next = (self.next + n) % self.tail_max;
+            rest = &rest[n..];
+        }
+    }
+
+    /// Ends the stream.
+    pub(super) fn finish(mut self) -> Captured {
+        self.tail.rotate_left(self.next);
+        let mut bytes = self.head;
+        bytes.reserve_exact(self.tail.len());
+        bytes.append(&mut self.tail);
+        Captured {
+            bytes,
+            total_bytes: self.total_bytes,
+        }
+    }
+}
+
+/// The reading end of a pipe, and what came out of it.
+#[derive(Debug)]
+pub(super) struct Stream {
+    /// Absent once the other end is closed.
+    pipe: Option<PipeReader>,
+    capture: Capture,
+}
+
+impl Stream {
+    /// A stream, and the end for the command to write to.
+    pub(super) fn new(capture_bytes: usize) -> io::Result<(Self, PipeWriter)> {
+        let (reader, writer) = io::pipe()?;
+        // Only the reading end: the command must find its own end as usual.
+        sys::set_nonblocking(reader.as_fd())?;
+        Ok((
+            Self {
+                pipe: Some(reader),
+                capture: Capture::new(capture_bytes),
+            },
+            writer,
+        ))
+    }
+
+    /// The descriptor to wait for, while the other end is open.
+    pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.pipe.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Takes in what is there, at most one buffer; tells whether there may be more at once.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> bool {
+        let Some(pipe) = &mut self.pipe else {
+            return false;
+        };
+        match pipe.read(buffer) {
+            Ok(n @ 1..) => {
+                self.capture.push(&buffer[..n]);
+                true
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => true,
+            Ok(0) | Err(_) => {
+                self.pipe = None;
+                false
+            }
+        }
+    }
+
+    /// Takes in what is left, and never waits for more.
+    pub(super) fn finish(mut self, buffer: &mut [u8]) -> Captured {
+        let bound = self.capture.total_bytes + DRAIN_BYTES_MAX;
+        while self.capture.total_bytes < bound && self.read(buffer) {}
+        self.capture.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds `input` in chunks of each size and compares with the plain definition.
+    fn check(input: &[u8], capture_bytes: usize) {
+        let want = if input.len() <= capture_bytes {
+            input.to_vec()
+        } else {
+            let head = capture_bytes / 2;
+            [
+                &input[..head],
+                &input[input.len() - (capture_bytes - head)..],
+            ]
+            .concat()
+        };
+        for chunk in 1..=input.len().max(1) {
+            let mut capture = Capture::new(capture_bytes);
+            input.chunks(chunk).for_each(|c| capture.push(c));
+            let got = capture.finish();
+            assert_eq!(
+                got.bytes, want,
+                "{capture_bytes} bytes in chunks of {chunk}"
+            );
+            assert_eq!(got.total_bytes, input.len() as u64);
+            assert_eq!(got.truncated(), input.len() > capture_bytes);
+        }
+    }
+
+    #[test]
+    fn head_and_tail_are_kept_whatever_the_chunks() {
+        let input: Vec<u8> = (0..40).collect();
+        for capture_bytes in 0..50 {
+            for n in [0, 1, 2, 7, 20, 40] {
+                check(&input[..n], capture_bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn the_text_says_how_much_was_left_out() {
+        let mut capture = Capture::new(4);
+        capture.push(b"abcdefgh");
+        assert_eq!(capture.finish().text(), "ab\n[4 bytes left out]\ngh");
+    }
+
+    #[test]
+    fn short_text_is_as_printed() {
+        let mut capture = Capture::new(4);
+        capture.push(b"ab\xff");
+        assert_eq!(capture.finish().text(), "ab\u{fffd}");
+    }
+}

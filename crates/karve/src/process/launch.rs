@@ -1,0 +1,240 @@
+//! From a [`Command`] to what the kernel needs: program, arguments and environment as C strings.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{self, Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::sys::SpawnError;
+use super::{CAMPAIGN_MARK, Command, Program, RUN_MARK};
+use crate::error::{CommandError, Result};
+
+/// The shell of [`Program::Shell`], which every Linux has here.
+const SHELL: &str = "/bin/sh";
+
+/// Where programs are looked for if there is no `PATH`.
+const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// A command as C strings.
+pub(super) struct Launch {
+    pub(super) program: CString,
+    pub(super) argv: Vec<CString>,
+    pub(super) env: Vec<CString>,
+    pub(super) dir: CString,
+}
+
+impl Launch {
+    /// Prepares a command that is to carry the mark.
+    pub(super) fn new(command: &Command, mark: &str) -> Result<Self> {
+        let env = environment(command, mark);
+        let (program, argv) = match &command.program {
+            Program::Shell(line) => (
+                PathBuf::from(SHELL),
+                vec!["sh".into(), "-c".into(), line.into()],
+            ),
+            Program::Argv(args) => (locate(args, &env, &command.dir)?, args.clone()),
+        };
+        let variables = env.into_iter().map(|(mut variable, value)| {
+            variable.push("=");
+            variable.push(value);
+            variable
+        });
+        Ok(Self {
+            program: c_string(program.into(), command)?,
+            argv: argv
+                .into_iter()
+                .map(|arg| c_string(arg, command))
+                .collect::<Result<_>>()?,
+            env: variables
+                .map(|variable| c_string(variable, command))
+                .collect::<Result<_>>()?,
+            dir: c_string(command.dir.clone().into(), command)?,
+        })
+    }
+}
+
+/// The environment of karve with the changes of the command; the marks come last, so that nothing
+/// can take them away before the command starts.
+fn environment(command: &Command, mark: &str) -> BTreeMap<OsString, OsString> {
+    let mut env: BTreeMap<OsString, OsString> = env::vars_os().collect();
+    for name in &command.env_remove {
+        env.remove(OsStr::new(name));
+    }
+    for (name, value) in &command.env {
+        env.insert(name.into(), value.into());
+    }
+    env.insert(RUN_MARK.into(), mark.into());
+    if !command.tag.is_empty() {
+        env.insert(CAMPAIGN_MARK.into(), (&command.tag).into());
+    }
+    env
+}
+
+/// A mark that no other run has. Inside another run it begins with that one's mark, so that the
+/// outer karve finds what an inner one left behind.
+pub(super) fn fresh_mark() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let own = format!("{}-{:x}-{count}", std::process::id(), now.as_nanos());
+    match env::var(RUN_MARK) {
+        Ok(outer) if !outer.is_empty() => format!("{outer}/{own}"),
+        Ok(_) | Err(_) => own,
+    }
+}
+
+/// Finds the program of an argument list, in the `PATH` that the command will have.
+fn locate(args: &[OsString], env: &BTreeMap<OsString, OsString>, dir: &Path) -> Result<PathBuf> {
+    let Some(name) = args.first().filter(|name| !name.is_empty()) else {
+        return Err(
+            CommandError::usage("cannot start a command without a program")
+                .hint("name the program in karve.toml"),
+        );
+    };
+    if name.as_encoded_bytes().contains(&b'/') {
+        return Ok(name.into());
+    }
+    let searched = env
+        .get(OsStr::new("PATH"))
+        .map_or(OsStr::new(PATH_DEFAULT), |path| path);
+    // Absolute, for the child is in its directory by the time it looks.
+    let found = find_in(name, searched, dir).and_then(|file| path::absolute(file).ok());
+    found.ok_or_else(|| {
+        let name = name.to_string_lossy();
+        CommandError::environment(format!("cannot start {name}"))
+            .cause("no such program on the PATH")
+            .hint(format!(
+                "install {name}, or write its full path in karve.toml"
+            ))
+    })
+}
+
+/// Looks a program up in the `PATH` of karve; a name with a slash is taken as a path.
+pub(super) fn find_program(name: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(|file| is_executable(file));
+    }
+    let path = env::var_os("PATH").unwrap_or_else(|| PATH_DEFAULT.into());
+    find_in(OsStr::new(name), &path, Path::new("."))
+}
+
+/// An entry that is not absolute counts from `dir`.
+fn find_in(name: &OsStr, path: &OsStr, dir: &Path) -> Option<PathBuf> {
+    if name.is_empty() {
+        return None;
+    }
+    env::split_paths(path)
+        .map(|entry| dir.join(entry).join(name))
+        .find(|file| is_executable(file))
+}
+
+fn is_executable(file: &Path) -> bool {
+    file.metadata()
+        .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+
+fn c_string(text: OsString, command: &Command) -> Result<CString> {
+    CString::new(text.into_vec()).map_err(|cause| {
+        CommandError::usage(format!("cannot start {}", command.name()))
+            .cause(cause)
+            .hint("remove the zero byte from the command or its env in karve.toml")
+    })
+}
+
+/// Says why a command did not start, and what to do.
+pub(super) fn spawn_error(command: &Command, error: &SpawnError) -> CommandError {
+    let name = command.name();
+    let dir = command.dir.display();
+    let message = format!("cannot start {name}");
+    match error {
+        SpawnError::Fork(cause) => CommandError::environment(message)
+            .cause(cause)
+            .hint("see \"ulimit -u\" and \"free -m\": the machine has no room for a process"),
+        SpawnError::Prepare(cause) => CommandError::environment(message)
+            .cause("its session or streams cannot be set up")
+            .cause(cause)
+            .hint("see whether the sandbox karve runs in forbids setsid, prctl or dup2"),
+        SpawnError::Enter(cause) => CommandError::environment(message)
+            .cause(format!("cannot enter {dir}"))
+            .cause(cause)
+            .hint(format!("see \"ls -ld {dir}\"")),
+        SpawnError::Execute(cause) => {
+            CommandError::environment(message)
+                .cause(cause)
+                .hint(match cause.kind() {
+                    io::ErrorKind::NotFound => {
+                        format!("see that {name} and the interpreter in its first line exist")
+                    }
+                    io::ErrorKind::PermissionDenied => format!("run \"chmod +x {name}\""),
+                    io::ErrorKind::ArgumentListTooLong => {
+                        "pass long input by stdin or a file, not by arguments".into()
+                    }
+                    _ => format!("see \"file {name}\"; a script needs a first line like #!/bin/sh"),
+                })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variable<'a>(launch: &'a Launch, name: &str) -> Vec<&'a str> {
+        let lines = launch.env.iter().filter_map(|v| v.to_str().ok());
+        lines
+            .filter_map(|v| v.strip_prefix(name)?.strip_prefix('='))
+            .collect()
+    }
+
+    #[test]
+    fn the_marks_cannot_be_overridden() {
+        let command = Command::shell("true", Path::new("/"))
+            .env(RUN_MARK, "forged")
+            .env(CAMPAIGN_MARK, "forged")
+            .tag("t");
+        let launch = Launch::new(&command, "m").unwrap();
+        assert_eq!(variable(&launch, RUN_MARK), ["m"]);
+        assert_eq!(variable(&launch, CAMPAIGN_MARK), ["t"]);
+    }
+
+    #[test]
+    fn a_variable_is_removed_before_others_are_set() {
+        let command = Command::shell("true", Path::new("/"))
+            .env_remove("PATH")
+            .env_remove("HOME")
+            .env("HOME", "/nowhere");
+        let launch = Launch::new(&command, "m").unwrap();
+        assert!(variable(&launch, "PATH").is_empty());
+        assert_eq!(variable(&launch, "HOME"), ["/nowhere"]);
+    }
+
+    #[test]
+    fn marks_differ() {
+        assert_ne!(fresh_mark(), fresh_mark());
+    }
+
+    #[test]
+    fn a_relative_entry_of_the_path_counts_from_the_directory() {
+        let found = find_in(OsStr::new("sh"), OsStr::new("nowhere:bin"), Path::new("/"));
+        assert_eq!(found, Some(PathBuf::from("/bin/sh")));
+    }
+
+    #[test]
+    fn a_directory_is_no_program() {
+        assert_eq!(
+            find_in(OsStr::new("bin"), OsStr::new("/usr"), Path::new("/")),
+            None
+        );
+        assert_eq!(
+            find_in(OsStr::new(""), OsStr::new("/bin"), Path::new("/")),
+            None
+        );
+    }
+}

@@ -1,0 +1,302 @@
+//! A command with all its descendants, and how they are ended.
+//!
+//! Three layers say who belongs to a command:
+//!
+//! ```text
+//! control group   what was born in the command's leaf; exact, where a leaf can be made
+//! kinship         its process group, its session, and the descendants by parent id;
+//!                 karve is the subreaper, so an orphan becomes a child of karve, not of init
+//! mark            KARVE_RUN in the environment: finds the orphan whose kin is gone
+//! ```
+//!
+//! Several threads may run commands at once, so nothing is ended or reaped because it is a child of
+//! karve, only because one of the layers says that it belongs to this command. The command itself
+//! is reaped last: until then its id cannot be given to another process, group or session.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::cgroup::{self, Leaf};
+use super::sys::{self, Child, Pid, Usage, Wait};
+use super::table::{self, Process};
+use super::{CAMPAIGN_MARK, RUN_MARK};
+
+/// How often the processes are looked through until none is left; a process that hangs in the
+/// kernel, in a driver say, may outlive them all. With the pauses about four seconds.
+const PASSES_MAX: u32 = 200;
+const PAUSE_MIN: Duration = Duration::from_micros(250);
+const PAUSE_MAX: Duration = Duration::from_millis(20);
+
+/// How many passes that found nobody may be in doubt before they are believed.
+const DOUBTS_MAX: u32 = 8;
+
+/// How often the newest orphans are looked through in a pass that is in doubt, and how many.
+const HUNT_ROUNDS: u32 = 16;
+const HUNT_WIDTH: usize = 8;
+
+/// How long the command itself may take to die once it is killed.
+const DEATH_LIMIT: Duration = Duration::from_secs(60);
+
+/// How often its death is looked for where the kernel does not tell.
+const LOOK_PAUSE: Duration = Duration::from_millis(1);
+
+/// What the environment of a process says about whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    Ours,
+    Other,
+    Unknown,
+}
+
+/// A command with all its descendants.
+#[derive(Debug)]
+pub(super) struct Tree {
+    child: Child,
+    /// What the mark says, for the command and for commands that a nested karve starts.
+    mark: String,
+    leaf: Option<Leaf>,
+    /// What the reaped orphans used.
+    usage: Usage,
+}
+
+impl Tree {
+    /// The tree of a child that carries the mark, and was born in the leaf if there is one.
+    pub(super) fn new(child: Child, mark: String, leaf: Option<Leaf>) -> Self {
+        let leaf = leaf.filter(|_| child.in_cgroup);
+        Self {
+            child,
+            mark,
+            leaf,
+            usage: Usage::default(),
+        }
+    }
+
+    /// The command itself.
+    pub(super) fn child(&self) -> &Child {
+        &self.child
+    }
+
+    /// Ends what a command that has ended left behind; gives how many were alive.
+    pub(super) fn end_strays(&mut self) -> u32 {
+        // The usual case, and the reason why most runs need no look at all processes.
+        if self.leaf.as_ref().is_some_and(Leaf::is_empty) {
+            return 0;
+        }
+        self.end()
+    }
+
+    /// Ends the command and all its descendants; gives how many descendants were alive.
+    pub(super) fn end(&mut self) -> u32 {
+        // By the time it is looked up in the table, a process may have moved on to a child.
+        let mut ended = self.leaf.as_ref().map(Leaf::pids).unwrap_or_default();
+        ended.remove(&self.child.pid);
+        repeat(|| {
+            let (alive, doubt) = self.alive();
+            let pids = alive.iter().map(|p| p.pid);
+            ended.extend(pids.filter(|&pid| pid != self.child.pid));
+            // The table was read first: once parents are killed it shows no kinship any more.
+            if let Some(leaf) = &self.leaf {
+                leaf.kill();
+            }
+            sys::kill_group(self.child.pid);
+            alive.iter().for_each(table::kill);
+            let is_empty = self.leaf.as_ref().is_none_or(Leaf::is_empty);
+            let hunted = if doubt { self.hunt() } else { Vec::new() };
+            ended.extend(&hunted);
+            found(alive.is_empty() && hunted.is_empty() && is_empty, doubt)
+        });
+        count(&ended)
+    }
+
+    /// Kills orphans with our mark where they are found, without reading the whole table before:
+    /// one that moves on to a child every few milliseconds would always be gone by then.
+    fn hunt(&self) -> Vec<Pid> {
+        let mut killed = Vec::new();
+        for _ in 0..HUNT_ROUNDS {
+            for pid in table::children().into_iter().take(HUNT_WIDTH) {
+                if pid != self.child.pid
+                    && let Some(orphan) = table::process(pid).filter(|p| !p.dead)
+                    && self.mark_of(pid) == Mark::Ours
+                {
+                    table::kill(&orphan);
+                    killed.push(pid);
+                }
+            }
+        }
+        killed
+    }
+
+    /// The members that live, and whether there may be more; dead ones that fell to us are reaped.
+    fn alive(&mut self) -> (Vec<Process>, bool) {
+        let me = std::process::id() as Pid;
+        let (members, doubt) = self.members();
+        let (dead, alive): (Vec<_>, Vec<_>) = members.into_iter().partition(|p| p.dead);
+        let main = self.child.pid;
+        for orphan in dead.iter().filter(|p| p.parent == me && p.pid != main) {
+            self.reap(orphan.pid);
+        }
+        (alive, doubt)
+    }
+
+    /// The members as the table shows them, and whether an orphan may be one more.
+    fn members(&self) -> (Vec<Process>, bool) {
+        let me = std::process::id() as Pid;
+        let main = self.child.pid;
+        let in_leaf = self.leaf.as_ref().map(Leaf::pids).unwrap_or_default();
+        let (processes, vanished) = table::all();
+        let born = processes
+            .iter()
+            .find(|p| p.pid == main)
+            .map_or(0, |p| p.started);
+        let holds = |pid| self.leaf.as_ref().is_some_and(|leaf| leaf.holds(pid));
+        let doubt = Cell::new(vanished);
+        let members = table::with_descendants(&processes, |p| {
+            let is_kin = p.pid == main || p.group == main || p.session == main;
+            if p.pid == me || is_kin || in_leaf.contains(&p.pid) {
+                return p.pid != me;
+            }
+            let mark = match p.dead {
+                true if p.parent == me && holds(p.pid) => Mark::Ours,
+                _ if p.started < born => Mark::Other,
+                // It has no environment any more, and may have left a child.
+                true if p.parent == me => Mark::Unknown,
+                true => Mark::Other,
+                false => self.mark_of(p.pid),
+            };
+            // Threads of the kernel have no environment either, and no session.
+            doubt.set(doubt.get() || (mark == Mark::Unknown && p.session != 0));
+            mark == Mark::Ours
+        });
+        (members, doubt.get())
+    }
+
+    fn mark_of(&self, pid: Pid) -> Mark {
+        // In the middle of an exec a process has no environment for a moment, and one that ended
+        // since the table was read may have left a child that is not in it.
+        let environ = match table::environ(pid) {
+            Ok(environ) if !environ.is_empty() => environ,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Mark::Other,
+            Ok(_) | Err(_) => return Mark::Unknown,
+        };
+        let value = table::parse_env(&environ, RUN_MARK);
+        match value.and_then(|value| value.strip_prefix(self.mark.as_bytes())) {
+            Some(rest) if rest.is_empty() || rest.starts_with(b"/") => Mark::Ours,
+            Some(_) | None => Mark::Other,
+        }
+    }
+
+    fn reap(&mut self, pid: Pid) {
+        if let Ok(Some((_, usage))) = sys::wait(pid, Wait::Look) {
+            self.usage.add(usage);
+        }
+    }
+
+    /// Takes the status of the command, which has ended or been killed, and what the tree used.
+    pub(super) fn finish(mut self) -> io::Result<(i32, Usage)> {
+        let since = Instant::now();
+        let (status, usage) = loop {
+            if let Some(ended) = sys::wait(self.child.pid, Wait::Look)? {
+                break ended;
+            }
+            if since.elapsed() > DEATH_LIMIT {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            thread::sleep(LOOK_PAUSE);
+        };
+        self.usage.add(usage);
+        self.reap_quiet_orphans();
+        Ok((status, self.usage))
+    }
+
+    /// Reaps descendants that were orphaned and ended unnoticed while the command ran.
+    ///
+    /// Only the leaf tells whose they were. Most runs have none, and one call shows that.
+    fn reap_quiet_orphans(&mut self) {
+        let Some(leaf) = &self.leaf else { return };
+        if !sys::has_ended(None) {
+            return;
+        }
+        let me = std::process::id() as Pid;
+        let orphans: Vec<Pid> = table::all()
+            .0
+            .iter()
+            .filter(|p| p.dead && p.parent == me && leaf.holds(p.pid))
+            .map(|p| p.pid)
+            .collect();
+        orphans.into_iter().for_each(|pid| self.reap(pid));
+    }
+}
+
+/// Ends every process that carries the tag, with its descendants; see [`super::end_tagged`].
+pub(super) fn end_tagged(tag: &str) -> u32 {
+    let mut ended = HashSet::new();
+    repeat(|| {
+        let alive = tagged(tag);
+        ended.extend(alive.iter().map(|p| p.pid));
+        alive.iter().for_each(table::kill);
+        // Marks cannot be seen in the middle of an exec, so nobody is believed only after a while.
+        found(alive.is_empty(), true)
+    });
+    cgroup::remove_tagged(tag);
+    count(&ended)
+}
+
+fn tagged(tag: &str) -> Vec<Process> {
+    let (processes, _) = table::all();
+    let spared = table::with_ancestors(&processes, std::process::id() as Pid);
+    let in_leaf = cgroup::pids_tagged(tag);
+    let carries = |pid| {
+        let environ = table::environ(pid).unwrap_or_default();
+        table::parse_env(&environ, CAMPAIGN_MARK) == Some(tag.as_bytes())
+    };
+    let mut found = table::with_descendants(&processes, |p| {
+        !spared.contains(&p.pid) && (in_leaf.contains(&p.pid) || carries(p.pid))
+    });
+    found.retain(|p| !p.dead);
+    found
+}
+
+/// What a pass came to.
+enum Pass {
+    /// Some were found, and killed.
+    Somebody,
+    /// None was found, but one may have been overlooked.
+    Doubt,
+    Nobody,
+}
+
+fn found(is_empty: bool, doubt: bool) -> Pass {
+    match (is_empty, doubt) {
+        (false, _) => Pass::Somebody,
+        (true, true) => Pass::Doubt,
+        (true, false) => Pass::Nobody,
+    }
+}
+
+/// Repeats a pass until nobody is left, with a pause after each that was not the last.
+fn repeat(mut pass: impl FnMut() -> Pass) {
+    let mut pause = PAUSE_MIN;
+    let mut doubts = 0;
+    for _ in 0..PASSES_MAX {
+        match pass() {
+            Pass::Nobody => return,
+            Pass::Doubt if doubts == DOUBTS_MAX => return,
+            Pass::Doubt => {
+                doubts += 1;
+                thread::sleep(PAUSE_MIN);
+            }
+            Pass::Somebody => {
+                doubts = 0;
+                thread::sleep(pause);
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+        }
+    }
+}
+
+fn count(ended: &HashSet<Pid>) -> u32 {
+    u32::try_from(ended.len()).unwrap_or(u32::MAX)
+}

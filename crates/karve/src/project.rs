@@ -1,0 +1,132 @@
+//! Where a command stands: the project's `karve.toml`, its campaigns, and the one that is meant.
+
+use crate::config::{self, Loaded, Now, Overrides};
+use crate::error::{CommandError, Context, Result};
+use crate::store::{self, CampaignDir};
+use crate::{clock, ui};
+use karve_core::campaign::{Campaign, Record};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The name of the contract.
+pub const CONFIG: &str = "karve.toml";
+/// How many directories are looked at, upwards.
+const LEVELS_MAX: usize = 64;
+
+/// Options that most commands share.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Place {
+    /// Run as if started in this directory
+    #[arg(short = 'C', long = "dir", value_name = "DIR", global = true)]
+    pub dir: Option<PathBuf>,
+    /// The campaign that is meant; the newest one without it
+    #[arg(long, value_name = "NAME", global = true)]
+    pub campaign: Option<String>,
+}
+
+impl Place {
+    /// The directory a command stands in.
+    pub fn here(&self) -> Result<PathBuf> {
+        let here = match &self.dir {
+            Some(dir) => dir.clone(),
+            None => std::env::current_dir().context(|| "cannot tell the directory".into())?,
+        };
+        fs::canonicalize(&here)
+            .context(|| format!("cannot go to {}", here.display()))
+            .map_err(|error| error.hint("name an existing directory with -C DIR"))
+    }
+
+    /// The project's `karve.toml`, here or in a directory above.
+    pub fn config(&self) -> Result<PathBuf> {
+        let here = self.here()?;
+        let found = here
+            .ancestors()
+            .take(LEVELS_MAX)
+            .map(|dir| dir.join(CONFIG));
+        found
+            .into_iter()
+            .find(|path| path.is_file())
+            .ok_or_else(|| {
+                CommandError::usage(format!(
+                    "there is no {CONFIG} in {} or above",
+                    here.display()
+                ))
+                .hint("write one with \"karve init\", or try \"karve demo\" first")
+            })
+    }
+
+    /// The contract, with what the command line changes.
+    pub fn load(&self, overrides: &Overrides) -> Result<Loaded> {
+        config::load(
+            &self.config()?,
+            overrides,
+            Now {
+                minute: clock::minute(),
+            },
+        )
+    }
+
+    /// Where the campaigns are, even if the rest of `karve.toml` has mistakes.
+    pub fn root(&self) -> Result<PathBuf> {
+        let path = self.config()?;
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let root = text
+            .parse::<toml::Table>()
+            .ok()
+            .and_then(|table| Some(table.get("campaign")?.get("root")?.as_str()?.to_owned()));
+        let dir = path.parent().unwrap_or(Path::new("."));
+        Ok(dir.join(root.as_deref().unwrap_or(".karve")))
+    }
+
+    /// The campaign that is meant, and its log.
+    pub fn open(&self) -> Result<Opened> {
+        let dir = self.pick()?;
+        let store::Loaded {
+            records,
+            campaign,
+            torn_bytes,
+            ..
+        } = store::read(&dir)?;
+        if torn_bytes > 0 {
+            ui::note(&format!(
+                "note: the last line of the log is torn ({torn_bytes} bytes)"
+            ));
+        }
+        Ok(Opened {
+            dir,
+            records,
+            campaign,
+        })
+    }
+
+    /// The directory of the campaign that is meant.
+    pub fn pick(&self) -> Result<CampaignDir> {
+        let root = self.root()?;
+        if let Some(name) = &self.campaign {
+            let dir = CampaignDir::new(&root, name);
+            return if dir.exists() {
+                Ok(dir)
+            } else {
+                Err(
+                    CommandError::usage(format!("there is no campaign {name:?}"))
+                        .hint("\"karve list\" shows the campaigns"),
+                )
+            };
+        }
+        store::list(&root)?.pop().ok_or_else(|| {
+            CommandError::usage(format!("there is no campaign under {}", root.display()))
+                .hint("start one with \"karve run\"")
+        })
+    }
+}
+
+/// A campaign that was read.
+#[derive(Debug)]
+pub struct Opened {
+    /// Where it lives.
+    pub dir: CampaignDir,
+    /// Its log.
+    pub records: Vec<Record>,
+    /// The fold of it.
+    pub campaign: Campaign,
+}

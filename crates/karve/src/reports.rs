@@ -1,0 +1,113 @@
+//! Everything that is derived from a campaign for people to read: files, reports and messages.
+//!
+//! Each function is pure: a campaign in, text out. No clock, no environment; the times are those
+//! of the events. Nothing here compares two times or judges: the core did. All of it can be
+//! deleted and rebuilt byte for byte.
+//!
+//! `source` says what may be told to whom, `text` makes it safe, `page` puts it together; the
+//! other modules render one kind of file each.
+
+mod coordinator;
+mod figures;
+mod final_report;
+mod ledgers;
+mod manifest;
+mod messages;
+mod optimize_log;
+mod page;
+mod source;
+mod summary;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod text;
+mod trend;
+mod versions;
+
+pub use final_report::render_final_report;
+pub use messages::{render_candidate_message, render_commit_message, render_pull_request};
+pub use terminal::render_terminal_summary;
+
+use karve_core::campaign::{Campaign, RoundSummary};
+use source::Source;
+
+/// One derived file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DerivedFile {
+    /// Relative to the campaign's directory, with `/` between its parts.
+    pub path: String,
+    /// All of its contents.
+    pub text: String,
+}
+
+/// Every derived text file of a campaign. `REPORT.md` is among them once it is finished.
+pub fn derived_files(campaign: &Campaign) -> Vec<DerivedFile> {
+    let Some(source) = Source::guarded(campaign) else {
+        return Vec::new();
+    };
+    let mut files = vec![file("manifest.yaml", manifest::render_manifest(&source))];
+    files.extend(campaign_wide(&source));
+    let rounds = campaign.rounds().iter();
+    files.extend(rounds.flat_map(|round| of_round(&source, round)));
+    if campaign.is_finished() {
+        files.push(file("REPORT.md", render_final_report(campaign)));
+    }
+    files
+}
+
+/// The derived files that change when a round is settled: its own, and the logs of the campaign.
+/// The others change only with the charter, its limits, and the end.
+pub fn round_files(campaign: &Campaign, round: u32) -> Vec<DerivedFile> {
+    let Some(source) = Source::guarded(campaign) else {
+        return Vec::new();
+    };
+    let mut files = campaign_wide(&source);
+    let own = source.round(round).into_iter();
+    files.extend(own.flat_map(|round| of_round(&source, round)));
+    files
+}
+
+fn campaign_wide(source: &Source<'_>) -> Vec<DerivedFile> {
+    vec![
+        file(
+            "logs/optimize.md",
+            optimize_log::render_optimize_log(source),
+        ),
+        file("logs/performance_trend.md", trend::render_trend(source)),
+        file("logs/cost.md", ledgers::render_cost(source)),
+        file(
+            "logs/verified_ineffective.jsonl",
+            ledgers::render_ineffective(source),
+        ),
+        file("perf_results.md", ledgers::render_perf_results(source)),
+        file(
+            "results/optimizations.md",
+            coordinator::render_optimizations(source),
+        ),
+        file(
+            &versions::devlog_path(source),
+            versions::render_versions(source),
+        ),
+    ]
+}
+
+fn of_round(source: &Source<'_>, round: &RoundSummary) -> Vec<DerivedFile> {
+    let number = round.number;
+    vec![
+        file(
+            &format!("rounds/round-{number}/summary.md"),
+            summary::render_summary(source, round),
+        ),
+        file(
+            &format!("results/round-{number}.md"),
+            coordinator::render_optimization(source, round),
+        ),
+    ]
+}
+
+fn file(path: &str, text: String) -> DerivedFile {
+    DerivedFile {
+        path: path.to_owned(),
+        text,
+    }
+}

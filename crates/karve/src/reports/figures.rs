@@ -1,0 +1,166 @@
+//! Figures that several reports show. Ratios, aggregates and medians are the core's; here they
+//! are only turned into the units of a table.
+
+use super::source::Source;
+use super::text::{interval, number, ratio};
+use karve_core::campaign::RoundSummary;
+use karve_core::charter::Goal;
+use karve_core::comparison::{Change, Comparison, Estimate};
+use karve_core::expr::{Expr, parse_expr};
+use karve_core::stats;
+use std::collections::BTreeMap;
+
+/// Operations per second in a TFLOPS.
+const TERA: f64 = 1e12;
+
+/// What is computed once for a file.
+pub(super) struct Figures<'a> {
+    source: &'a Source<'a>,
+    medians: BTreeMap<usize, f64>,
+    work: Option<Expr>,
+}
+
+impl<'a> Figures<'a> {
+    /// The figures of a campaign.
+    pub(super) fn of(source: &'a Source<'a>) -> Self {
+        let mut values: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        let baseline = source.campaign.baseline();
+        for reading in baseline.iter().flat_map(|baseline| &baseline.readings) {
+            let of_case = values.entry(reading.case).or_default();
+            of_case.push(reading.sample.value);
+        }
+        let medians = values
+            .into_iter()
+            .filter_map(|(case, values)| Some((case, stats::median(&values)?)))
+            .collect();
+        let work = source.charter.metric.work.as_deref();
+        Self {
+            source,
+            medians,
+            work: work.and_then(|work| parse_expr(work).ok()),
+        }
+    }
+
+    /// Median reading of a case at the baseline, in the metric's unit.
+    pub(super) fn baseline_median(&self, case: usize) -> Option<f64> {
+        self.medians.get(&case).copied()
+    }
+
+    /// The candidate of a round against the baseline: its parent's gains times its own.
+    pub(super) fn speedup(&self, round: &RoundSummary) -> Option<f64> {
+        let base = self.source.campaign.baseline_aggregate()?;
+        let now = self.source.campaign.round_view(round).aggregate?;
+        Some(self.source.charter.metric.ln_speedup(base, now).exp())
+    }
+
+    /// A reading as a rate.
+    pub(super) fn tflops(&self, case: usize, value: f64) -> Option<f64> {
+        let metric = &self.source.charter.metric;
+        if let Some(per_unit) = metric.rate_per_unit() {
+            return Some(value * per_unit / TERA);
+        }
+        let seconds = value * metric.seconds_per_unit()?;
+        Some(self.operations(case)? / seconds / TERA)
+    }
+
+    /// Mean and maximum rate over the visible cases, if each has a value.
+    pub(super) fn mean_and_peak(&self, value: impl Fn(usize) -> Option<f64>) -> Option<(f64, f64)> {
+        let visible = self.source.charter.visible_cases();
+        let rates: Option<Vec<f64>> = visible
+            .into_iter()
+            .map(|case| self.tflops(case, value(case)?))
+            .collect();
+        let rates = rates.filter(|rates| !rates.is_empty())?;
+        let peak = rates.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Some((rates.iter().sum::<f64>() / rates.len() as f64, peak))
+    }
+
+    /// Geometric-mean rate over the visible cases at a speedup over the baseline.
+    pub(super) fn tflops_at(&self, speedup: f64) -> Option<f64> {
+        Some(self.source.campaign.baseline_rate()? * speedup / TERA)
+    }
+
+    /// An aggregate of the metric as a time, if it is one or the work is known.
+    pub(super) fn latency_ms(&self, aggregate: Option<f64>) -> Option<f64> {
+        let (metric, aggregate) = (&self.source.charter.metric, aggregate?);
+        if let Some(seconds) = metric.seconds_per_unit() {
+            return Some(aggregate * seconds * 1e3);
+        }
+        let visible = self.source.charter.visible_cases();
+        let work: Option<Vec<f64>> = visible.iter().map(|c| self.operations(*c)).collect();
+        let operations = stats::geometric_mean(&work?)?;
+        Some(operations / (aggregate * metric.rate_per_unit()?) * 1e3)
+    }
+
+    /// The aggregate of a round's candidate as a time.
+    pub(super) fn round_latency_ms(&self, round: &RoundSummary) -> Option<f64> {
+        self.latency_ms(self.source.campaign.round_view(round).aggregate)
+    }
+
+    fn operations(&self, case: usize) -> Option<f64> {
+        let params = self.source.campaign.case(case)?.params;
+        self.work.as_ref()?.evaluate_params(&params).ok()
+    }
+}
+
+/// Original against final, if the campaign has come to its end and measured it.
+pub(super) fn headline<'a>(source: &Source<'a>) -> Option<&'a Comparison> {
+    // A campaign that was extended and runs again has only the duel of its former end.
+    let ended = source.campaign.stop_reason().is_some();
+    source.campaign.final_comparison().filter(|_| ended)
+}
+
+/// The speedup of the incumbent: measured at the end, or the product of the kept gains.
+pub(super) fn speedup_now(source: &Source<'_>) -> f64 {
+    headline(source).map_or_else(
+        || source.campaign.lineage().cumulative_ratio(),
+        |comparison| comparison.overall.ratio,
+    )
+}
+
+/// The comparison that decided a round, and the set of cases it was made on.
+pub(super) fn deciding(round: &RoundSummary) -> Option<(&Comparison, &'static str)> {
+    let full = round.comparison.as_ref().map(|c| (c, "full"));
+    full.or_else(|| round.quick.as_ref().map(|c| (c, "quick")))
+}
+
+/// `1.104x (1.098x to 1.110x)`.
+pub(super) fn estimated(estimate: &Estimate) -> String {
+    let shown = ratio(Some(estimate.ratio));
+    match (estimate.low, estimate.high) {
+        (None, None) => format!("{shown} (no interval)"),
+        _ => format!("{shown} ({})", interval(estimate)),
+    }
+}
+
+/// What a case's interval says, in words.
+pub(super) fn change(change: Change) -> &'static str {
+    match change {
+        Change::Improved => "faster",
+        Change::Regressed => "slower",
+        Change::NotToldApart => "not told apart",
+    }
+}
+
+/// A reading with its unit, not escaped.
+pub(super) fn with_unit(source: &Source<'_>, value: Option<f64>) -> String {
+    match value.filter(|value| value.is_finite()) {
+        Some(value) => {
+            let unit = source.line(&source.charter.metric.unit, 20);
+            format!("{} {unit}", number(Some(value))).trim().to_owned()
+        }
+        None => number(None),
+    }
+}
+
+/// The goal as people write it, not escaped.
+pub(super) fn goal(source: &Source<'_>) -> Option<String> {
+    use super::text::typed;
+    let unit = source.line(&source.charter.metric.unit, 20);
+    Some(match source.charter.target.goal? {
+        Goal::AtLeast { value } => format!(">{} {unit}", typed(value)),
+        Goal::AtMost { value } => format!("<{} {unit}", typed(value)),
+        Goal::PeakShare { share } => format!(">{}% peak", typed(share * 100.0)),
+        Goal::Speedup { ratio } => format!(">{}x", typed(ratio)),
+    })
+}

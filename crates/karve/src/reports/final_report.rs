@@ -1,0 +1,356 @@
+//! `REPORT.md`: what a campaign achieved, how that is known, and how to check it.
+
+use super::figures::{
+    Figures, change, deciding, estimated, goal, headline, speedup_now, with_unit,
+};
+use super::page::Page;
+use super::source::Source;
+use super::summary::{candidate, capital};
+use super::text::{
+    CELL_MAX, PARAGRAPH_MAX, TITLE_MAX, code, duration, escaped, interval, limit, list, ratio,
+    share, short, stamp, typed,
+};
+use super::versions::devlog_path;
+use karve_core::campaign::{Campaign, RoundSummary};
+use karve_core::charter::CaseSet;
+use karve_core::strategy;
+
+const CASE_COLUMNS: [&str; 7] = [
+    "Case",
+    "Set",
+    "Original",
+    "Final",
+    "Speedup",
+    "95% interval",
+    "Says",
+];
+const ROUND_COLUMNS: [&str; 6] = [
+    "Round",
+    "Hypothesis",
+    "Expected",
+    "Measured",
+    "Commit",
+    "Why",
+];
+
+/// The final report, as `karve report` prints it. Hidden cases are told once the campaign is
+/// finished.
+pub fn render_final_report(campaign: &Campaign) -> String {
+    let Some(source) = Source::open(campaign) else {
+        return "# No target is defined yet\n".to_owned();
+    };
+    let source = &source;
+    let name = source.markdown(&source.charter.name, TITLE_MAX);
+    let mut page = Page::titled(&format!("Report: {name}"));
+    summary(source, &mut page);
+    cases(source, &mut page);
+    rounds(source, &mut page);
+    peak(source, &mut page);
+    measured(source, &mut page);
+    inflation(source, &mut page);
+    ending(source, &mut page);
+    files(source, &mut page);
+    page.section("How to check and to use it");
+    page.list(&[
+        "`karve verify` judges every verdict again from the stored readings.".to_owned(),
+        "`karve diff` shows the change from the base to the result.".to_owned(),
+        "`karve apply` puts the result into the checkout.".to_owned(),
+    ]);
+    page.finish()
+}
+
+/// One sentence: how much faster, and how that is known. Not for tables.
+pub(super) fn headline_sentence(source: &Source<'_>) -> String {
+    let kept = source.campaign.lineage().kept().len();
+    match headline(source) {
+        Some(comparison) => format!(
+            "{} against the original, measured by turns over {} blocks of {} cases ({} hidden)",
+            estimated(&comparison.overall),
+            comparison.blocks,
+            comparison.cases.len(),
+            source.n_hidden()
+        ),
+        None if kept == 0 => "no gain was kept".to_owned(),
+        None => format!(
+            "about {}: an estimate from {kept} kept gains, not measured against the original",
+            ratio(Some(speedup_now(source)))
+        ),
+    }
+}
+
+fn summary(source: &Source<'_>, page: &mut Page) {
+    let (campaign, target) = (source.campaign, &source.charter.target);
+    let now = speedup_now(source);
+    let text = |text: &str| source.markdown(text, CELL_MAX);
+    page.block(format!("**Speedup: {}.**", headline_sentence(source)));
+    if !campaign.is_finished() {
+        page.block("The campaign is not finished; everything below is as of now.");
+    }
+    page.list(&[
+        format!(
+            "Target: {} ({}, {}) on {}",
+            text(&target.op),
+            text(&target.backend),
+            text(&target.language),
+            text(&target.device)
+        ),
+        format!(
+            "{}: {} before, and by that speedup {} after (geometric mean of the visible cases)",
+            text(&source.charter.metric.name),
+            escaped(&with_unit(source, campaign.baseline_aggregate())),
+            escaped(&with_unit(source, campaign.aggregate_at(now)))
+        ),
+        format!(
+            "Goal: {}",
+            goal(source).map_or("none".to_owned(), |goal| escaped(&goal))
+        ),
+        format!(
+            "Rounds: {} kept of {}",
+            campaign.lineage().kept().len(),
+            campaign.rounds().len()
+        ),
+        format!("Time of work: {}", duration(campaign.spent_ms())),
+        format!(
+            "Agent: {}, {:.2} USD",
+            text(&source.charter.agent),
+            campaign.cost().usd
+        ),
+        format!("Started: {}", text(&source.charter.created)),
+        format!(
+            "Base {}, result {}",
+            code(&short(campaign.base_commit())),
+            code(&short(campaign.incumbent()))
+        ),
+    ]);
+}
+
+fn cases(source: &Source<'_>, page: &mut Page) {
+    page.section("Case by case");
+    if let Some(comparison) = headline(source) {
+        let told = comparison
+            .cases
+            .iter()
+            .filter(|case| source.tells(case.case));
+        let rows: Vec<Vec<String>> = told
+            .map(|case| {
+                vec![
+                    escaped(&source.case(case.case)),
+                    set_name(source, case.case).to_owned(),
+                    escaped(&with_unit(source, Some(case.parent_median))),
+                    escaped(&with_unit(source, Some(case.candidate_median))),
+                    ratio(Some(case.estimate.ratio)),
+                    interval(&case.estimate),
+                    change(case.change).to_owned(),
+                ]
+            })
+            .collect();
+        page.table(&CASE_COLUMNS, &rows);
+        return;
+    }
+    page.block("Original and result were not measured against each other. The baseline:");
+    let figures = Figures::of(source);
+    let visible = source.charter.visible_cases();
+    let rows: Vec<Vec<String>> = visible
+        .into_iter()
+        .map(|case| {
+            let median = with_unit(source, figures.baseline_median(case));
+            vec![escaped(&source.case(case)), escaped(&median)]
+        })
+        .collect();
+    page.table(&["Case", "Original"], &rows);
+}
+
+fn set_name(source: &Source<'_>, case: usize) -> &'static str {
+    match source.charter.cases.get(case).map(|case| case.set) {
+        Some(CaseSet::Hidden) => "hidden",
+        Some(CaseSet::Quick | CaseSet::Full) | None => "visible",
+    }
+}
+
+fn rounds(source: &Source<'_>, page: &mut Page) {
+    let all = source.campaign.rounds();
+    let rows = |keeps: bool| -> Vec<Vec<String>> {
+        let wanted = all.iter().filter(|round| round.verdict.keeps() == keeps);
+        wanted.map(|round| round_row(source, round)).collect()
+    };
+    page.section("Kept rounds");
+    match rows(true).as_slice() {
+        [] => page.block("None."),
+        rows => page.table(&ROUND_COLUMNS, rows),
+    }
+    page.section("Dropped rounds");
+    match rows(false).as_slice() {
+        [] => page.block("None."),
+        rows => page.table(&ROUND_COLUMNS, rows),
+    }
+    let lessons: Vec<String> = all
+        .iter()
+        .map(|round| (round.number, source.lesson(round, PARAGRAPH_MAX)))
+        .filter(|(_, lesson)| !lesson.is_empty())
+        .map(|(number, lesson)| format!("Round {number}: {}", escaped(&lesson)))
+        .collect();
+    if !lessons.is_empty() {
+        page.section("Lessons");
+        page.list(&lessons);
+    }
+}
+
+fn round_row(source: &Source<'_>, round: &RoundSummary) -> Vec<String> {
+    let measured = match deciding(round) {
+        Some((comparison, _)) => estimated(&comparison.overall),
+        None => ratio(None),
+    };
+    vec![
+        round.number.to_string(),
+        escaped(&source.title(round, TITLE_MAX)),
+        ratio(round.hypothesis.as_ref().map(|h| h.expected_ratio)),
+        measured,
+        candidate(round),
+        escaped(&source.why(round, CELL_MAX)),
+    ]
+}
+
+fn peak(source: &Source<'_>, page: &mut Page) {
+    page.section("Share of the measured peak");
+    let (before, after) = (
+        source.campaign.peak_share_at(1.0),
+        source.campaign.peak_share_at(speedup_now(source)),
+    );
+    if before.is_none() {
+        page.block("The peak of the device was not measured, or the work of a case is not known.");
+        return;
+    }
+    page.block(format!("{} before, {} after.", share(before), share(after)));
+}
+
+/// The rule, the evidence and the environment, for a reader who doubts.
+pub(super) fn measured_items(source: &Source<'_>) -> Vec<String> {
+    let accept = &source.charter.policy.accept;
+    let guard = accept.case_regress_ratio.map_or_else(
+        || "single cases are not guarded".to_owned(),
+        |regress| format!("no case may lose {}", limit(regress)),
+    );
+    let blocks: u32 = source
+        .campaign
+        .rounds()
+        .iter()
+        .flat_map(|round| [&round.quick, &round.comparison])
+        .flatten()
+        .map(|comparison| comparison.blocks)
+        .sum();
+    let last = headline(source).map_or(0, |comparison| comparison.blocks);
+    let mut items = vec![
+        format!(
+            "Rule: preset {}; a keep needs a gain of at least {} with proof of more than {}; \
+             {guard}.",
+            source.charter.policy.preset.name(),
+            limit(accept.effect_ratio),
+            limit(accept.null_ratio)
+        ),
+        format!(
+            "Evidence: {} for a keep, {} for a drop or a guard; the chance of any false keep in \
+             the whole campaign is at most {}%.",
+            typed(source.charter.keep_evidence()),
+            typed(accept.guard_evidence),
+            typed(accept.alpha * 100.0)
+        ),
+        format!(
+            "Pairs: parent and candidate ran by turns on the same seeds, {blocks} blocks in the \
+             rounds and {last} at the end; the first block of each duel is a warm-up and does not \
+             count."
+        ),
+    ];
+    if let Some(preparation) = source.campaign.preparation() {
+        let hash = source.line(&preparation.harness_hash, CELL_MAX);
+        items.push(format!("Harness: pinned, hash {}.", code(&hash)));
+        let facts = &preparation.environment.facts;
+        items.extend(facts.iter().map(|(name, value)| {
+            format!(
+                "Environment: {}",
+                source.markdown(&format!("{name}: {value}"), CELL_MAX)
+            )
+        }));
+    }
+    items
+}
+
+fn measured(source: &Source<'_>, page: &mut Page) {
+    page.section("How it was measured");
+    let mut items = measured_items(source);
+    let faults = source.campaign.engagement();
+    if !faults.is_empty() {
+        let noticed = faults.iter().filter(|fault| fault.noticed).count();
+        items.push(format!(
+            "Engagement: faults planted in the kernel before the baseline: {}, noticed by the \
+             tests: {noticed}.",
+            faults.len()
+        ));
+    }
+    page.list(&items);
+}
+
+fn inflation(source: &Source<'_>, page: &mut Page) {
+    page.section("Inflation gap");
+    let view = source.campaign.view();
+    let product = ratio(Some(view.cumulative_ratio));
+    match view.inflation_percent.filter(|_| headline(source).is_some()) {
+        Some(percent) => page.block(format!(
+            "{percent:+.1}%: the kept gains multiply to {product}, and that is by so much more \
+             than the final duel shows on the same cases. Gains that were chosen for being high are a little too high; \
+             the headline does not contain that."
+        )),
+        None => page.block(format!(
+            "The kept gains multiply to {product}. What was chosen for being high is a little too \
+             high; only a final duel shows by how much."
+        )),
+    }
+}
+
+fn ending(source: &Source<'_>, page: &mut Page) {
+    page.section("How it ended");
+    let mut items = vec![match source.campaign.stop_reason() {
+        Some(reason) => format!(
+            "{}.",
+            escaped(&capital(&source.stop(reason, PARAGRAPH_MAX)))
+        ),
+        None => "It has not ended.".to_owned(),
+    }];
+    if let Some(last) = source.campaign.rounds().last() {
+        items.push(format!(
+            "The last round was settled at {}.",
+            stamp(last.at_ms)
+        ));
+    }
+    page.list(&items);
+    let questions: Vec<String> = strategy::queue(source.campaign)
+        .iter()
+        .map(|item| {
+            let question = source.markdown(&item.question, CELL_MAX);
+            format!("Round {}: {question}", item.round)
+        })
+        .collect();
+    if !questions.is_empty() {
+        page.section("Questions for a person");
+        page.list(&questions);
+    }
+}
+
+fn files(source: &Source<'_>, page: &mut Page) {
+    page.section("Files");
+    let kept: Vec<String> = source
+        .campaign
+        .lineage()
+        .kept()
+        .iter()
+        .map(|kept| format!("rounds/round-{}", kept.round))
+        .collect();
+    page.list(&[
+        "`events.jsonl`: everything that happened; all else is derived from it".to_owned(),
+        "`manifest.yaml`: what was agreed".to_owned(),
+        "`logs/optimize.md`, `logs/performance_trend.md`, `logs/cost.md`: the history".to_owned(),
+        "`rounds/round-N/summary.md`, `results/round-N.md`: one round".to_owned(),
+        "`results/optimizations.md`, `perf_results.md`: all rounds in one table".to_owned(),
+        format!("{}: all versions", code(&devlog_path(source))),
+        format!("Kept: {}", list(&kept)),
+    ]);
+}

@@ -1,0 +1,236 @@
+//! What every report draws from: the campaign, and which names may be told.
+//!
+//! Files of a campaign may be given to an agent, and an agent must not learn the hidden cases.
+//! `Source::guarded` therefore withholds their names, also inside free text such as logs and
+//! lessons; `Source::open` tells them once the campaign is finished, for the final report.
+
+use super::text::{bounded, escaped, fenced, one_line, printable};
+use karve_core::campaign::{Campaign, RoundSummary, StopReason};
+use karve_core::charter::{CaseSet, Charter};
+use karve_core::hypothesis::Direction;
+use karve_core::measurement::Gate;
+use karve_core::verdict::{DropReason, Verdict};
+
+/// What stands for the name of a hidden case.
+const WITHHELD: &str = "(hidden)";
+
+/// A campaign with its charter, and the names that must not be told.
+pub(super) struct Source<'a> {
+    /// The campaign.
+    pub(super) campaign: &'a Campaign,
+    /// Its charter.
+    pub(super) charter: &'a Charter,
+    guard: Guard,
+}
+
+/// Names that must not be told, longest first.
+pub(super) struct Guard {
+    names: Vec<String>,
+}
+
+impl Guard {
+    /// Withholds the hidden cases of a charter.
+    pub(super) fn of(charter: &Charter) -> Self {
+        let hidden = charter.cases.iter().filter(|c| c.set == CaseSet::Hidden);
+        Self::withholding(hidden.map(|case| case.name.clone()))
+    }
+
+    /// The same for a campaign, in which a case may have been renamed when it was made smaller.
+    fn of_campaign(campaign: &Campaign, charter: &Charter) -> Self {
+        let measured = charter.all_cases().into_iter();
+        let measured = measured.filter_map(|index| campaign.case(index));
+        let hidden = charter.cases.iter().cloned().chain(measured);
+        let hidden = hidden.filter(|case| case.set == CaseSet::Hidden);
+        Self::withholding(hidden.map(|case| case.name))
+    }
+
+    fn withholding(names: impl Iterator<Item = String>) -> Self {
+        let names = names.map(|name| one_line(&name));
+        let mut names: Vec<String> = names.filter(|name| !name.is_empty()).collect();
+        names.sort_by_key(|name| (std::cmp::Reverse(name.len()), name.clone()));
+        names.dedup();
+        Self { names }
+    }
+
+    /// The text, line structure and all, without the names.
+    pub(super) fn clean(&self, text: &str) -> String {
+        self.names
+            .iter()
+            .fold(text.to_owned(), |text, name| withhold(&text, name))
+    }
+
+    /// One line without the names, at most `max` characters.
+    pub(super) fn line(&self, text: &str, max: usize) -> String {
+        bounded(&self.clean(&one_line(text)), max)
+    }
+
+    fn withholds(&self, name: &str) -> bool {
+        let name = one_line(name);
+        self.names.iter().any(|n| n.eq_ignore_ascii_case(&name))
+    }
+}
+
+/// Replaces a name wherever it is not part of a longer word.
+fn withhold(text: &str, name: &str) -> String {
+    // Lower case of ASCII only, so that positions stay the same.
+    let (lower, wanted) = (text.to_ascii_lowercase(), name.to_ascii_lowercase());
+    let mut clean = String::with_capacity(text.len());
+    let mut from = 0;
+    while let Some(at) = lower[from..].find(&wanted) {
+        let (start, end) = (from + at, from + at + wanted.len());
+        let joined = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+        let before = joined(text[..start].chars().next_back());
+        let after = joined(text[end..].chars().next());
+        clean.push_str(&text[from..start]);
+        clean.push_str(if before || after {
+            &text[start..end]
+        } else {
+            WITHHELD
+        });
+        from = end;
+    }
+    clean.push_str(&text[from..]);
+    clean
+}
+
+impl<'a> Source<'a> {
+    /// For a file that an agent may read; `None` before the target is defined.
+    pub(super) fn guarded(campaign: &'a Campaign) -> Option<Self> {
+        let charter = campaign.charter()?;
+        let guard = Guard::of_campaign(campaign, charter);
+        Some(Self {
+            campaign,
+            charter,
+            guard,
+        })
+    }
+
+    /// For the final report: the hidden cases are told once the campaign is finished.
+    pub(super) fn open(campaign: &'a Campaign) -> Option<Self> {
+        let mut source = Self::guarded(campaign)?;
+        if campaign.is_finished() {
+            source.guard.names.clear();
+        }
+        Some(source)
+    }
+
+    /// One line, bounded, not escaped.
+    pub(super) fn line(&self, text: &str, max: usize) -> String {
+        self.guard.line(text, max)
+    }
+
+    /// One line, bounded and escaped for Markdown.
+    pub(super) fn markdown(&self, text: &str, max: usize) -> String {
+        escaped(&self.line(text, max))
+    }
+
+    /// A text without the names, otherwise as it is.
+    pub(super) fn clean(&self, text: &str) -> String {
+        self.guard.clean(text)
+    }
+
+    /// A log without the names, in a fence.
+    pub(super) fn fenced(&self, log: &str) -> String {
+        fenced(&self.guard.clean(&printable(log)))
+    }
+
+    /// Whether a case may be told.
+    pub(super) fn tells(&self, case: usize) -> bool {
+        let case = self.charter.cases.get(case);
+        case.is_none_or(|case| case.set != CaseSet::Hidden || self.guard.names.is_empty())
+    }
+
+    /// The name of a case, not escaped.
+    pub(super) fn case(&self, case: usize) -> String {
+        if self.tells(case) {
+            // The name as it is measured: a case that was made smaller has another one.
+            let measured = self.campaign.case(case).map(|case| case.name);
+            one_line(&measured.unwrap_or_else(|| self.campaign.case_name(case)))
+        } else {
+            "a hidden case".to_owned()
+        }
+    }
+
+    /// How many cases are hidden.
+    pub(super) fn n_hidden(&self) -> usize {
+        self.charter.cases.len() - self.charter.visible_cases().len()
+    }
+
+    /// What the gate said; the log of a hidden case is not told either.
+    pub(super) fn gate(&self, gate: &Gate) -> String {
+        match gate {
+            Gate::WrongResult { case, .. } if self.guard.withholds(case) => {
+                "wrong on a hidden case".to_owned()
+            }
+            gate => gate.describe(),
+        }
+    }
+
+    /// The log of a gate that failed, if it has one that may be told.
+    pub(super) fn excerpt<'b>(&self, gate: &'b Gate) -> Option<&'b str> {
+        let excerpt = match gate {
+            Gate::WrongResult { case, .. } if self.guard.withholds(case) => return None,
+            Gate::BuildFailed { excerpt, .. } | Gate::WrongResult { excerpt, .. } => excerpt,
+            Gate::Passed
+            | Gate::OutOfScope { .. }
+            | Gate::TimedOut { .. }
+            | Gate::Dishonest { .. } => return None,
+        };
+        (!excerpt.trim().is_empty()).then_some(excerpt)
+    }
+
+    /// Why a round ended as it did, as one bounded line, not escaped.
+    pub(super) fn why(&self, round: &RoundSummary, max: usize) -> String {
+        let why = match &round.verdict {
+            Verdict::Drop {
+                reason: DropReason::Gate { gate },
+            } => self.gate(gate),
+            verdict => verdict.describe(&|case| self.case(case)),
+        };
+        self.line(&why, max)
+    }
+
+    /// Why the campaign ended, as one bounded line, not escaped.
+    pub(super) fn stop(&self, reason: &StopReason, max: usize) -> String {
+        let why = match reason {
+            StopReason::BaselineFailed { gate } => {
+                format!("the unchanged kernel does not pass: {}", self.gate(gate))
+            }
+            reason => reason.describe(),
+        };
+        self.line(&why, max)
+    }
+
+    /// The title of a round's hypothesis, one bounded line, not escaped.
+    pub(super) fn title(&self, round: &RoundSummary, max: usize) -> String {
+        self.line(round.title(), max)
+    }
+
+    /// What a round taught, as one bounded line, not escaped; empty if it taught nothing.
+    pub(super) fn lesson(&self, round: &RoundSummary, max: usize) -> String {
+        match &round.gate {
+            // Its words may hold the log of the hidden case.
+            Some(Gate::WrongResult { case, .. }) if self.guard.withholds(case) => {
+                "wrong on a hidden case".to_owned()
+            }
+            Some(_) | None => self.line(&round.lesson.text, max),
+        }
+    }
+
+    /// A round of that number, if it is settled.
+    pub(super) fn round(&self, number: u32) -> Option<&'a RoundSummary> {
+        let rounds = self.campaign.rounds();
+        rounds.iter().find(|round| round.number == number)
+    }
+
+    /// Directions that no hypothesis has taken yet.
+    pub(super) fn unexplored(&self) -> Vec<Direction> {
+        let taken = |direction: &Direction| {
+            let rounds = self.campaign.rounds().iter();
+            let mut hypotheses = rounds.filter_map(|round| round.hypothesis.as_ref());
+            hypotheses.any(|hypothesis| hypothesis.direction == *direction)
+        };
+        let all = Direction::ALL.into_iter();
+        all.filter(|direction| !taken(direction)).collect()
+    }
+}

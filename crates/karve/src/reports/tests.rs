@@ -1,0 +1,357 @@
+//! Golden files for the main tables, and what must hold for every file.
+
+mod played;
+
+use super::text::{bounded, code, escaped, fenced, number, one_line, percent, wrapped, yaml};
+use super::*;
+use karve_core::campaign::{Event, Record};
+use karve_core::charter::{Better, Charter};
+use karve_core::hypothesis::Direction;
+use karve_core::policy::Preset;
+use played::{HIDDEN, Play, Player, Said, charter, hypothesis, script};
+use std::path::PathBuf;
+
+fn fold(records: &[Record]) -> Campaign {
+    let mut campaign = Campaign::new();
+    for record in records {
+        campaign.record(record).unwrap();
+    }
+    campaign
+}
+
+fn played(charter: Charter, script: Vec<(Play, Said)>) -> Campaign {
+    fold(&Player::new(charter, script).play())
+}
+
+fn finished() -> Campaign {
+    played(charter(), script())
+}
+
+fn said() -> Said {
+    Said {
+        title: "Vectorize",
+        mechanism: "lanes are idle",
+        lesson: "",
+        direction: Direction::Tile,
+    }
+}
+
+fn text_of(campaign: &Campaign, path: &str) -> String {
+    let mut files = derived_files(campaign).into_iter();
+    let found = files.find(|file| file.path == path);
+    found.unwrap_or_else(|| panic!("no {path}")).text
+}
+
+/// Compares with `testdata/reports/<name>`; with KARVE_BLESS set, writes it instead.
+fn check_golden(name: &str, text: &str) {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/reports");
+    let path = root.join(name);
+    if std::env::var_os("KARVE_BLESS").is_some() {
+        std::fs::create_dir_all(&root).unwrap();
+        std::fs::write(&path, text).unwrap();
+    }
+    let want = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(text, want, "{name} differs; KARVE_BLESS=1 writes it anew");
+}
+
+#[test]
+fn the_files_of_a_finished_campaign_are_as_they_were() {
+    let campaign = finished();
+    for (name, path) in [
+        ("manifest.yaml", "manifest.yaml"),
+        ("optimize.md", "logs/optimize.md"),
+        ("performance_trend.md", "logs/performance_trend.md"),
+        ("cost.md", "logs/cost.md"),
+        (
+            "verified_ineffective.jsonl",
+            "logs/verified_ineffective.jsonl",
+        ),
+        ("perf_results.md", "perf_results.md"),
+        ("kernel_devlog.md", "docs/kernels/matmul.md"),
+        ("optimizations.md", "results/optimizations.md"),
+        ("optimization-1.md", "results/round-1.md"),
+        ("summary-1.md", "rounds/round-1/summary.md"),
+        ("summary-2.md", "rounds/round-2/summary.md"),
+        ("summary-3.md", "rounds/round-3/summary.md"),
+        ("summary-4.md", "rounds/round-4/summary.md"),
+        ("REPORT.md", "REPORT.md"),
+    ] {
+        check_golden(name, &text_of(&campaign, path));
+    }
+}
+
+#[test]
+fn the_messages_of_a_finished_campaign_are_as_they_were() {
+    let campaign = finished();
+    check_golden("terminal.txt", &render_terminal_summary(&campaign));
+    check_golden("pull_request.md", &render_pull_request(&campaign));
+    let kept = &campaign.rounds()[0];
+    check_golden("commit-1.txt", &render_commit_message(&campaign, kept));
+    let message = render_candidate_message(&charter(), 7, &hypothesis(&script()[1].1));
+    check_golden("candidate-7.txt", &message);
+}
+
+#[test]
+fn the_report_is_printed_as_it_is_stored() {
+    let campaign = finished();
+    assert_eq!(
+        render_final_report(&campaign),
+        text_of(&campaign, "REPORT.md")
+    );
+}
+
+#[test]
+fn files_of_the_same_events_are_the_same_bytes() {
+    let records = Player::new(charter(), script()).play();
+    assert_eq!(
+        derived_files(&fold(&records)),
+        derived_files(&fold(&records))
+    );
+}
+
+#[test]
+fn writing_round_by_round_gives_what_a_rebuild_gives() {
+    let records = Player::new(charter(), script()).play();
+    let mut disk = std::collections::BTreeMap::new();
+    let mut campaign = Campaign::new();
+    let mut settled = 0;
+    for record in &records {
+        campaign.record(record).unwrap();
+        if campaign.rounds().len() > settled {
+            settled = campaign.rounds().len();
+            let all = derived_files(&campaign);
+            for file in round_files(&campaign, settled as u32) {
+                assert!(all.contains(&file), "{}", file.path);
+                disk.insert(file.path, file.text);
+            }
+            let rebuilt = all.into_iter().filter(|file| file.path != "manifest.yaml");
+            assert_eq!(disk, rebuilt.map(|f| (f.path, f.text)).collect());
+        }
+    }
+    assert_eq!(settled, 4);
+    assert!(campaign.is_finished());
+}
+
+#[test]
+fn hidden_cases_are_told_by_the_finished_report_alone() {
+    let mut script = script();
+    script[1].0 = Play::Wrong(HIDDEN, "expected 1 for M=700, got 2");
+    script[1].1.lesson = "wrong on zebra: expected 1 for M=700, got 2";
+    let records = Player::new(charter(), script).play();
+    let mut campaign = Campaign::new();
+    for record in &records {
+        campaign.record(record).unwrap();
+        let mut texts = vec![
+            ("terminal".to_owned(), render_terminal_summary(&campaign)),
+            ("pull request".to_owned(), render_pull_request(&campaign)),
+        ];
+        let messages = campaign.rounds().iter();
+        texts.extend(messages.map(|r| ("message".into(), render_commit_message(&campaign, r))));
+        if !campaign.is_finished() {
+            texts.push(("report".into(), render_final_report(&campaign)));
+        }
+        let files = derived_files(&campaign).into_iter();
+        let files = files.filter(|file| file.path != "REPORT.md");
+        texts.extend(files.map(|file| (file.path, file.text)));
+        for (name, text) in texts {
+            assert!(!text.to_lowercase().contains(HIDDEN), "{name}:\n{text}");
+            assert!(!text.contains("700"), "{name}:\n{text}");
+        }
+    }
+    assert!(text_of(&campaign, "REPORT.md").contains("| zebra | hidden |"));
+}
+
+#[test]
+fn hidden_names_are_withheld_as_words_only() {
+    let guard = source::Guard::of(&charter());
+    assert_eq!(
+        guard.clean("zebra, Zebra_2, /zebra.csv"),
+        "(hidden), (hidden)_2, /(hidden).csv"
+    );
+    assert_eq!(guard.clean("zebras"), "zebras");
+    assert_eq!(guard.line("ze\u{200b}bra", 50), "(hidden)");
+}
+
+#[test]
+fn every_row_of_every_table_has_the_columns_of_its_header() {
+    for file in derived_files(&finished()) {
+        let mut columns = None;
+        let mut fence = None;
+        for line in file.text.lines() {
+            let ticks = line.len() - line.trim_start_matches('`').len();
+            match fence {
+                None if ticks >= 3 => fence = Some(ticks),
+                Some(open) if ticks >= open => fence = None,
+                _ => {}
+            }
+            if fence.is_some() || !line.starts_with("| ") {
+                columns = None;
+                continue;
+            }
+            let cells = line.replace("\\|", "").matches('|').count();
+            assert_eq!(
+                *columns.get_or_insert(cells),
+                cells,
+                "{}: {line}",
+                file.path
+            );
+        }
+        assert_eq!(fence, None, "{}", file.path);
+    }
+}
+
+#[test]
+fn perf_results_is_one_table_of_five_columns() {
+    let text = text_of(&finished(), "perf_results.md");
+    assert!(text.starts_with("| iteration | optimization | latency_ms | correctness | status |\n"));
+    assert!(
+        text.lines()
+            .all(|line| line.starts_with("| ") && line.ends_with(" |"))
+    );
+    assert!(text.contains("| 0 | baseline | 22.627417 | PASS | keep |"));
+}
+
+#[test]
+fn a_rate_becomes_a_latency_if_the_work_is_known() {
+    let mut with_rate = charter();
+    with_rate.metric.name = "gflops".into();
+    with_rate.metric.unit = "GFLOPS".into();
+    with_rate.metric.better = Better::Higher;
+    let text = text_of(&played(with_rate.clone(), script()), "perf_results.md");
+    // Work 2^28 and 2^31 operations at 8 and 64 GFLOPS: 33.554432 ms both.
+    assert!(text.contains("| 0 | baseline | 33.554432 |"), "{text}");
+    with_rate.metric.work = None;
+    let text = text_of(&played(with_rate, script()), "perf_results.md");
+    assert!(text.contains("| 0 | baseline | - |"), "{text}");
+}
+
+/// The published example: 500 forward and 250 backward, then 520 and 258.
+#[test]
+fn the_trend_shows_combined_step_with_three_decimals() {
+    let step = karve_core::score::combined_step;
+    let ratio = step(520.0, 258.0) / step(500.0, 250.0);
+    let mut charter = charter();
+    charter.metric.name = "Combined Step TFLOPS".into();
+    charter.metric.unit = "TFLOPS".into();
+    charter.metric.better = Better::Higher;
+    charter.limits.rounds = 1;
+    charter.policy.baseline_number = Preset::Primus.policy().baseline_number;
+    let mut player = Player::new(charter, vec![(Play::Measured(ratio), said())]);
+    player.base = [300.0; 3];
+    player.wiggle = 0.0;
+    let text = text_of(&fold(&player.play()), "logs/performance_trend.md");
+    assert!(
+        text.contains("| 1 | BASELINE | the unchanged kernel | - | - | - | - | 300.000 | — |"),
+        "{text}"
+    );
+    assert!(
+        text.contains("| 2 | ACCEPTED | Vectorize | - | - | - | - | 310.077 | step +3.359% |"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_trend_puts_a_backward_metric_into_its_columns() {
+    let mut charter = charter();
+    charter.metric.name = "Backward Time (ms)".into();
+    charter.limits.rounds = 1;
+    let text = text_of(
+        &played(charter, vec![(Play::Measured(1.25), said())]),
+        "logs/performance_trend.md",
+    );
+    assert!(
+        text.contains("| - | - | 0.042 | 0.042 | - | step -, fwd —, bwd +25.000% |"),
+        "{text}"
+    );
+}
+
+#[test]
+fn hostile_text_stays_inside_its_cell() {
+    assert_eq!(
+        one_line(" a\r\n\tb \u{1b}[31mc\u{1b}[0m\u{202e}d "),
+        "a b cd"
+    );
+    assert_eq!(
+        escaped("a|b `c` <d> [e](f)"),
+        "a\\|b \\`c\\` \\<d\\> \\[e\\](f)"
+    );
+    assert_eq!(escaped("# x"), "\\# x");
+    assert_eq!(escaped("12. x"), "12\\. x");
+    assert_eq!(escaped("12.5 x"), "12.5 x");
+    assert_eq!(code("a | b"), "`a \\| b`");
+    assert_eq!(code("a `` b"), "``` a `` b ```");
+    assert_eq!(fenced("x\n`````\ny"), "``````text\nx\n`````\ny\n``````");
+    assert_eq!(bounded("abcdef", 4), "abc…");
+    assert_eq!(yaml("a\"b\\\n\u{7f}"), "\"a\\\"b\\\\\\n\\u007f\"");
+    assert_eq!(
+        serde_json::from_str::<String>(&yaml("\u{e0041}é\0")).unwrap(),
+        "\u{e0041}é\0"
+    );
+}
+
+#[test]
+fn figures_have_one_format() {
+    assert_eq!(percent(Some(1.1)), "+10.000%");
+    assert_eq!(percent(Some(0.999_999_99)), "+0.000%");
+    assert_eq!(percent(Some(f64::NAN)), "-");
+    assert_eq!(number(Some(8.0)), "8.0000");
+    assert_eq!(number(Some(123_456.7)), "123457");
+    assert_eq!(number(Some(0.001_234_56)), "0.0012346");
+    assert_eq!(number(Some(1e12)), "1.0000e12");
+    assert_eq!(number(None), "-");
+    assert_eq!(text::duration(1_500), "1.5 s");
+    assert_eq!(text::duration(61_000), "1 min 01 s");
+    assert_eq!(text::duration(3_720_000), "1 h 02 min");
+    assert_eq!(text::stamp(1_767_225_600_000), "2026-01-01 00:00");
+    assert_eq!(text::file_name("../a b"), "_a_b");
+}
+
+#[test]
+fn the_terminal_summary_is_narrow() {
+    let mut script = script();
+    script[2].0 = Play::BuildFailed(
+        "a_very_long_word_without_any_blank_that_a_compiler_might_print_for_a_template_instance_of_\
+         another_template error: expected something else here and there",
+    );
+    let text = render_terminal_summary(&played(charter(), script));
+    for line in text.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    assert_eq!(wrapped("aaa bb cccccc", 5, " "), " aaa\n bb\n cccc\n cc");
+}
+
+#[test]
+fn a_campaign_that_was_extended_has_an_estimate_again() {
+    let mut records = Player::new(charter(), script()).play();
+    assert!(render_terminal_summary(&fold(&records)).contains("95% interval"));
+    let mut limits = charter().limits;
+    limits.rounds = 5;
+    let last = records.last().unwrap().clone();
+    records.push(Record {
+        seq: last.seq + 1,
+        event: Event::Extended { limits },
+        ..last
+    });
+    let campaign = fold(&records);
+    assert!(render_terminal_summary(&campaign).contains("about 1.250x (estimate from 1 kept"));
+    assert!(!render_final_report(&campaign).contains(HIDDEN));
+    assert!(
+        derived_files(&campaign)
+            .iter()
+            .all(|file| file.path != "REPORT.md")
+    );
+}
+
+#[test]
+fn a_campaign_at_any_point_can_be_reported() {
+    let mut campaign = Campaign::new();
+    assert!(derived_files(&campaign).is_empty());
+    assert!(round_files(&campaign, 1).is_empty());
+    for record in Player::new(charter(), script()).play() {
+        campaign.record(&record).unwrap();
+        assert!(derived_files(&campaign).len() >= 8);
+        assert!(!render_final_report(&campaign).is_empty());
+        assert!(!render_terminal_summary(&campaign).is_empty());
+        assert!(!render_pull_request(&campaign).is_empty());
+    }
+}

@@ -1,0 +1,392 @@
+//! A campaign played from a script: every step is answered, every round goes as it is told to.
+
+use karve_core::campaign::{
+    Baseline, Campaign, DuelName, Event, Lesson, MeasureStep, PlantedFault, Preparation, Record,
+    Refusal, Step, Usage,
+};
+use karve_core::charter::{
+    Better, Branch, Case, CaseSet, Charter, Commands, Limits, Metric, Mode, Output, Target,
+};
+use karve_core::hypothesis::{Candidate, Direction, Hypothesis};
+use karve_core::measurement::{
+    Block, Environment, FailureCategory, First, Gate, Pair, Reading, Sample,
+};
+use karve_core::policy::Preset;
+use karve_core::sampling;
+use std::collections::BTreeMap;
+
+/// The name of the hidden case: nothing else in the script contains it by chance.
+pub(super) const HIDDEN: &str = "zebra";
+/// 2026-01-01 00:00 UTC.
+const START_MS: i64 = 1_767_225_600_000;
+
+/// How a round goes.
+#[derive(Clone)]
+pub(super) enum Play {
+    /// The candidate is measured, so many times as fast as its parent.
+    Measured(f64),
+    /// The build fails with this log.
+    BuildFailed(&'static str),
+    /// The result is wrong on this case, with this log.
+    Wrong(&'static str, &'static str),
+    /// The agent answers nonsense.
+    Nonsense(&'static str),
+}
+
+/// What an agent says in a round.
+#[derive(Clone)]
+pub(super) struct Said {
+    pub(super) title: &'static str,
+    pub(super) mechanism: &'static str,
+    pub(super) lesson: &'static str,
+    pub(super) direction: Direction,
+}
+
+/// Two visible cases and a hidden one, times in milliseconds; no second chances.
+pub(super) fn charter() -> Charter {
+    let case = |name: &str, size: u32, set| Case {
+        name: name.into(),
+        params: BTreeMap::from([("M".to_owned(), size.to_string())]),
+        set,
+        minor: false,
+        halve: None,
+    };
+    let mut policy = Preset::Strict.policy();
+    policy.debug_retries = 0;
+    policy.proposal_tries = 1;
+    Charter {
+        name: "matmul_c_cpu_20260101".into(),
+        created: "2026-01-01 00:00".into(),
+        target: Target {
+            op: "matmul".into(),
+            backend: "c".into(),
+            language: "C".into(),
+            device: "cpu".into(),
+            goal: None,
+            constraints: vec!["keep \"restrict\"".into()],
+        },
+        mode: Mode::Repo,
+        granted: vec!["src/kernel.c".into()],
+        commands: Commands {
+            build: Some("make".into()),
+            test: "./test {case}".into(),
+            bench: "./bench --cases small,large,zebra".into(),
+            ..Commands::default()
+        },
+        output: Output {
+            format: "metric".into(),
+            from_file: false,
+            case_column: None,
+            check_column: None,
+            label: None,
+        },
+        metric: Metric {
+            name: "time_ms".into(),
+            unit: "ms".into(),
+            better: Better::Lower,
+            expr: None,
+            work: Some("2*M*M*M".into()),
+        },
+        cases: vec![
+            case("small", 512, CaseSet::Full),
+            case("large", 1024, CaseSet::Full),
+            case(HIDDEN, 700, CaseSet::Hidden),
+        ],
+        policy,
+        limits: Limits {
+            rounds: 4,
+            wall_s: Some(3_600),
+            command_s: 60,
+            agent_s: 60,
+            duel_s: 600,
+            agent_usd: None,
+            final_blocks: 10,
+        },
+        agent: "builtin".into(),
+        knobs: Vec::new(),
+        branch: Branch::Named {
+            name: "optimize/matmul".into(),
+        },
+        seed: 1,
+    }
+}
+
+/// One kept, one not faster, one that does not build, one without a candidate.
+pub(super) fn script() -> Vec<(Play, Said)> {
+    let said = |title, mechanism, lesson, direction| Said {
+        title,
+        mechanism,
+        lesson,
+        direction,
+    };
+    vec![
+        (
+            Play::Measured(1.25),
+            said(
+                "Vectorize the inner loop",
+                "eight lanes are idle now",
+                "The loop was bound by scalar work.",
+                Direction::Pipeline,
+            ),
+        ),
+        (
+            Play::Measured(0.99),
+            said(
+                "Unroll by 4 | <b>bold</b>\n# not a heading",
+                "fewer branches; seen on zebra too",
+                "The compiler unrolled already.",
+                Direction::Tile,
+            ),
+        ),
+        (
+            Play::BuildFailed("error: | ```` |\n```\ncase zebra: \u{1b}[31mbad\u{1b}[0m token `x`"),
+            said(
+                "Prefetch the next row",
+                "loads are late",
+                "__builtin_prefetch needs a constant.",
+                Direction::Memory,
+            ),
+        ),
+        (
+            Play::Nonsense("the answer is not JSON | at line 1"),
+            said("", "", "", Direction::Memory),
+        ),
+    ]
+}
+
+/// Plays a script to its end.
+pub(super) struct Player {
+    campaign: Campaign,
+    charter: Charter,
+    script: Vec<(Play, Said)>,
+    speeds: BTreeMap<String, f64>,
+    /// Readings of the base, one per case.
+    pub(super) base: [f64; 3],
+    /// How much the readings vary.
+    pub(super) wiggle: f64,
+    records: Vec<Record>,
+}
+
+impl Player {
+    pub(super) fn new(charter: Charter, script: Vec<(Play, Said)>) -> Self {
+        Self {
+            campaign: Campaign::new(),
+            charter,
+            script,
+            speeds: BTreeMap::from([("base0000000000000000".to_owned(), 1.0)]),
+            base: [8.0, 64.0, 20.0],
+            wiggle: 0.002,
+            records: Vec::new(),
+        }
+    }
+
+    /// What happened, from the first record to the last.
+    pub(super) fn play(mut self) -> Vec<Record> {
+        while let Some(step) = self.campaign.next_step() {
+            let event = self.answer(step);
+            let seq = self.records.len() as u64;
+            let record = Record {
+                v: 1,
+                seq,
+                at_ms: START_MS + 60_000 * seq as i64,
+                spent_ms: 1_500,
+                event,
+            };
+            self.campaign.record(&record).unwrap();
+            self.records.push(record);
+        }
+        self.records
+    }
+
+    fn round(&self, number: u32) -> (Play, Said) {
+        self.script[number as usize - 1].clone()
+    }
+
+    fn answer(&mut self, step: Step) -> Event {
+        match step {
+            Step::DefineTarget => Event::TargetDefined {
+                charter: Box::new(self.charter.clone()),
+            },
+            Step::Prepare => prepared(),
+            Step::ProveEngagement => Event::EngagementChecked {
+                engaged: true,
+                faults: vec![PlantedFault {
+                    file: "src/kernel.c".into(),
+                    fault: "a sign was flipped".into(),
+                    noticed: true,
+                    detail: String::new(),
+                }],
+            },
+            Step::ReadTips => Event::TipsRead { tips: Vec::new() },
+            Step::MeasureBaseline => self.baseline(),
+            Step::Propose { round, try_no, .. } => self.propose(round, try_no),
+            Step::Implement(step) => {
+                let candidate = candidate(step.round);
+                let (play, _) = self.round(step.round);
+                if let Play::Measured(ratio) = play {
+                    let speed = self.speeds[&step.parent] * ratio;
+                    self.speeds.insert(candidate.commit.clone(), speed);
+                }
+                Event::Implemented {
+                    round: step.round,
+                    retry: step.retry,
+                    candidate,
+                    usage: usage(),
+                }
+            }
+            Step::Gate {
+                round, retry, set, ..
+            } => Event::Gated {
+                round,
+                retry,
+                set,
+                gate: gate(&self.round(round).0),
+                same_artifact: false,
+            },
+            Step::Measure(step) => self.block(&step),
+            Step::Settle { round, verdict, .. } => Event::Settled { round, verdict },
+            Step::Learn { round } => Event::Learnt {
+                round,
+                lesson: Lesson {
+                    text: self.round(round).1.lesson.into(),
+                },
+            },
+            Step::Finish { reason } => Event::Finished { reason },
+            Step::Profile { .. } => panic!("the charter has no profile command"),
+        }
+    }
+
+    fn value(&self, case: usize, speed: f64) -> f64 {
+        match self.charter.metric.better {
+            Better::Lower => self.base[case] / speed,
+            Better::Higher => self.base[case] * speed,
+        }
+    }
+
+    fn baseline(&self) -> Event {
+        let cases = 0..self.charter.cases.len();
+        let readings = cases.map(|case| Reading {
+            case,
+            sample: sample(self.value(case, 1.0)),
+        });
+        Event::BaselineMeasured(Baseline {
+            gate: Gate::Passed,
+            readings: readings.collect(),
+            peak: BTreeMap::from([("peak_gflops".to_owned(), 100.0)]),
+            halved: Vec::new(),
+        })
+    }
+
+    fn propose(&self, round: u32, try_no: u32) -> Event {
+        let (play, said) = self.round(round);
+        if let Play::Nonsense(why) = play {
+            return Event::ProposalRefused {
+                round,
+                try_no,
+                refusal: Refusal::Unreadable {
+                    errors: vec![why.into()],
+                },
+                usage: usage(),
+            };
+        }
+        Event::Proposed {
+            round,
+            try_no,
+            hypothesis: Box::new(hypothesis(&said)),
+            usage: usage(),
+        }
+    }
+
+    fn block(&self, step: &MeasureStep) -> Event {
+        // A steady wiggle, and a final duel that shows a little less than the rounds did.
+        let wiggle = 1.0 + self.wiggle * (f64::from(step.block * 7 % 5) - 2.0);
+        let faded = match step.duel {
+            DuelName::Final => 1.0 - 4.0 * self.wiggle,
+            DuelName::Round { .. } => 1.0,
+        };
+        let speed = self.speeds[&step.candidate] * wiggle * faded;
+        let pair = |case: &usize| Pair {
+            case: *case,
+            first: First::Parent,
+            parent: sample(self.value(*case, self.speeds[&step.parent])),
+            candidate: sample(self.value(*case, speed)),
+        };
+        Event::BlockMeasured {
+            duel: step.duel,
+            block: Block {
+                seed: u64::from(step.block),
+                pairs: step.cases.iter().map(pair).collect(),
+                discarded: sampling::discards(step.block),
+            },
+        }
+    }
+}
+
+pub(super) fn hypothesis(said: &Said) -> Hypothesis {
+    Hypothesis {
+        title: said.title.into(),
+        bottleneck: "compute".into(),
+        mechanism: said.mechanism.into(),
+        expected_ratio: 1.2,
+        direction: said.direction,
+        high_risk: false,
+        files: vec!["src/kernel.c".into()],
+        counters: Vec::new(),
+        gate: None,
+        config: BTreeMap::new(),
+        question: None,
+    }
+}
+
+fn prepared() -> Event {
+    Event::Prepared(Preparation {
+        base: "base0000000000000000".into(),
+        base_tree: "tree0".into(),
+        harness_hash: "sha256:abc".into(),
+        environment: Environment {
+            facts: BTreeMap::from([("cpu".to_owned(), "Example | CPU".to_owned())]),
+        },
+        provenance: None,
+    })
+}
+
+fn candidate(round: u32) -> Candidate {
+    Candidate {
+        commit: format!("cand{round:04}000000000000"),
+        tree: format!("tree{round}"),
+        files: vec!["src/kernel.c".into()],
+        patch: format!("patch-{round}"),
+        out_of_scope: Vec::new(),
+        summary: "Did it.\n\n# And | more, as on ZEBRA".into(),
+    }
+}
+
+fn gate(play: &Play) -> Gate {
+    match play {
+        Play::Measured(_) | Play::Nonsense(_) => Gate::Passed,
+        Play::BuildFailed(log) => Gate::BuildFailed {
+            category: FailureCategory::BuildCompile,
+            excerpt: (*log).into(),
+        },
+        Play::Wrong(case, log) => Gate::WrongResult {
+            case: (*case).into(),
+            category: FailureCategory::SnrFail,
+            excerpt: (*log).into(),
+        },
+    }
+}
+
+fn sample(value: f64) -> Sample {
+    Sample {
+        value,
+        wall_us: 1,
+        cpu_us: 1,
+    }
+}
+
+fn usage() -> Usage {
+    Usage {
+        tokens: 100,
+        usd: 0.05,
+    }
+}

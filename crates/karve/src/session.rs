@@ -1,0 +1,232 @@
+//! Starts or resumes a campaign: charter, lock, world, Ctrl-C. Then `drive` takes over.
+
+use crate::agents;
+use crate::clock;
+use crate::config::{AgentConfig, Loaded};
+use crate::drive::{self, End, Session};
+use crate::error::{CommandError, Context, ErrorKind, Result};
+use crate::git::Repo;
+use crate::process::StopFlag;
+use crate::store::{self, CampaignDir, Store};
+use crate::ui::{self, Screen};
+use crate::world::{Parts, World, tag_of};
+use karve_core::campaign::{Campaign, Event};
+use karve_core::charter::{Charter, Limits};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Names that are tried before giving up.
+const NAMES_MAX: u32 = 1_000;
+
+/// Which campaign to run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Plan {
+    /// A new one with this charter.
+    Start(Box<Charter>),
+    /// An existing one, perhaps with other limits.
+    Resume {
+        /// Its directory.
+        dir: CampaignDir,
+        /// Rounds from now on.
+        rounds: Option<u32>,
+        /// Seconds of work from now on.
+        wall_s: Option<u64>,
+    },
+}
+
+/// What a campaign needs besides its charter.
+#[derive(Debug)]
+pub struct Setting<'a> {
+    /// The user's repository.
+    pub repo: Repo,
+    /// Where campaigns live.
+    pub root: &'a Path,
+    /// Configured agents.
+    pub agents: &'a BTreeMap<String, AgentConfig>,
+    /// An agent that replaces the charter's for this run.
+    pub agent: Option<&'a str>,
+}
+
+/// Starts or resumes a campaign and runs it; gives the campaign as it stands then.
+pub fn run(
+    plan: Plan,
+    setting: Setting<'_>,
+    stop: &StopFlag,
+    screen: &mut dyn Screen,
+) -> Result<(Campaign, CampaignDir, End)> {
+    let (dir, new_charter) = match &plan {
+        Plan::Start(charter) => (CampaignDir::new(setting.root, &charter.name), Some(charter)),
+        Plan::Resume { dir, .. } => (dir.clone(), None),
+    };
+    let (store, loaded) = Store::open(&dir, &holder())?;
+    if loaded.torn_bytes > 0 {
+        ui::note(&format!(
+            "note: cut off a torn last line of the log ({} bytes)",
+            loaded.torn_bytes
+        ));
+    }
+    let store::Loaded {
+        records, campaign, ..
+    } = loaded;
+    if campaign.unknown_events() > 0 {
+        return Err(
+            CommandError::usage("the campaign was continued by a newer karve")
+                .hint("run that version; \"karve status\" and \"karve report\" still work"),
+        );
+    }
+    let charter = match (campaign.charter(), new_charter) {
+        (Some(charter), _) => charter.clone(),
+        (None, Some(charter)) => charter.as_ref().clone(),
+        (None, None) => {
+            return Err(CommandError::usage("the campaign has no charter yet")
+                .hint("start it anew with \"karve run --new\""));
+        }
+    };
+    let mut acting = charter.clone();
+    if let Some(agent) = setting.agent {
+        agent.clone_into(&mut acting.agent);
+    }
+    let agent = agents::agent_of(&acting, setting.agents, &tag_of(&dir))?;
+    let parts = Parts {
+        upstream: setting.repo,
+        dir: dir.clone(),
+        agent,
+        stop: stop.clone(),
+        charter,
+    };
+    let mut world = World::new(parts)?;
+    world.resume(&campaign, &records)?;
+    let mut session = Session {
+        campaign,
+        world,
+        store,
+        stop: stop.clone(),
+    };
+    if let Plan::Resume { rounds, wall_s, .. } = plan {
+        extend(&mut session, screen, rounds, wall_s)?;
+    }
+    let end = drive::drive(&mut session, screen);
+    session.world.clean_up()?;
+    Ok((session.campaign, dir, end?))
+}
+
+fn extend(
+    session: &mut Session,
+    screen: &mut dyn Screen,
+    rounds: Option<u32>,
+    wall_s: Option<u64>,
+) -> Result<()> {
+    let Some(charter) = session.campaign.charter() else {
+        return Ok(());
+    };
+    let old = charter.limits;
+    let limits = Limits {
+        rounds: rounds.unwrap_or(old.rounds),
+        wall_s: wall_s.or(old.wall_s),
+        ..old
+    };
+    if limits == old {
+        return Ok(());
+    }
+    let allowed = charter.policy.accept.keep_evidence(limits.rounds);
+    if allowed > charter.keep_evidence() + 0.5 {
+        return Err(CommandError::usage(format!(
+            "{} rounds would weaken the error bound that this campaign started with",
+            limits.rounds
+        ))
+        .hint("start a new campaign with \"karve run --new\", and name the rounds in karve.toml"));
+    }
+    drive::take(session, screen, Event::Extended { limits }, 0).map(|_| ())
+}
+
+/// Who holds the lock, in words.
+fn holder() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!(
+        "process {} on {} since {}\n",
+        std::process::id(),
+        host.trim(),
+        clock::second()
+    )
+}
+
+/// The plan for `karve run`: the named campaign, the newest unfinished one, or a new one.
+pub fn plan(
+    loaded: &Loaded,
+    name: Option<&str>,
+    new: bool,
+    limits: (Option<u32>, Option<u64>),
+) -> Result<Plan> {
+    let resume = |dir| Plan::Resume {
+        dir,
+        rounds: limits.0,
+        wall_s: limits.1,
+    };
+    if let Some(name) = name {
+        let dir = CampaignDir::new(&loaded.root, name);
+        if dir.exists() {
+            return Ok(resume(dir));
+        }
+    } else if !new && let Some(dir) = newest_unfinished(&loaded.root)? {
+        return Ok(resume(dir));
+    }
+    let mut charter = loaded.charter.clone();
+    if let Some(name) = name {
+        rename(&mut charter, name);
+    }
+    let wanted = charter.name.clone();
+    for number in 2..NAMES_MAX {
+        if !CampaignDir::new(&loaded.root, &charter.name).exists() {
+            return Ok(Plan::Start(Box::new(charter)));
+        }
+        rename(&mut charter, &format!("{wanted}-{number}"));
+    }
+    Err(
+        CommandError::usage(format!("there are too many campaigns named {wanted}"))
+            .hint("set campaign.name in karve.toml"),
+    )
+}
+
+/// A charter's name is also in its branch.
+fn rename(charter: &mut Charter, name: &str) {
+    use karve_core::charter::Branch;
+    if let Branch::Named { name: branch } = &mut charter.branch
+        && *branch == format!("optimize/{}", charter.name)
+    {
+        *branch = format!("optimize/{name}");
+    }
+    name.clone_into(&mut charter.name);
+}
+
+fn newest_unfinished(root: &Path) -> Result<Option<CampaignDir>> {
+    let Some(dir) = store::list(root)?.pop() else {
+        return Ok(None);
+    };
+    Ok((!store::read(&dir)?.campaign.is_finished()).then_some(dir))
+}
+
+/// Lets Ctrl-C finish the step, and a second one stop at once.
+pub fn watch_signals(stop: &StopFlag) -> Result<()> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
+        .context(|| "cannot watch for Ctrl-C".into())?;
+    let stop = stop.clone();
+    std::thread::spawn(move || {
+        for _ in signals.forever() {
+            stop.request();
+            let text = if stop.at_once() {
+                "stopping at once; go on with \"karve run\""
+            } else {
+                "finishing this step, then stopping; Ctrl-C again stops at once"
+            };
+            ui::note(text);
+        }
+    });
+    Ok(())
+}
+
+/// The error of a drive that the user paused.
+pub fn paused() -> CommandError {
+    CommandError::new(ErrorKind::Interrupted, "stopped as you asked")
+        .hint("go on with \"karve run\"")
+}

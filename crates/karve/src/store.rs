@@ -1,0 +1,399 @@
+//! The log, the artifacts and the lock of a campaign; the only file that writes the log.
+//!
+//! ```text
+//! <root>/<campaign>/events.jsonl    one record a line, synced before it counts
+//!                   artifacts/      files named by their SHA-256
+//!                   lock            names its holder; the lock itself dies with the holder
+//!                   worktrees/      candidates; removed when a round is over
+//!                   logs/ rounds/   derived, can be deleted and rebuilt
+//! ```
+
+use crate::error::{CommandError, Context, ErrorKind, Result};
+use karve_core::campaign::{Campaign, Event, LOG_VERSION, Record};
+use sha2::{Digest, Sha256};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+const LOG: &str = "events.jsonl";
+/// A line of the log at most; a longer one is not ours.
+const LINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// The directory of one campaign.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CampaignDir {
+    path: PathBuf,
+}
+
+impl CampaignDir {
+    /// The directory of a campaign of that name.
+    pub fn new(root: &Path, name: &str) -> Self {
+        Self {
+            path: root.join(name),
+        }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A path inside it.
+    pub fn join(&self, relative: impl AsRef<Path>) -> PathBuf {
+        self.path.join(relative)
+    }
+
+    /// Where worktrees of candidates stand.
+    pub fn worktrees(&self) -> PathBuf {
+        self.path.join("worktrees")
+    }
+
+    /// The campaign's name.
+    pub fn name(&self) -> String {
+        self.path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    }
+
+    /// Whether a campaign was started here.
+    pub fn exists(&self) -> bool {
+        self.path.join(LOG).is_file()
+    }
+}
+
+/// All campaigns under a root, oldest first by their log's first record.
+pub fn list(root: &Path) -> Result<Vec<CampaignDir>> {
+    let entries = match fs::read_dir(root) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).context(|| format!("cannot read {}", root.display())),
+    };
+    let mut found: Vec<(i64, CampaignDir)> = Vec::new();
+    for entry in entries.flatten() {
+        let dir = CampaignDir { path: entry.path() };
+        if dir.exists() {
+            found.push((started_at(&dir).unwrap_or(i64::MAX), dir));
+        }
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.path.cmp(&b.1.path)));
+    Ok(found.into_iter().map(|(_, dir)| dir).collect())
+}
+
+fn started_at(dir: &CampaignDir) -> Option<i64> {
+    let mut line = String::new();
+    let file = File::open(dir.join(LOG)).ok()?;
+    BufReader::new(file.take(LINE_BYTES_MAX))
+        .read_line(&mut line)
+        .ok()?;
+    serde_json::from_str::<Record>(&line)
+        .ok()
+        .map(|record| record.at_ms)
+}
+
+/// A campaign's log as it was read.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The records in order.
+    pub records: Vec<Record>,
+    /// The fold of them.
+    pub campaign: Campaign,
+    /// Bytes of a last line that was not written to its end; 0 if there is none.
+    pub torn_bytes: u64,
+    /// Where the last whole line ends.
+    good_bytes: u64,
+}
+
+/// Reads a campaign's log without taking the lock and without changing anything.
+pub fn read(dir: &CampaignDir) -> Result<Loaded> {
+    let path = dir.join(LOG);
+    let file = File::open(&path).context(|| format!("cannot read {}", path.display()))?;
+    let mut reader = BufReader::with_capacity(1 << 16, file);
+    let mut loaded = Loaded {
+        records: Vec::new(),
+        campaign: Campaign::new(),
+        torn_bytes: 0,
+        good_bytes: 0,
+    };
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let n = (&mut reader)
+            .take(LINE_BYTES_MAX)
+            .read_until(b'\n', &mut line)
+            .context(|| format!("cannot read {}", path.display()))?;
+        if n == 0 {
+            return Ok(loaded);
+        }
+        let last = reader.fill_buf().is_ok_and(<[u8]>::is_empty);
+        match parse_line(&line) {
+            Ok(record) => {
+                loaded
+                    .campaign
+                    .record(&record)
+                    .map_err(|error| damaged(&path, &loaded, &error))?;
+                loaded.records.push(record);
+                loaded.good_bytes += n as u64;
+            }
+            Err(_) if last => {
+                loaded.torn_bytes = n as u64;
+                return Ok(loaded);
+            }
+            Err(error) => return Err(damaged(&path, &loaded, &error)),
+        }
+    }
+}
+
+fn parse_line(line: &[u8]) -> Result<Record, String> {
+    if line.last() != Some(&b'\n') {
+        return Err("the line does not end".into());
+    }
+    let record: Record = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    if record.v > LOG_VERSION {
+        return Err(format!(
+            "it was written by a newer karve (format {})",
+            record.v
+        ));
+    }
+    Ok(record)
+}
+
+fn damaged(path: &Path, loaded: &Loaded, error: &dyn std::fmt::Display) -> CommandError {
+    let line = loaded.records.len() + 1;
+    CommandError::environment(format!(
+        "the log {} is damaged at line {line}",
+        path.display()
+    ))
+    .cause(error)
+    .hint(format!(
+        "keep a copy of {}, cut it before line {line} with \"head -n {}\", and go on with \
+             \"karve run\"",
+        path.display(),
+        line - 1
+    ))
+}
+
+/// The open log of a campaign: the lock is held until it is dropped.
+#[derive(Debug)]
+pub struct Store {
+    dir: CampaignDir,
+    log: File,
+    length: u64,
+    next_seq: u64,
+    lock: File,
+}
+
+impl Store {
+    /// Takes the lock, cuts off a torn last line, and reads the log. Makes the campaign if it is
+    /// not there yet.
+    pub fn open(dir: &CampaignDir, holder: &str) -> Result<(Self, Loaded)> {
+        make_dirs(dir)?;
+        let lock = take_lock(&dir.join("lock"), holder)?;
+        let path = dir.join(LOG);
+        let cannot = || format!("cannot open {}", path.display());
+        let new = !path.exists();
+        let mut log = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&path)
+            .context(cannot)?;
+        if new {
+            sync_dir(dir.path())?;
+        }
+        let loaded = read(dir)?;
+        if loaded.torn_bytes > 0 {
+            log.set_len(loaded.good_bytes).context(cannot)?;
+            log.sync_all().context(cannot)?;
+        }
+        log.seek(SeekFrom::End(0)).context(cannot)?;
+        let store = Self {
+            dir: dir.clone(),
+            log,
+            length: loaded.good_bytes,
+            next_seq: loaded.records.len() as u64,
+            lock,
+        };
+        Ok((store, loaded))
+    }
+
+    /// Where the campaign lives.
+    pub fn dir(&self) -> &CampaignDir {
+        &self.dir
+    }
+
+    /// Makes an event durable. When this returns, it counts; when it fails, it never happened.
+    pub fn append(&mut self, event: Event, at_ms: i64, spent_ms: u64) -> Result<Record> {
+        let record = Record {
+            v: LOG_VERSION,
+            seq: self.next_seq,
+            at_ms,
+            spent_ms,
+            event,
+        };
+        let mut line = serde_json::to_vec(&record)
+            .map_err(|e| CommandError::new(ErrorKind::Bug, "cannot write an event").cause(e))?;
+        line.push(b'\n');
+        let written = self
+            .log
+            .write_all(&line)
+            .and_then(|()| self.log.sync_data());
+        if let Err(error) = written {
+            // A half-written line must not be followed by a whole one.
+            let _ = self.log.set_len(self.length);
+            let _ = self.log.seek(SeekFrom::Start(self.length));
+            return Err(CommandError::environment(format!(
+                "cannot write {}",
+                self.dir.join(LOG).display()
+            ))
+            .cause(error)
+            .hint("make room on the disk, then go on with \"karve run\": nothing is lost"));
+        }
+        self.length += line.len() as u64;
+        self.next_seq += 1;
+        Ok(record)
+    }
+
+    /// Stores bytes under their hash and gives the hash.
+    pub fn put(&self, bytes: &[u8]) -> Result<String> {
+        put_artifact(&self.dir, bytes)
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // The name of a holder that is gone would mislead.
+        let _ = self.lock.set_len(0);
+    }
+}
+
+/// Stores bytes under their hash and gives the hash.
+pub fn put_artifact(dir: &CampaignDir, bytes: &[u8]) -> Result<String> {
+    let hash = sha256_hex(bytes);
+    let path = dir.join("artifacts").join(&hash);
+    if !path.exists() {
+        write_atomic(&path, bytes)?;
+    }
+    Ok(hash)
+}
+
+/// Reads an artifact and checks that it is what its name says.
+pub fn get_artifact(dir: &CampaignDir, hash: &str) -> Result<Vec<u8>> {
+    let path = dir.join("artifacts").join(hash);
+    let bytes = fs::read(&path).context(|| format!("cannot read {}", path.display()))?;
+    if sha256_hex(&bytes) != hash {
+        return Err(CommandError::environment(format!(
+            "{} is not what was stored there",
+            path.display()
+        ))
+        .hint("restore the file from a copy; \"karve verify\" lists what it affects"));
+    }
+    Ok(bytes)
+}
+
+/// The SHA-256 of some bytes, in hexadecimal.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// The SHA-256 of a file, read in pieces.
+pub fn sha256_file(path: &Path) -> Result<String> {
+    let cannot = || format!("cannot read {}", path.display());
+    let mut file = File::open(path).context(cannot)?;
+    let mut digest = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let n = file.read(&mut buffer).context(cannot)?;
+        if n == 0 {
+            return Ok(hex(&digest.finalize()));
+        }
+        digest.update(&buffer[..n]);
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Writes a whole file or nothing: a temporary file beside it, synced, then renamed.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
+    let cannot = || format!("cannot write {}", path.display());
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    let temporary = PathBuf::from(temporary);
+    let write = || -> std::io::Result<()> {
+        let mut file = File::create(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_data()?;
+        fs::rename(&temporary, path)
+    };
+    write()
+        .inspect_err(|_| {
+            let _ = fs::remove_file(&temporary);
+        })
+        .context(cannot)
+}
+
+/// Writes a derived file; it can be rebuilt, so it is not synced. An equal file is left alone.
+pub fn write_derived(path: &Path, bytes: &[u8]) -> Result<()> {
+    let cannot = || format!("cannot write {}", path.display());
+    if fs::read(path).is_ok_and(|old| old == bytes) {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).context(cannot)?;
+    }
+    fs::write(path, bytes).context(cannot)
+}
+
+fn make_dirs(dir: &CampaignDir) -> Result<()> {
+    let cannot = || format!("cannot make {}", dir.path().display());
+    fs::create_dir_all(dir.join("artifacts")).context(cannot)?;
+    if let Some(root) = dir.path().parent() {
+        // The directory ignores itself, so that it never shows up in the user's repository.
+        let ignore = root.join(".gitignore");
+        if !ignore.exists() {
+            fs::write(&ignore, "*\n").context(cannot)?;
+        }
+    }
+    Ok(())
+}
+
+fn sync_dir(path: &Path) -> Result<()> {
+    let synced = File::open(path).and_then(|dir| dir.sync_all());
+    synced.context(|| format!("cannot sync {}", path.display()))
+}
+
+fn take_lock(path: &Path, holder: &str) -> Result<File> {
+    let cannot = || format!("cannot lock {}", path.display());
+    let mut file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .open(path)
+        .context(cannot)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut held_by = String::new();
+            let _ = (&mut file).take(1_000).read_to_string(&mut held_by);
+            let held_by = if held_by.trim().is_empty() {
+                "another karve"
+            } else {
+                held_by.trim()
+            };
+            return Err(
+                CommandError::new(ErrorKind::Busy, "the campaign is being run")
+                    .cause(format!("held by {held_by}"))
+                    .hint("watch it with \"karve status\", or stop that process first"),
+            );
+        }
+        Err(TryLockError::Error(error)) => return Err(error).context(cannot),
+    }
+    file.set_len(0).context(cannot)?;
+    file.write_all(holder.as_bytes()).context(cannot)?;
+    Ok(file)
+}

@@ -1,0 +1,96 @@
+//! Built worktrees of commits: at most the few that the present step needs.
+//!
+//! Both arms of a duel stand in directories whose names have the same length, because the length
+//! of a path alone can move a program's stack.
+
+use crate::error::Result;
+use crate::git::{Oid, Repo};
+use crate::harness::{Gated, Harness};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A built worktree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Built {
+    /// Where it stands.
+    pub path: PathBuf,
+    /// Digest of what the build made, if the charter names artifacts.
+    pub artifacts: Option<String>,
+}
+
+/// The worktrees of one campaign.
+#[derive(Debug)]
+pub struct Trees {
+    dir: PathBuf,
+    built: BTreeMap<String, Built>,
+}
+
+impl Trees {
+    /// The worktrees below a directory. What an earlier process left there is removed first.
+    pub fn new(repo: &Repo, dir: PathBuf) -> Result<Self> {
+        repo.prune_under(&dir)?;
+        let _ = std::fs::remove_dir_all(&dir);
+        Ok(Self {
+            dir,
+            built: BTreeMap::new(),
+        })
+    }
+
+    /// The built worktree of a commit, or why it does not build.
+    pub fn built(&mut self, repo: &Repo, harness: &Harness, commit: &str) -> Result<Gated<Built>> {
+        if let Some(built) = self.built.get(commit) {
+            return Ok(Ok(built.clone()));
+        }
+        let path = self.path_of(commit);
+        repo.worktree_add(&path, &Oid::named(commit)?)?;
+        if let Err(gate) = harness.build(&path)? {
+            repo.worktree_remove(&path)?;
+            return Ok(Err(gate));
+        }
+        let built = Built {
+            artifacts: harness.artifacts_digest(&path)?,
+            path,
+        };
+        self.built.insert(commit.to_owned(), built.clone());
+        Ok(Ok(built))
+    }
+
+    /// A fresh worktree that is not built, for an agent or a planted fault.
+    pub fn fresh(&self, repo: &Repo, name: &str, commit: &str) -> Result<PathBuf> {
+        let path = self.dir.join(name);
+        repo.worktree_add(&path, &Oid::named(commit)?)?;
+        Ok(path)
+    }
+
+    /// Removes a worktree that `fresh` made.
+    pub fn remove(&self, repo: &Repo, path: &Path) -> Result<()> {
+        repo.worktree_remove(path)
+    }
+
+    /// Removes every built worktree but those of some commits.
+    pub fn keep_only(&mut self, repo: &Repo, commits: &[&str]) -> Result<()> {
+        let gone: Vec<String> = self
+            .built
+            .keys()
+            .filter(|c| !commits.contains(&c.as_str()))
+            .cloned()
+            .collect();
+        for commit in gone {
+            repo.worktree_remove(&self.path_of(&commit))?;
+            self.built.remove(&commit);
+        }
+        Ok(())
+    }
+
+    /// Removes everything.
+    pub fn clear(&mut self, repo: &Repo) -> Result<()> {
+        self.keep_only(repo, &[])?;
+        repo.prune_under(&self.dir)?;
+        let _ = std::fs::remove_dir_all(&self.dir);
+        Ok(())
+    }
+
+    fn path_of(&self, commit: &str) -> PathBuf {
+        self.dir.join(commit.get(..12).unwrap_or(commit))
+    }
+}

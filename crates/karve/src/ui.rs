@@ -1,0 +1,52 @@
+//! Screens. They read the campaign's view and decide nothing.
+
+mod jsonl;
+mod plain;
+pub mod style;
+
+pub use jsonl::JsonLines;
+pub use plain::Plain;
+
+use karve_core::campaign::{Campaign, Record, Step};
+use std::io::Write;
+
+/// Something that shows a running campaign.
+pub trait Screen {
+    /// A step begins.
+    fn starts(&mut self, campaign: &Campaign, step: &Step);
+    /// A record was made durable and taken in.
+    fn saw(&mut self, campaign: &Campaign, record: &Record);
+}
+
+/// Shows nothing.
+#[derive(Debug, Default)]
+pub struct Silent;
+
+impl Screen for Silent {
+    fn starts(&mut self, _: &Campaign, _: &Step) {}
+    fn saw(&mut self, _: &Campaign, _: &Record) {}
+}
+
+/// Writes to standard output. A reader that went away is no error: `karve log | head`.
+pub fn out(text: &str) {
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}
+
+/// Writes a line to standard output.
+pub fn outln(text: &str) {
+    out(&format!("{text}\n"));
+}
+
+/// Writes a line to standard error.
+pub fn note(text: &str) {
+    let _ = std::io::stderr()
+        .lock()
+        .write_all(format!("{text}\n").as_bytes());
+}
+
+/// Writes a value as JSON to standard output.
+pub fn out_json<T: serde::Serialize>(value: &T) {
+    if let Ok(text) = serde_json::to_string_pretty(value) {
+        outln(&text);
+    }
+}

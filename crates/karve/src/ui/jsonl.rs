@@ -1,0 +1,18 @@
+//! Every record as a line of JSON, for programs.
+
+use super::{Screen, outln};
+use karve_core::campaign::{Campaign, Record, Step};
+
+/// Prints each record once it is durable.
+#[derive(Debug, Default)]
+pub struct JsonLines;
+
+impl Screen for JsonLines {
+    fn starts(&mut self, _: &Campaign, _: &Step) {}
+
+    fn saw(&mut self, _: &Campaign, record: &Record) {
+        if let Ok(line) = serde_json::to_string(record) {
+            outln(&line);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! One line for everything that happened, and on a terminal a moving line for what goes on.
+
+use super::style::{Tone, safe, toned};
+use super::{Screen, outln};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use karve_core::campaign::{Baseline, Campaign, DuelName, Event, Record, Step};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// Columns for a hypothesis.
+const TITLE_CHARS: usize = 46;
+/// Columns for a reason.
+const WHY_CHARS: usize = 60;
+
+/// Lines on standard output, and a spinner on standard error if that is a terminal.
+#[derive(Debug)]
+pub struct Plain {
+    colour: bool,
+    spinner: Option<ProgressBar>,
+}
+
+impl Plain {
+    /// A screen for this terminal, or for whatever standard output is.
+    pub fn new() -> Self {
+        let spinner = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed:.dim}") {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(Duration::from_millis(120));
+            bar
+        });
+        Self {
+            colour: super::style::colour(),
+            spinner,
+        }
+    }
+
+    fn line(&self, text: &str) {
+        match &self.spinner {
+            Some(spinner) => spinner.suspend(|| outln(text)),
+            None => outln(text),
+        }
+    }
+
+    fn round_line(&self, campaign: &Campaign) {
+        let Some(round) = campaign.rounds().last() else {
+            return;
+        };
+        let view = campaign.round_view(round);
+        let ratio = view
+            .ratio
+            .map_or_else(|| "     -".to_owned(), |r| format!("{r:>5.2}x"));
+        let tone = if round.verdict.keeps() {
+            Tone::Good
+        } else {
+            Tone::Dim
+        };
+        let verdict = toned(&format!("{:<9}", view.verdict), tone, self.colour);
+        let why = if round.verdict.keeps() {
+            format!("now {:.2}x in all", view.cumulative_ratio)
+        } else {
+            safe(&view.why, WHY_CHARS)
+        };
+        self.line(&format!(
+            "round {:<3} {:<width$} {ratio}  {verdict} {why}",
+            view.round,
+            safe(&view.title, TITLE_CHARS),
+            width = TITLE_CHARS,
+        ));
+    }
+
+    fn baseline_line(&self, campaign: &Campaign, baseline: &Baseline) {
+        if !baseline.gate.passed() {
+            let why = safe(&baseline.gate.describe(), 200);
+            self.line(&toned(&format!("baseline  {why}"), Tone::Bad, self.colour));
+            return;
+        }
+        let view = campaign.view();
+        let share = view.peak_share_baseline.map_or_else(String::new, |share| {
+            format!(", {:.1}% of the measured peak", share * 100.0)
+        });
+        let value = view.baseline.unwrap_or(f64::NAN);
+        self.line(&format!(
+            "baseline  {} = {value:.4} {} (geometric mean){share}",
+            view.metric.0, view.metric.1
+        ));
+    }
+
+    fn opening_line(&self, event: &Event) {
+        match event {
+            Event::TargetDefined { charter } => {
+                let hidden = charter.cases.len() - charter.visible_cases().len();
+                self.line(&toned(
+                    &format!("campaign  {}", charter.name),
+                    Tone::Strong,
+                    self.colour,
+                ));
+                self.line(&format!(
+                    "charter   {} ({}) on {}, {} cases and {hidden} hidden, policy {}, at most {} \
+                     rounds",
+                    charter.target.op,
+                    charter.target.backend,
+                    charter.target.device,
+                    charter.cases.len() - hidden,
+                    charter.policy.preset.name(),
+                    charter.limits.rounds,
+                ));
+            }
+            Event::Prepared(preparation) => self.line(&format!(
+                "base      {} with harness {}",
+                preparation.base.get(..10).unwrap_or_default(),
+                preparation.harness_hash.get(..10).unwrap_or_default()
+            )),
+            Event::EngagementChecked { engaged, faults } => {
+                let last = faults.last().map_or("", |fault| fault.fault.as_str());
+                let text = if *engaged {
+                    format!("engaged   the tests noticed a planted fault: {last}")
+                } else {
+                    format!("refused   no planted fault was noticed; the last one: {last}")
+                };
+                let tone = if *engaged { Tone::Dim } else { Tone::Bad };
+                self.line(&toned(&text, tone, self.colour));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Default for Plain {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Screen for Plain {
+    fn starts(&mut self, campaign: &Campaign, step: &Step) {
+        let Some(spinner) = &self.spinner else { return };
+        let what = match step {
+            Step::Measure(measure) => match measure.duel {
+                DuelName::Final => format!("final duel, block {}", measure.block),
+                DuelName::Round { round, .. } => {
+                    format!("round {round}: measure, block {}", measure.block)
+                }
+            },
+            other => match campaign.current_round() {
+                Some(round) => format!("round {}: {}", round.number, other.name()),
+                None => other.name().to_owned(),
+            },
+        };
+        spinner.set_message(what);
+    }
+
+    fn saw(&mut self, campaign: &Campaign, record: &Record) {
+        match &record.event {
+            Event::Learnt { .. } => self.round_line(campaign),
+            Event::BaselineMeasured(baseline) => self.baseline_line(campaign, baseline),
+            Event::TargetDefined { .. } | Event::Prepared(_) | Event::EngagementChecked { .. } => {
+                self.opening_line(&record.event);
+            }
+            Event::Answered { text, .. } => self.line(&format!("answer    {}", safe(text, 80))),
+            Event::Finished { reason } => {
+                if let Some(spinner) = &self.spinner {
+                    spinner.finish_and_clear();
+                }
+                self.line(&format!("finished  {}", safe(&reason.describe(), 200)));
+            }
+            Event::TipsRead { tips } if !tips.is_empty() => {
+                self.line(&format!(
+                    "tips      {} lessons of earlier campaigns",
+                    tips.len()
+                ));
+            }
+            Event::TipsRead { .. }
+            | Event::Profiled { .. }
+            | Event::Proposed { .. }
+            | Event::ProposalRefused { .. }
+            | Event::Implemented { .. }
+            | Event::NotImplemented { .. }
+            | Event::Gated { .. }
+            | Event::BlockMeasured { .. }
+            | Event::BlockFailed { .. }
+            | Event::Settled { .. }
+            | Event::Extended { .. }
+            | Event::Unknown => {}
+        }
+    }
+}
+
+impl Drop for Plain {
+    fn drop(&mut self) {
+        if let Some(spinner) = &self.spinner {
+            spinner.finish_and_clear();
+        }
+    }
+}

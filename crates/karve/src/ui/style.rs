@@ -1,0 +1,49 @@
+//! Colour for terminals, and for nobody else. `NO_COLOR` is respected.
+
+use std::io::IsTerminal;
+
+/// Whether standard output takes colour.
+pub fn colour() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
+    std::io::stdout().is_terminal() && !refused && !dumb
+}
+
+/// What a text means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// A gain.
+    Good,
+    /// A loss or a failure.
+    Bad,
+    /// Less important.
+    Dim,
+    /// A heading.
+    Strong,
+}
+
+/// The text in its tone, if `colour` says so.
+pub fn toned(text: &str, tone: Tone, colour: bool) -> String {
+    if !colour {
+        return text.to_owned();
+    }
+    let code = match tone {
+        Tone::Good => "32",
+        Tone::Bad => "31",
+        Tone::Dim => "2",
+        Tone::Strong => "1",
+    };
+    format!("\x1b[{code}m{text}\x1b[0m")
+}
+
+/// Text from outside, safe for a terminal: no control characters, bounded.
+pub fn safe(text: &str, chars_max: usize) -> String {
+    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let clean: String = one_line.chars().filter(|c| !c.is_control()).collect();
+    if clean.chars().count() <= chars_max {
+        return clean;
+    }
+    let mut cut: String = clean.chars().take(chars_max.saturating_sub(1)).collect();
+    cut.push('…');
+    cut
+}

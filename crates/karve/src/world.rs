@@ -1,0 +1,186 @@
+//! Performs one step with the parts below; takes no decision.
+
+mod baseline;
+mod duel;
+mod engagement;
+mod prepare;
+mod publish;
+mod round;
+mod tips;
+mod workspace;
+
+pub use engagement::prove as prove_engagement;
+pub use prepare::harness_hash;
+pub use publish::rebuild;
+pub use workspace::synced;
+
+use crate::agents::Agent;
+use crate::error::{CommandError, ErrorKind, Result};
+use crate::git::Repo;
+use crate::harness::Harness;
+use crate::process::StopFlag;
+use crate::store::CampaignDir;
+use crate::trees::Trees;
+use karve_core::campaign::{Campaign, Event, Record, Step};
+use karve_core::charter::Charter;
+use std::fs;
+use std::path::PathBuf;
+
+/// Answers of people are read up to this size.
+const ANSWER_BYTES_MAX: u64 = 16_384;
+
+/// All input and output of a campaign.
+#[derive(Debug)]
+pub struct World {
+    /// The user's repository.
+    pub(crate) upstream: Repo,
+    /// Where candidates are made: the user's repository, or the extracted workspace.
+    pub(crate) repo: Repo,
+    pub(crate) dir: CampaignDir,
+    pub(crate) agent: Box<dyn Agent>,
+    pub(crate) trees: Trees,
+    pub(crate) stop: StopFlag,
+    /// What the user is asked to agree to; later the campaign's own charter.
+    pub(crate) charter: Charter,
+    /// Lessons of earlier campaigns lie here.
+    pub(crate) tips_root: PathBuf,
+    /// Records of the round under way, from which its artifacts are written.
+    pub(crate) round_records: Vec<Record>,
+}
+
+/// What a world is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// The user's repository.
+    pub upstream: Repo,
+    /// The campaign's directory.
+    pub dir: CampaignDir,
+    /// Who proposes and implements.
+    pub agent: Box<dyn Agent>,
+    /// What the user asked for with Ctrl-C.
+    pub stop: StopFlag,
+    /// The charter.
+    pub charter: Charter,
+}
+
+impl World {
+    /// A world for a campaign; whatever an earlier process left behind is cleaned up.
+    pub fn new(parts: Parts) -> Result<Self> {
+        let Parts {
+            upstream,
+            dir,
+            agent,
+            stop,
+            charter,
+        } = parts;
+        let repo = workspace::repo_of(&upstream, &dir, &charter)?;
+        crate::process::end_tagged(&tag_of(&dir));
+        let trees = Trees::new(&repo, dir.worktrees())?;
+        upstream.prune_under(&dir.worktrees())?;
+        let _ = fs::remove_dir_all(dir.join("tmp"));
+        let tips_root = dir.path().parent().unwrap_or(dir.path()).join("tips");
+        Ok(Self {
+            upstream,
+            repo,
+            dir,
+            agent,
+            trees,
+            stop,
+            charter,
+            tips_root,
+            round_records: Vec::new(),
+        })
+    }
+
+    /// Does what is due and says what happened.
+    pub fn perform(&mut self, step: &Step, campaign: &Campaign) -> Result<Event> {
+        match step {
+            Step::DefineTarget => Ok(Event::TargetDefined {
+                charter: Box::new(self.charter.clone()),
+            }),
+            Step::Prepare => self.prepare(),
+            Step::ProveEngagement => self.check_engagement(campaign),
+            Step::ReadTips => self.read_tips(),
+            Step::MeasureBaseline => self.measure_baseline(campaign),
+            Step::Profile {
+                round,
+                commit,
+                depth,
+            } => self.profile(*round, commit, *depth),
+            Step::Propose {
+                round,
+                try_no,
+                brief,
+            } => self.propose(*round, *try_no, brief),
+            Step::Implement(step) => self.implement(step),
+            Step::Gate { .. } => self.gate(step, campaign),
+            Step::Measure(step) => self.measure(step, campaign),
+            Step::Settle { .. } => self.settle(step, campaign),
+            Step::Learn { round } => Ok(self.learn(*round, campaign)),
+            Step::Finish { reason } => self.finish(campaign, reason),
+        }
+    }
+
+    /// What people answered since the last step, each as an event that is due now.
+    pub fn new_answers(&mut self, campaign: &Campaign) -> Result<Vec<Event>> {
+        let Ok(entries) = fs::read_dir(self.dir.join("inbox")) else {
+            return Ok(Vec::new());
+        };
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        paths.sort();
+        let mut events = Vec::new();
+        for path in paths {
+            let small = fs::metadata(&path).is_ok_and(|meta| meta.len() <= ANSWER_BYTES_MAX);
+            let text = if small {
+                fs::read_to_string(&path).unwrap_or_default()
+            } else {
+                String::new()
+            };
+            let text = text.trim().to_owned();
+            if text.is_empty() || campaign.answers().contains(&text) {
+                // It is in the log, or it is nothing: either way it is done with.
+                let _ = fs::remove_file(&path);
+                continue;
+            }
+            let round = campaign.current_round().map_or(0, |round| round.number);
+            events.push(Event::Answered { round, text });
+        }
+        Ok(events)
+    }
+
+    /// The harness with the campaign's commands.
+    pub(crate) fn harness(&self) -> Harness {
+        Harness::new(
+            &self.charter,
+            &self.dir.join("tmp"),
+            &tag_of(&self.dir),
+            &self.stop,
+        )
+    }
+
+    /// Removes worktrees and temporary files; the campaign can go on later.
+    pub fn clean_up(&mut self) -> Result<()> {
+        self.trees.clear(&self.repo)?;
+        self.upstream.prune_under(&self.dir.worktrees())?;
+        let _ = fs::remove_dir_all(self.dir.join("tmp"));
+        Ok(())
+    }
+}
+
+/// The mark that every process of a campaign carries.
+pub fn tag_of(dir: &CampaignDir) -> String {
+    fs::canonicalize(dir.path())
+        .unwrap_or_else(|_| dir.path().to_owned())
+        .to_string_lossy()
+        .into()
+}
+
+/// The prefix of a campaign's hidden refs.
+pub fn refs_of(name: &str) -> String {
+    format!("refs/karve/{name}")
+}
+
+/// A step was asked for what only another step has.
+fn bug(message: &str) -> CommandError {
+    CommandError::new(ErrorKind::Bug, message)
+}

@@ -1,0 +1,107 @@
+//! Gates and reads the unchanged kernel, and measures what the device could do at most.
+
+use super::World;
+use crate::error::Result;
+use crate::harness::{Harness, Variant, fresh_seed};
+use karve_core::campaign::{Baseline, Campaign, Event, Halved};
+use karve_core::charter::{Case, CaseSet};
+use karve_core::measurement::{FailureCategory, Gate, Reading};
+use karve_core::sampling::BASELINE_READINGS;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// How often a parameter may be halved.
+const HALVINGS_MAX: u32 = 20;
+
+impl World {
+    pub(super) fn measure_baseline(&mut self, campaign: &Campaign) -> Result<Event> {
+        let harness = self.harness();
+        let failed = |gate| {
+            Event::BaselineMeasured(Baseline {
+                gate,
+                readings: Vec::new(),
+                peak: BTreeMap::new(),
+                halved: Vec::new(),
+            })
+        };
+        let built = match self
+            .trees
+            .built(&self.repo, &harness, campaign.base_commit())?
+        {
+            Ok(built) => built,
+            Err(gate) => return Ok(failed(gate)),
+        };
+        let mut cases = self.charter.cases.clone();
+        let mut halved = Vec::new();
+        for (index, case) in cases.iter_mut().enumerate() {
+            match fit(&harness, &built.path, case)? {
+                Ok(false) => {}
+                Ok(true) => halved.push(Halved {
+                    case: index,
+                    params: case.params.clone(),
+                }),
+                Err(gate) => return Ok(failed(gate)),
+            }
+            if !harness.tests_each_case(std::slice::from_ref(case)) {
+                break;
+            }
+        }
+        let mut readings = Vec::new();
+        for _ in 0..BASELINE_READINGS {
+            let how = (fresh_seed()?, Variant::Usual);
+            match harness.bench(&built.path, &cases, how)? {
+                Ok(samples) => {
+                    let numbered = samples.into_iter().enumerate();
+                    readings.extend(numbered.map(|(case, sample)| Reading { case, sample }));
+                }
+                Err(gate) => return Ok(failed(gate)),
+            }
+        }
+        let peak = harness.peak(&built.path)?;
+        Ok(Event::BaselineMeasured(Baseline {
+            gate: Gate::Passed,
+            readings,
+            peak,
+            halved,
+        }))
+    }
+}
+
+/// Tests a case, and makes it smaller while the device is out of memory. Says whether it did.
+fn fit(harness: &Harness, tree: &Path, case: &mut Case) -> Result<std::result::Result<bool, Gate>> {
+    let mut halved = false;
+    for _ in 0..HALVINGS_MAX {
+        let gate = match harness.test(tree, std::slice::from_ref(case), Variant::Usual)? {
+            Ok(()) => return Ok(Ok(halved)),
+            Err(gate) => gate,
+        };
+        let out_of_memory = matches!(
+            gate,
+            Gate::WrongResult {
+                category: FailureCategory::RuntimeOom,
+                ..
+            }
+        );
+        if !(out_of_memory && case.halve()) {
+            return Ok(Err(name_hidden(gate, case)));
+        }
+        halved = true;
+    }
+    Ok(Ok(halved))
+}
+
+/// A user may know which hidden case fails on the unchanged kernel; it is their kernel.
+fn name_hidden(gate: Gate, case: &Case) -> Gate {
+    match gate {
+        Gate::WrongResult {
+            case: name,
+            category,
+            excerpt,
+        } if case.set == CaseSet::Hidden => Gate::WrongResult {
+            case: format!("the hidden case {name}"),
+            category,
+            excerpt,
+        },
+        other => other,
+    }
+}

@@ -1,0 +1,314 @@
+//! The engagement proof: a fault is planted in the kernel, and the tests must notice it.
+//!
+//! A harness that does not exercise the granted files would pass any candidate. So karve turns
+//! operators of the kernel into others in a scratch worktree, builds, and requires the test to
+//! fail. A single place may be code that is not used, so all uses of an operator are turned at
+//! once; where that does not build, each half of them is tried on its own. One noticed fault is
+//! proof enough.
+
+use super::World;
+use crate::config;
+use crate::error::{Context, Result};
+use crate::git::{Oid, Repo};
+use crate::harness::{Harness, Variant};
+use crate::trees::Trees;
+use karve_core::campaign::{Campaign, Event, PlantedFault};
+use karve_core::charter::{Case, Charter};
+use karve_core::measurement::Gate;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Faults that are planted at most.
+const FAULTS_MAX: usize = 24;
+/// A test on a broken kernel may take this many times as long as on the whole one.
+const LIMIT_FACTOR: u32 = 20;
+/// But at least this long.
+const LIMIT_MIN: Duration = Duration::from_secs(10);
+/// Characters of a message that are kept.
+const DETAIL_CHARS: usize = 400;
+
+/// One operator that can be turned into another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Site {
+    file: String,
+    line: usize,
+    column: usize,
+    from: &'static str,
+    to: &'static str,
+}
+
+/// Operators and what they become, the most telling first. Spaces or operands are required
+/// around those that mean something else elsewhere.
+const SWAPS: [(&str, &str); 8] = [
+    ("+=", "-="),
+    ("*=", "+="),
+    (" * ", " + "),
+    (" + ", " - "),
+    ("*", "+"),
+    ("+", "-"),
+    (" - ", " + "),
+    (" / ", " * "),
+];
+
+impl World {
+    pub(super) fn check_engagement(&mut self, campaign: &Campaign) -> Result<Event> {
+        let harness = self.harness();
+        let base = campaign.base_commit().to_owned();
+        let (engaged, faults) = prove(&self.repo, &self.trees, &harness, (&self.charter, &base))?;
+        Ok(Event::EngagementChecked { engaged, faults })
+    }
+}
+
+/// Plants faults in a commit until the tests notice one. Gives whether they did, and each fault.
+pub fn prove(
+    repo: &Repo,
+    trees: &Trees,
+    harness: &Harness,
+    (charter, commit): (&Charter, &str),
+) -> Result<(bool, Vec<PlantedFault>)> {
+    let tree = trees.fresh(repo, "engagement", commit)?;
+    let cases: Vec<Case> = charter
+        .visible_cases()
+        .iter()
+        .map(|index| charter.cases[*index].clone())
+        .collect();
+    let start = Instant::now();
+    if let Some(gate) = gate_of(harness, &tree, &cases)? {
+        trees.remove(repo, &tree)?;
+        let fault = PlantedFault {
+            file: String::new(),
+            fault: "none: the unchanged kernel does not pass its own test".into(),
+            noticed: false,
+            detail: bounded(&gate.describe()),
+        };
+        return Ok((false, vec![fault]));
+    }
+    let whole = Duration::from_secs(charter.limits.command_s);
+    let limit = (start.elapsed() * LIMIT_FACTOR).clamp(LIMIT_MIN.min(whole), whole);
+    let hasty = harness.clone().with_limit(limit);
+    let mut faults = Vec::new();
+    let mut engaged = false;
+    let mut groups = sites(repo, commit, &charter.granted)?;
+    groups.reverse();
+    while let Some(group) = groups.pop() {
+        if faults.len() >= FAULTS_MAX {
+            break;
+        }
+        let (fault, built) = plant(&hasty, &tree, &cases, &group)?;
+        engaged = fault.noticed;
+        faults.push(fault);
+        if engaged {
+            break;
+        }
+        if !built && group.len() > 1 {
+            let (first, second) = group.split_at(group.len() / 2);
+            groups.push(second.to_vec());
+            groups.push(first.to_vec());
+        }
+    }
+    trees.remove(repo, &tree)?;
+    if faults.is_empty() {
+        faults.push(PlantedFault {
+            file: charter.granted.join(", "),
+            fault: "none: the granted files hold no arithmetic to break".into(),
+            noticed: false,
+            detail: String::new(),
+        });
+    }
+    Ok((engaged, faults))
+}
+
+/// What build and test say, if they do not pass.
+fn gate_of(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Option<Gate>> {
+    if let Err(gate) = harness.build(tree)? {
+        return Ok(Some(gate));
+    }
+    Ok(harness.test(tree, cases, Variant::Usual)?.err())
+}
+
+/// Plants one fault in all these places. Gives what came of it, and whether it was built.
+fn plant(
+    harness: &Harness,
+    tree: &Path,
+    cases: &[Case],
+    group: &[Site],
+) -> Result<(PlantedFault, bool)> {
+    let mut originals: Vec<(PathBuf, String)> = Vec::new();
+    // From the end of a file to its start, so that columns stay right.
+    for site in group.iter().rev() {
+        let path = tree.join(&site.file);
+        let cannot = || format!("cannot change {}", path.display());
+        let text = fs::read_to_string(&path).context(cannot)?;
+        fs::write(&path, with_fault(&text, site)).context(cannot)?;
+        if !originals.iter().any(|(known, _)| *known == path) {
+            originals.push((path, text));
+        }
+    }
+    let gate = gate_of(harness, tree, cases)?;
+    for (path, text) in originals {
+        fs::write(&path, text).context(|| format!("cannot restore {}", path.display()))?;
+    }
+    // A fault that does not compile says nothing about the tests.
+    let (noticed, built) = match &gate {
+        Some(Gate::WrongResult { .. } | Gate::TimedOut { .. }) => (true, true),
+        Some(Gate::BuildFailed { .. }) => (false, false),
+        Some(Gate::OutOfScope { .. } | Gate::Dishonest { .. } | Gate::Passed) | None => {
+            (false, true)
+        }
+    };
+    let said = gate.map_or_else(
+        || "the test passed all the same".to_owned(),
+        |g| g.describe(),
+    );
+    let mut files: Vec<&str> = group.iter().map(|site| site.file.as_str()).collect();
+    files.dedup();
+    let fault = PlantedFault {
+        file: files.join(", "),
+        fault: describe(group),
+        noticed,
+        detail: bounded(&said),
+    };
+    Ok((fault, built))
+}
+
+fn describe(group: &[Site]) -> String {
+    let Some(first) = group.first() else {
+        return String::new();
+    };
+    let change = format!("`{}` became `{}`", first.from.trim(), first.to.trim());
+    match group.len() {
+        1 => format!("{change} in line {}", first.line + 1),
+        n => format!("{change} in {n} places from line {} on", first.line + 1),
+    }
+}
+
+fn bounded(text: &str) -> String {
+    text.chars().take(DETAIL_CHARS).collect()
+}
+
+fn with_fault(text: &str, site: &Site) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        if number == site.line {
+            out.push_str(&line[..site.column]);
+            out.push_str(site.to);
+            out.push_str(&line[site.column + site.from.len()..]);
+        } else {
+            out.push_str(line);
+        }
+    }
+    out
+}
+
+/// Places to plant a fault, one group per operator, the most telling first.
+fn sites(repo: &Repo, commit: &str, granted: &[String]) -> Result<Vec<Vec<Site>>> {
+    let globs = config::glob_set(granted)?;
+    let commit = Oid::named(commit)?;
+    let mut all: Vec<Vec<Site>> = vec![Vec::new(); SWAPS.len()];
+    for file in repo.list_files(&commit)? {
+        if !globs.is_match(&file) {
+            continue;
+        }
+        let Some(bytes) = repo.read_file(&commit, &file)? else {
+            continue;
+        };
+        let Ok(text) = String::from_utf8(bytes) else {
+            continue;
+        };
+        sites_in(&file, &text, &mut all);
+    }
+    all.retain(|group| !group.is_empty());
+    Ok(all)
+}
+
+fn sites_in(file: &str, text: &str, all: &mut [Vec<Site>]) {
+    for (number, line) in text.lines().enumerate() {
+        let code = code_of(line);
+        let mut taken: Vec<usize> = Vec::new();
+        for (kind, (from, to)) in SWAPS.iter().enumerate() {
+            for (column, _) in code.match_indices(from) {
+                let place = column + from.len() - from.trim_start().len();
+                if !taken.contains(&place) && is_arithmetic(code, column, from) {
+                    taken.push(place);
+                    let file = file.to_owned();
+                    all[kind].push(Site {
+                        file,
+                        line: number,
+                        column,
+                        from,
+                        to,
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// A line without its comment; nothing if it is a directive, an import or a comment.
+fn code_of(line: &str) -> &str {
+    let trimmed = line.trim_start();
+    let skipped = [
+        "#", "//", "/*", "*", "import ", "from ", "use ", "include", "--",
+    ];
+    if skipped.iter().any(|start| trimmed.starts_with(start)) || trimmed.contains('"') {
+        return "";
+    }
+    line.split("//")
+        .next()
+        .unwrap_or_default()
+        .split(" #")
+        .next()
+        .unwrap_or_default()
+}
+
+/// Whether an operator stands between two operands, and not in `**`, `++`, `->` or `a *p`.
+fn is_arithmetic(code: &str, column: usize, from: &str) -> bool {
+    let before = code[..column].trim_end();
+    let after = code[column + from.len()..].trim_start();
+    let bare = from.trim() == from && !from.ends_with('=');
+    // `float *A` declares, `2 *A` multiplies: a bare star needs the same space on both sides.
+    let spaced = |side: Option<char>| side.is_some_and(char::is_whitespace);
+    let uneven = bare
+        && spaced(code[..column].chars().last())
+            != spaced(code[column + from.len()..].chars().next());
+    let operand = |c: char| c.is_alphanumeric() || c == '_';
+    before.ends_with(|c: char| operand(c) || c == ')' || c == ']')
+        && after.starts_with(|c: char| operand(c) || c == '(')
+        && !uneven
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str, want: &[&str]) {
+        let mut all = vec![Vec::new(); SWAPS.len()];
+        sites_in("k.c", line, &mut all);
+        let found: Vec<String> = all
+            .into_iter()
+            .flatten()
+            .map(|site| with_fault(line, &site))
+            .collect();
+        assert_eq!(found, want, "{line}");
+    }
+
+    #[test]
+    fn operators_between_operands_are_turned() {
+        check(
+            "sum += a[i] * b[i];",
+            &["sum -= a[i] * b[i];", "sum += a[i] + b[i];"],
+        );
+        check("c[i*N+j] = x;", &["c[i+N+j] = x;", "c[i*N-j] = x;"]);
+    }
+
+    #[test]
+    fn pointers_directives_comments_and_imports_are_left_alone() {
+        check("void f(const float *A, float **b);", &[]);
+        check("#define X (a + b)", &[]);
+        check("// a + b", &[]);
+        check("from x import y", &[]);
+        check("i++;", &[]);
+        check("printf(\"a + b\");", &[]);
+    }
+}

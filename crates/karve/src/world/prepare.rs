@@ -1,0 +1,75 @@
+//! Finds the base, pins the harness, looks at the host, starts the branch.
+
+use super::{World, refs_of, workspace};
+use crate::error::{CommandError, Result};
+use crate::git::{Expected, Oid, Repo};
+use crate::{config, host, store};
+use karve_core::campaign::{Event, Preparation};
+use karve_core::charter::{Branch, Charter};
+
+impl World {
+    pub(super) fn prepare(&mut self) -> Result<Event> {
+        let head = self.upstream.head()?.oid().clone();
+        let (base, provenance) = match workspace::extract(self, &head)? {
+            Some((repo, base, provenance)) => {
+                self.repo = repo;
+                (base, Some(provenance))
+            }
+            None => (head, None),
+        };
+        check_granted(&self.repo, &base, &self.charter)?;
+        if let Branch::Named { name } = &self.charter.branch {
+            if let Some(path) = self.repo.checked_out(name)? {
+                return Err(CommandError::usage(format!(
+                    "the branch {name} is checked out in {}",
+                    path.display()
+                ))
+                .hint("switch that checkout to another branch, or set git.branch in karve.toml"));
+            }
+            self.repo
+                .update_ref(&format!("refs/heads/{name}"), &base, Expected::Absent)?;
+        }
+        let start = format!("{}/base", refs_of(&self.charter.name));
+        self.repo.update_ref(&start, &base, Expected::Any)?;
+        Ok(Event::Prepared(Preparation {
+            base_tree: self.repo.tree_of(&base)?.to_string(),
+            harness_hash: harness_hash(&self.repo, &base, &self.charter.granted)?,
+            environment: host::environment(&self.stop),
+            base: base.to_string(),
+            provenance,
+        }))
+    }
+}
+
+/// Some file must be granted, or no candidate can ever exist.
+fn check_granted(repo: &Repo, base: &Oid, charter: &Charter) -> Result<()> {
+    let globs = config::glob_set(&charter.granted)?;
+    if repo
+        .list_files(base)?
+        .iter()
+        .any(|file| globs.is_match(file))
+    {
+        return Ok(());
+    }
+    Err(CommandError::usage(format!(
+        "no file of the commit {} matches sources.granted ({})",
+        base.short(),
+        charter.granted.join(", ")
+    ))
+    .hint("commit the kernel, or mend sources.granted in karve.toml"))
+}
+
+/// One digest of every protected file of a commit.
+pub fn harness_hash(repo: &Repo, commit: &Oid, granted: &[String]) -> Result<String> {
+    let globs = config::glob_set(granted)?;
+    let mut list = String::new();
+    for entry in repo.entries_outside(commit, &globs)? {
+        list.push_str(&format!(
+            "{} {} {}\n",
+            entry.mode.as_str(),
+            entry.oid,
+            entry.path
+        ));
+    }
+    Ok(store::sha256_hex(list.as_bytes()))
+}

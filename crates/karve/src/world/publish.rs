@@ -1,0 +1,152 @@
+//! Writes what is derived from the events: tables, summaries, snapshots. All of it can be
+//! deleted and rebuilt.
+
+use super::World;
+use crate::config;
+use crate::error::Result;
+use crate::git::{Oid, Repo};
+use crate::reports;
+use crate::store::{self, CampaignDir};
+use karve_core::campaign::{Campaign, DuelName, Event, Record, RoundSummary};
+use std::fmt::Write;
+
+impl World {
+    /// Writes what a record changed. A round's files are written when the round is over.
+    pub fn publish(&mut self, campaign: &Campaign, record: &Record) -> Result<()> {
+        self.round_records.push(record.clone());
+        match &record.event {
+            Event::Learnt { round, .. } => {
+                for file in reports::round_files(campaign, *round) {
+                    store::write_derived(&self.dir.join(&file.path), file.text.as_bytes())?;
+                }
+                let records = std::mem::take(&mut self.round_records);
+                if let Some(summary) = campaign.rounds().last() {
+                    write_round(&self.repo, &self.dir, campaign, (summary, &records))?;
+                }
+                Ok(())
+            }
+            Event::BaselineMeasured(_) | Event::Finished { .. } => {
+                self.round_records.clear();
+                write_texts(&self.dir, campaign)
+            }
+            Event::Extended { .. } => {
+                // The final report names the hidden cases, so it goes while the work goes on.
+                let _ = std::fs::remove_file(self.dir.join("REPORT.md"));
+                write_texts(&self.dir, campaign)
+            }
+            Event::TargetDefined { .. } | Event::Prepared(_) => write_texts(&self.dir, campaign),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes over the records of a round that an earlier process began.
+    pub fn resume(&mut self, campaign: &Campaign, records: &[Record]) -> Result<()> {
+        let ended = |record: &Record| {
+            matches!(
+                record.event,
+                Event::Learnt { .. } | Event::BaselineMeasured(_)
+            )
+        };
+        let start = records.iter().rposition(ended).map_or(0, |last| last + 1);
+        self.round_records = records[start..].to_vec();
+        rebuild(&self.repo, &self.dir, campaign, records)
+    }
+}
+
+/// Writes every derived file anew.
+pub fn rebuild(
+    repo: &Repo,
+    dir: &CampaignDir,
+    campaign: &Campaign,
+    records: &[Record],
+) -> Result<()> {
+    write_texts(dir, campaign)?;
+    let mut start = 0;
+    for (index, record) in records.iter().enumerate() {
+        match &record.event {
+            Event::BaselineMeasured(_) => start = index + 1,
+            Event::Learnt { round, .. } => {
+                let summary = campaign
+                    .rounds()
+                    .iter()
+                    .find(|summary| summary.number == *round);
+                let target = dir.join(format!("rounds/round-{round}/artifacts/samples.csv"));
+                if let (Some(summary), false) = (summary, target.exists()) {
+                    write_round(repo, dir, campaign, (summary, &records[start..=index]))?;
+                }
+                start = index + 1;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn write_texts(dir: &CampaignDir, campaign: &Campaign) -> Result<()> {
+    for file in reports::derived_files(campaign) {
+        store::write_derived(&dir.join(&file.path), file.text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// The snapshot of a round's kernel, its patch and its samples.
+fn write_round(
+    repo: &Repo,
+    dir: &CampaignDir,
+    campaign: &Campaign,
+    (round, records): (&RoundSummary, &[Record]),
+) -> Result<()> {
+    let home = dir.join(format!("rounds/round-{}", round.number));
+    let samples = render_samples(campaign, records);
+    if let Some(candidate) = &round.candidate {
+        let globs = config::glob_set(campaign.charter().map_or(&[][..], |c| &c.granted))?;
+        let commit = Oid::named(&candidate.commit)?;
+        for file in repo
+            .list_files(&commit)?
+            .iter()
+            .filter(|file| globs.is_match(file))
+        {
+            if let Some(bytes) = repo.read_file(&commit, file)? {
+                store::write_derived(&home.join("kernel_snapshot").join(file), &bytes)?;
+            }
+        }
+        let patch = store::get_artifact(dir, &candidate.patch)?;
+        store::write_derived(&home.join("artifacts/patch.diff"), &patch)?;
+    }
+    store::write_derived(&home.join("artifacts/samples.csv"), samples.as_bytes())
+}
+
+fn render_samples(campaign: &Campaign, records: &[Record]) -> String {
+    let mut text = String::from(
+        "duel,block,seed,discarded,case,first,parent,candidate,parent_wall_us,candidate_wall_us,\
+         parent_cpu_us,candidate_cpu_us\n",
+    );
+    let mut block_no = 0;
+    for record in records {
+        let Event::BlockMeasured {
+            duel: DuelName::Round { set, .. },
+            block,
+        } = &record.event
+        else {
+            continue;
+        };
+        for pair in &block.pairs {
+            let name = campaign.case_name(pair.case).replace('"', "\"\"");
+            let _ = writeln!(
+                text,
+                "{set:?},{block_no},{},{},\"{name}\",{:?},{},{},{},{},{},{}",
+                block.seed,
+                block.discarded.is_some(),
+                pair.first,
+                pair.parent.value,
+                pair.candidate.value,
+                pair.parent.wall_us,
+                pair.candidate.wall_us,
+                pair.parent.cpu_us,
+                pair.candidate.cpu_us,
+            );
+        }
+        block_no += 1;
+    }
+    text
+}

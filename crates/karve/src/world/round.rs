@@ -1,0 +1,315 @@
+//! The steps of a round but for the duel: profile, propose, implement, gate, settle, learn.
+
+use super::{World, bug, refs_of};
+use crate::agents::{Desk, Implementation, Proposal};
+use crate::clock;
+use crate::config;
+use crate::error::Result;
+use crate::git::{Applied, CandidateCommit, CommitNote, Expected, Oid};
+use crate::harness::Variant;
+use crate::reports;
+use crate::store;
+use karve_core::campaign::{Campaign, Event, ImplementStep, Step, Usage};
+use karve_core::charter::{Branch, Case, CaseSet};
+use karve_core::hypothesis::Candidate;
+use karve_core::measurement::Gate;
+use karve_core::profile::{Bottleneck, Profile, ProfileDepth};
+use karve_core::strategy::{self, Brief};
+use std::path::Path;
+
+/// Characters of a profile that the campaign remembers, from its end.
+const DIGEST_CHARS: usize = 4_000;
+
+impl World {
+    pub(super) fn profile(
+        &mut self,
+        round: u32,
+        commit: &str,
+        depth: ProfileDepth,
+    ) -> Result<Event> {
+        let profile = |digest: String, artifact, skipped| Event::Profiled {
+            round,
+            profile: Profile {
+                commit: commit.to_owned(),
+                depth,
+                bottleneck: bottleneck_in(&digest),
+                digest,
+                artifact,
+                skipped,
+            },
+        };
+        let harness = self.harness();
+        let built = match self.trees.built(&self.repo, &harness, commit)? {
+            Ok(built) => built,
+            Err(gate) => return Ok(profile(String::new(), None, Some(gate.describe()))),
+        };
+        let case = self
+            .charter
+            .cases
+            .iter()
+            .find(|case| case.set != CaseSet::Hidden);
+        let Some(run) = harness.profile(&built.path, case, depth.name())? else {
+            return Ok(profile(
+                String::new(),
+                None,
+                Some("there is no profile command".into()),
+            ));
+        };
+        let text = format!("{}{}", run.stdout.text(), run.stderr.text());
+        let artifact = store::put_artifact(&self.dir, text.as_bytes())?;
+        if !run.exit.success() {
+            let why = crate::harness::excerpt(&run);
+            return Ok(profile(String::new(), Some(artifact), Some(why)));
+        }
+        let skip = text.chars().count().saturating_sub(DIGEST_CHARS);
+        Ok(profile(
+            text.chars().skip(skip).collect(),
+            Some(artifact),
+            None,
+        ))
+    }
+
+    pub(super) fn propose(&mut self, round: u32, try_no: u32, brief: &Brief) -> Result<Event> {
+        let notes = self.dir.join("tmp").join("agent");
+        let tree = if self.agent.reads_worktree() {
+            self.trees.fresh(&self.repo, "agent", &brief.parent)?
+        } else {
+            self.dir.path().to_owned()
+        };
+        let desk = Desk {
+            repo: &self.repo,
+            tree: &tree,
+            notes: &notes,
+            stop: &self.stop,
+        };
+        let proposal = self.agent.propose(brief, &desk)?;
+        if self.agent.reads_worktree() {
+            self.trees.remove(&self.repo, &tree)?;
+        }
+        Ok(match proposal {
+            Proposal::Stated(hypothesis, usage) => Event::Proposed {
+                round,
+                try_no,
+                hypothesis,
+                usage,
+            },
+            Proposal::Refused(refusal, usage) => Event::ProposalRefused {
+                round,
+                try_no,
+                refusal,
+                usage,
+            },
+        })
+    }
+
+    pub(super) fn implement(&mut self, step: &ImplementStep) -> Result<Event> {
+        let ImplementStep { round, retry, .. } = *step;
+        let tree = self.trees.fresh(&self.repo, "agent", &step.parent)?;
+        if let Some((candidate, _)) = &step.mend {
+            // The agent mends its own change, so it finds it in place.
+            let patch = store::get_artifact(&self.dir, &candidate.patch)?;
+            if let Applied::Refused(why) = self.repo.apply_patch(&tree, &patch)? {
+                return Err(bug("a candidate's own patch does not apply").cause(why));
+            }
+        }
+        let notes = self.dir.join("tmp").join("agent");
+        let desk = Desk {
+            repo: &self.repo,
+            tree: &tree,
+            notes: &notes,
+            stop: &self.stop,
+        };
+        let implementation = self.agent.implement(step, &desk)?;
+        let event = match implementation {
+            Implementation::NotDone { why, usage } => Event::NotImplemented {
+                round,
+                retry,
+                why,
+                usage,
+            },
+            Implementation::Done { summary, usage } => self.commit(step, &tree, summary, usage)?,
+        };
+        self.trees.remove(&self.repo, &tree)?;
+        Ok(event)
+    }
+
+    /// The parent's tree plus the worktree's granted files becomes a commit under a hidden ref.
+    fn commit(
+        &self,
+        step: &ImplementStep,
+        tree: &Path,
+        summary: String,
+        usage: Usage,
+    ) -> Result<Event> {
+        let ImplementStep { round, retry, .. } = *step;
+        let message = reports::render_candidate_message(&self.charter, round, &step.hypothesis);
+        let globs = config::glob_set(&self.charter.granted)?;
+        let note = CommitNote {
+            message: &message,
+            date: clock::now_s(),
+        };
+        let parent = Oid::named(&step.parent)?;
+        let made = self.repo.commit_candidate(tree, &parent, &globs, &note)?;
+        let CandidateCommit {
+            oid,
+            tree,
+            files,
+            patch,
+            out_of_scope,
+            ..
+        } = made;
+        let name = format!("{}/round-{round}", refs_of(&self.charter.name));
+        self.repo.update_ref(&name, &oid, Expected::Any)?;
+        let candidate = Candidate {
+            commit: oid.to_string(),
+            tree: tree.to_string(),
+            files,
+            patch: store::put_artifact(&self.dir, &patch)?,
+            // A stray new file is left behind and that is all; a changed protected file is not.
+            out_of_scope: out_of_scope
+                .into_iter()
+                .filter(|refused| refused.change.tracked)
+                .map(|refused| refused.change.path)
+                .collect(),
+            summary,
+        };
+        Ok(Event::Implemented {
+            round,
+            retry,
+            candidate,
+            usage,
+        })
+    }
+
+    pub(super) fn gate(&mut self, step: &Step, campaign: &Campaign) -> Result<Event> {
+        let Step::Gate {
+            round,
+            retry,
+            candidate,
+            set,
+        } = step
+        else {
+            return Err(bug("the gate was asked for another step"));
+        };
+        let gated = |gate, same_artifact| Event::Gated {
+            round: *round,
+            retry: *retry,
+            set: *set,
+            gate,
+            same_artifact,
+        };
+        if !candidate.out_of_scope.is_empty() {
+            let paths = candidate.out_of_scope.clone();
+            return Ok(gated(Gate::OutOfScope { paths }, false));
+        }
+        let harness = self.harness();
+        let built = match self.trees.built(&self.repo, &harness, &candidate.commit)? {
+            Ok(built) => built,
+            Err(gate) => return Ok(gated(gate, false)),
+        };
+        let parent = self
+            .trees
+            .built(&self.repo, &harness, campaign.incumbent())?;
+        let parent_artifacts = parent.ok().and_then(|built| built.artifacts);
+        let same = built.artifacts.is_some() && built.artifacts == parent_artifacts;
+        let variant = if *set == CaseSet::Quick {
+            Variant::Quick
+        } else {
+            Variant::Usual
+        };
+        let visible = cases_at(campaign, &campaign.cases_of(*set));
+        let mut gate = harness.test(&built.path, &visible, variant)?;
+        if gate.is_ok() && *set == CaseSet::Full {
+            let is_hidden = |case: &Case| case.set == CaseSet::Hidden;
+            let hidden: Vec<Case> = cases_at(campaign, &campaign.cases_of(CaseSet::Hidden))
+                .into_iter()
+                .filter(is_hidden)
+                .collect();
+            if harness.tests_each_case(&hidden) {
+                gate = harness
+                    .test(&built.path, &hidden, variant)?
+                    .map_err(conceal);
+            }
+        }
+        Ok(match gate {
+            Ok(()) => gated(Gate::Passed, same),
+            Err(gate) => gated(gate, false),
+        })
+    }
+
+    pub(super) fn settle(&mut self, step: &Step, campaign: &Campaign) -> Result<Event> {
+        let Step::Settle {
+            round,
+            verdict,
+            candidate,
+        } = step
+        else {
+            return Err(bug("settling was asked for another step"));
+        };
+        let (Some(candidate), true) = (candidate, verdict.keeps()) else {
+            self.trees.keep_only(&self.repo, &[campaign.incumbent()])?;
+            return Ok(Event::Settled {
+                round: *round,
+                verdict: verdict.clone(),
+            });
+        };
+        let new = Oid::named(&candidate.commit)?;
+        if let Branch::Named { name } = &self.charter.branch {
+            let old = Oid::named(campaign.incumbent())?;
+            self.repo
+                .update_ref(&format!("refs/heads/{name}"), &new, Expected::At(&old))?;
+        }
+        let best = format!("{}/best", refs_of(&self.charter.name));
+        self.repo.update_ref(&best, &new, Expected::Any)?;
+        self.trees.keep_only(&self.repo, &[&candidate.commit])?;
+        Ok(Event::Settled {
+            round: *round,
+            verdict: verdict.clone(),
+        })
+    }
+
+    pub(super) fn learn(&self, round: u32, campaign: &Campaign) -> Event {
+        Event::Learnt {
+            round,
+            lesson: strategy::lesson(campaign),
+        }
+    }
+}
+
+fn cases_at(campaign: &Campaign, indices: &[usize]) -> Vec<Case> {
+    indices
+        .iter()
+        .filter_map(|index| campaign.case(*index))
+        .collect()
+}
+
+/// What a hidden case was and how it failed is nobody's business.
+fn conceal(gate: Gate) -> Gate {
+    match gate {
+        Gate::WrongResult { category, .. } => Gate::WrongResult {
+            case: "a hidden case".into(),
+            category,
+            excerpt: "no details are given for hidden cases".into(),
+        },
+        Gate::TimedOut { .. } => Gate::TimedOut {
+            what: "the test on a hidden case".into(),
+        },
+        other => other,
+    }
+}
+
+/// The class that a profile names in a line like `Bottleneck: Memory-bound`.
+fn bottleneck_in(digest: &str) -> Bottleneck {
+    let after = |line: &str| {
+        let lower = line.to_lowercase();
+        let (_, rest) = lower.split_once("bottleneck")?;
+        Some(Bottleneck::by_name(
+            rest.trim_start_matches([':', ' ', '*', '=']),
+        ))
+    };
+    digest
+        .lines()
+        .filter_map(after)
+        .find(|b| *b != Bottleneck::Unknown)
+        .unwrap_or(Bottleneck::Unknown)
+}

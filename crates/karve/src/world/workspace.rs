@@ -1,0 +1,158 @@
+//! Workspace mode: a minimal stack extracted from the user's repository, with its provenance.
+//!
+//! The campaign runs in a small repository of its own. Nothing comes back but through the
+//! integration gate: the granted files are put on top of the original commit in the user's
+//! repository, and that is what the final duel and `karve apply` use.
+
+use super::World;
+use crate::clock;
+use crate::config;
+use crate::error::{CommandError, Context, Result};
+use crate::git::{self, CommitNote, Expected, NewFile, Oid, Repo};
+use crate::harness::{Gated, Harness, Variant};
+use crate::store::CampaignDir;
+use crate::trees::{Built, Trees};
+use globset::GlobSet;
+use karve_core::campaign::Provenance;
+use karve_core::charter::{Charter, Mode};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// Files that may be extracted.
+const FILES_MAX: usize = 10_000;
+
+/// The repository in which candidates are made.
+pub(super) fn repo_of(upstream: &Repo, dir: &CampaignDir, charter: &Charter) -> Result<Repo> {
+    let path = dir.join("workspace");
+    match charter.mode {
+        Mode::Workspace { .. } if path.join(".git").exists() => Repo::discover(&path),
+        Mode::Workspace { .. } | Mode::Repo => Ok(upstream.clone()),
+    }
+}
+
+/// Extracts the workspace, if the charter wants one. Repeating it starts over.
+pub(super) fn extract(world: &World, commit: &Oid) -> Result<Option<(Repo, Oid, Provenance)>> {
+    let Mode::Workspace { files, .. } = &world.charter.mode else {
+        return Ok(None);
+    };
+    let globs = config::glob_set(files)?;
+    let path = world.dir.join("workspace");
+    let _ = fs::remove_dir_all(&path);
+    let mut taken = Vec::new();
+    let mut blobs = BTreeMap::new();
+    for entry in world.upstream.entries_outside(commit, &GlobSet::empty())? {
+        if !globs.is_match(&entry.path) || !entry.mode.is_file() {
+            continue;
+        }
+        let Some(bytes) = world.upstream.read_file(commit, &entry.path)? else {
+            continue;
+        };
+        blobs.insert(entry.path.clone(), entry.oid.to_string());
+        taken.push(NewFile {
+            path: entry.path,
+            bytes,
+            executable: entry.mode.as_str() == "100755",
+        });
+    }
+    if taken.is_empty() || taken.len() > FILES_MAX {
+        return Err(CommandError::usage(format!(
+            "workspace.files matches {} files; 1 to {FILES_MAX} are possible",
+            taken.len()
+        ))
+        .hint("mend workspace.files in karve.toml"));
+    }
+    let message = format!("Extracted from {commit}\n");
+    let note = CommitNote {
+        message: &message,
+        date: clock::now_s(),
+    };
+    let (repo, base) = git::init_with(&path, &taken, &note)?;
+    world
+        .upstream
+        .update_ref(&upstream_ref(&world.charter), commit, Expected::Any)?;
+    Ok(Some((
+        repo,
+        base,
+        Provenance {
+            commit: commit.to_string(),
+            files: blobs,
+        },
+    )))
+}
+
+impl World {
+    /// In workspace mode: the original commit and the synced kernel, built in the user's
+    /// repository with the integration commands. The first block also tests.
+    #[allow(clippy::type_complexity)]
+    pub(super) fn integration_arms(
+        &mut self,
+        best: &str,
+        first_block: bool,
+    ) -> Result<Option<Gated<(Harness, Built, Built)>>> {
+        let Mode::Workspace { integration, .. } = &self.charter.mode else {
+            return Ok(None);
+        };
+        let harness = self.harness().with_commands(integration);
+        let upstream = self.upstream.clone();
+        let (base, synced) = synced(&upstream, &self.repo, &self.trees, (&self.charter, best))?;
+        let base = match self.trees.built(&upstream, &harness, base.as_str())? {
+            Ok(built) => built,
+            Err(gate) => return Ok(Some(Err(gate))),
+        };
+        let synced = match self.trees.built(&upstream, &harness, synced.as_str())? {
+            Ok(built) => built,
+            Err(gate) => return Ok(Some(Err(gate))),
+        };
+        if first_block
+            && let Err(gate) = harness.test(&synced.path, &self.charter.cases, Variant::Usual)?
+        {
+            return Ok(Some(Err(gate)));
+        }
+        Ok(Some(Ok((harness, base, synced))))
+    }
+}
+
+/// The original commit, and a commit on top of it with the granted files of the best kernel.
+pub fn synced(
+    upstream: &Repo,
+    repo: &Repo,
+    trees: &Trees,
+    (charter, best): (&Charter, &str),
+) -> Result<(Oid, Oid)> {
+    let best = Oid::named(best)?;
+    let name = upstream_ref(charter);
+    let base = upstream.read_ref(&name)?.ok_or_else(|| {
+        CommandError::environment(format!("the ref {name} is gone"))
+            .hint("start a new campaign with \"karve run --new\"")
+    })?;
+    let globs = config::glob_set(&charter.granted)?;
+    let tree = trees.fresh(upstream, "synced", base.as_str())?;
+    for file in repo.list_files(&best)? {
+        if !globs.is_match(&file) {
+            continue;
+        }
+        let Some(bytes) = repo.read_file(&best, &file)? else {
+            continue;
+        };
+        let path = tree.join(&file);
+        let cannot = || format!("cannot write {}", path.display());
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).context(cannot)?;
+        }
+        fs::write(&path, bytes).context(cannot)?;
+    }
+    let message = format!("[optimize] {}: synced from the workspace\n", charter.name);
+    // A fixed date makes it the same commit each time.
+    let note = CommitNote {
+        message: &message,
+        date: 0,
+    };
+    let made = upstream.commit_candidate(&tree, &base, &globs, &note)?;
+    trees.remove(upstream, &tree)?;
+    Ok((base, made.oid))
+}
+
+/// The hidden ref that holds the commit a workspace was extracted from.
+pub(super) fn upstream_ref(charter: &Charter) -> String {
+    format!("{}/upstream", super::refs_of(&charter.name))
+}
