@@ -1,16 +1,21 @@
 //! The built-in strategy: which knob to turn next, from what the history says.
 //!
 //! Every earlier trial gives a log gain for the moves it made. A trial made in another context
-//! counts less: its weight halves with every other knob that has changed since, because a tile
+//! counts less: its weight shrinks with every other knob that has changed since, because a tile
 //! size that did nothing for a naive loop may matter for a blocked one. Moves that nobody tried
-//! are expected to gain a little, the less so the more of the same knob was tried in vain. One
-//! knob moves at a time; pairs come when single moves promise nothing more.
+//! are expected to gain a little, the less so the more of the same knob was tried in vain, and
+//! choices of design more than sizes. A knob that left the built artifact as it was does nothing
+//! in its context. One knob moves at a time; pairs come when single moves promise nothing more.
 
 use crate::space::{Config, Knob};
 use crate::stats::Draws;
 
-/// Log gain expected of a knob that was never moved.
+/// Log gain expected of a size that was never moved.
 const UNTRIED_GAIN: f64 = 0.15;
+/// Log gain expected of a choice of design (a knob whose values are words) that was never moved.
+const UNTRIED_CHOICE_GAIN: f64 = 0.25;
+/// From this weight on, a trial that changed nothing tells of the whole knob.
+const DEAD_WEIGHT: f64 = 0.4;
 /// Log gain taken for a trial that did not build or was wrong.
 const FAILURE_GAIN: f64 = -0.7;
 /// Below this log gain a move is not worth a round.
@@ -20,8 +25,10 @@ const PAIR_GAIN: f64 = 0.02;
 /// The neighbours of an ordered knob's value promise at least this until they were tried: the
 /// best value may lie between two that were.
 const NEIGHBOUR_GAIN: f64 = 0.03;
-/// A trial's weight is multiplied by this for every other knob that differs now.
+/// A trial's weight is multiplied by this for every other size that differs now,
 const CONTEXT_DECAY: f64 = 0.5;
+/// and by this for every other choice of design.
+const CHOICE_DECAY: f64 = 0.2;
 /// A trial of a neighbouring value tells this much about a value.
 const NEIGHBOUR_DECAY: f64 = 0.5;
 /// Pairs that are looked at, at most.
@@ -80,7 +87,7 @@ struct Observation {
     parent: Config,
     config: Config,
     gain: f64,
-    failed: bool,
+    outcome: Outcome,
 }
 
 /// The next move, or `None` when nothing promises enough.
@@ -88,10 +95,20 @@ pub fn propose(knobs: &[Knob], base: &Config, trials: &[Trial], seed: u64) -> Op
     let (incumbent, observations) = observe(base, trials);
     let tried = |config: &Config| config == base || trials.iter().any(|t| t.config == *config);
     let mut draws = Draws::new(seed ^ trials.len() as u64);
-    let mut steps = single_steps(knobs, &incumbent, &observations);
-    // Values of one knob that promise the same are tried in a random order.
-    for step in &mut steps {
-        step.gain += draws.next_f64() * 1e-4;
+    let seen = Seen {
+        knobs,
+        now: &incumbent,
+        observations: &observations,
+    };
+    let mut steps = seen.single_steps();
+    // Knobs that promise the same are tried as declared, the values of one in a random order.
+    let n_steps = steps.len() as f64;
+    for (index, step) in steps.iter_mut().enumerate() {
+        let knob = knobs
+            .iter()
+            .position(|knob| knob.name == step.knob.name)
+            .unwrap_or(index);
+        step.gain += (draws.next_f64() - knob as f64) / n_steps.max(1.0) * 1e-3;
     }
     let fresh = |step: &&Step<'_>| !tried(&changed(&incumbent, &[step]));
     let best = steps
@@ -129,7 +146,7 @@ fn observe(base: &Config, trials: &[Trial]) -> (Config, Vec<Observation>) {
             parent: incumbent.clone(),
             config: trial.config.clone(),
             gain,
-            failed: trial.outcome == Outcome::Failed,
+            outcome: trial.outcome,
         });
         if kept {
             incumbent.clone_from(&trial.config);
@@ -138,24 +155,112 @@ fn observe(base: &Config, trials: &[Trial]) -> (Config, Vec<Observation>) {
     (incumbent, observations)
 }
 
-fn single_steps<'a>(knobs: &'a [Knob], now: &Config, seen: &[Observation]) -> Vec<Step<'a>> {
-    let mut steps = Vec::new();
-    for knob in knobs {
-        let current = now.get(&knob.name).unwrap_or(&knob.current);
-        for to in knob.values.iter().filter(|value| *value != current) {
-            let (mut gain, weight) = expected_gain(knob, (current, to), now, seen);
-            if is_neighbour(knob, current, to) && !tried_here(knob, to, now, seen) {
-                gain = gain.max(NEIGHBOUR_GAIN);
+/// What is known: the knobs, the incumbent's values, and every trial.
+struct Seen<'a> {
+    knobs: &'a [Knob],
+    now: &'a Config,
+    observations: &'a [Observation],
+}
+
+impl<'a> Seen<'a> {
+    fn single_steps(&self) -> Vec<Step<'a>> {
+        let mut steps = Vec::new();
+        for knob in self.knobs {
+            let current = self.now.get(&knob.name).unwrap_or(&knob.current);
+            let dead = self.is_dead(knob);
+            for to in knob.values.iter().filter(|value| *value != current) {
+                let (mut gain, weight) = self.expected_gain(knob, (current, to));
+                if dead {
+                    gain = gain.min(0.0);
+                } else if is_neighbour(knob, current, to) && !self.tried_here(knob, to) {
+                    gain = gain.max(NEIGHBOUR_GAIN);
+                }
+                steps.push(Step {
+                    knob,
+                    to,
+                    gain,
+                    weight,
+                });
             }
-            steps.push(Step {
-                knob,
-                to,
-                gain,
-                weight,
-            });
         }
+        steps
     }
-    steps
+
+    /// Whether the knob did nothing in a context like this one.
+    fn is_dead(&self, knob: &Knob) -> bool {
+        self.moves_of(knob).any(|observation| {
+            observation.outcome == Outcome::NoEffect
+                && moved(observation) == 1
+                && self.context_weight(knob, observation) >= DEAD_WEIGHT
+        })
+    }
+
+    /// The trials that moved a knob.
+    fn moves_of(&self, knob: &Knob) -> impl Iterator<Item = &'a Observation> {
+        let name = knob.name.clone();
+        self.observations
+            .iter()
+            .filter(move |o| o.parent.get(&name) != o.config.get(&name))
+    }
+
+    /// Whether a value was tried when all other knobs stood as now, or nearly so.
+    fn tried_here(&self, knob: &Knob, value: &str) -> bool {
+        self.moves_of(knob).any(|observation| {
+            observation
+                .config
+                .get(&knob.name)
+                .is_some_and(|v| v == value)
+                && self.context_weight(knob, observation) >= CONTEXT_DECAY
+        })
+    }
+
+    /// The log gain that a move promises, and how much is known about it.
+    fn expected_gain(&self, knob: &Knob, (from, to): (&str, &str)) -> (f64, f64) {
+        let (mut weight, mut sum) = (0.0, 0.0);
+        let (mut knob_weight, mut knob_gain) = (0.0, 0.0);
+        for observation in self.moves_of(knob) {
+            let before = observation.parent.get(&knob.name);
+            let after = observation.config.get(&knob.name);
+            let (Some(before), Some(after)) = (before, after) else {
+                continue;
+            };
+            let context = self.context_weight(knob, observation);
+            let gain = observation.gain / moved(observation) as f64;
+            knob_weight += context;
+            knob_gain += context * gain.max(0.0);
+            // What breaks says nothing about its neighbours.
+            if observation.outcome == Outcome::Failed && after != to {
+                continue;
+            }
+            let (near, signed) = relevance(knob, (from, to), (before, after));
+            weight += context * near;
+            sum += context * near * signed * gain;
+        }
+        let untried = if knob.is_ordered() {
+            UNTRIED_GAIN
+        } else {
+            UNTRIED_CHOICE_GAIN
+        };
+        let prior = (knob_gain + untried) / (knob_weight + 1.0);
+        // Half a trial's worth of optimism remains whatever was seen.
+        ((sum + 0.5 * prior) / (weight + 0.5), weight)
+    }
+
+    /// How much a trial's context resembles the incumbent, the knob itself aside.
+    fn context_weight(&self, knob: &Knob, observation: &Observation) -> f64 {
+        let others = self.knobs.iter().filter(|other| other.name != knob.name);
+        let differing =
+            others.filter(|other| self.now.get(&other.name) != observation.parent.get(&other.name));
+        differing
+            .map(|o| {
+                if o.is_ordered() {
+                    CONTEXT_DECAY
+                } else {
+                    CHOICE_DECAY
+                }
+            })
+            .product()
+    }
 }
 
 fn is_neighbour(knob: &Knob, a: &str, b: &str) -> bool {
@@ -163,64 +268,10 @@ fn is_neighbour(knob: &Knob, a: &str, b: &str) -> bool {
     knob.is_ordered() && place(a).abs_diff(place(b)) == 1
 }
 
-/// Whether a value was tried when all other knobs stood as now, or nearly so.
-fn tried_here(knob: &Knob, value: &str, now: &Config, seen: &[Observation]) -> bool {
-    seen.iter().any(|observation| {
-        let config = &observation.config;
-        config.get(&knob.name).is_some_and(|v| v == value)
-            && observation.parent.get(&knob.name) != config.get(&knob.name)
-            && context_weight(knob, now, observation) >= CONTEXT_DECAY
-    })
-}
-
-/// The log gain that a move promises, and how much is known about it.
-fn expected_gain(
-    knob: &Knob,
-    (from, to): (&str, &str),
-    now: &Config,
-    seen: &[Observation],
-) -> (f64, f64) {
-    let (mut weight, mut sum) = (0.0, 0.0);
-    let (mut knob_weight, mut knob_gain) = (0.0, 0.0);
-    for observation in seen {
-        let before = observation.parent.get(&knob.name);
-        let after = observation.config.get(&knob.name);
-        let (Some(before), Some(after)) = (before, after) else {
-            continue;
-        };
-        if before == after {
-            continue;
-        }
-        let context = context_weight(knob, now, observation);
-        let gain = observation.gain / moved(observation) as f64;
-        knob_weight += context;
-        knob_gain += context * gain.max(0.0);
-        // What breaks says nothing about its neighbours.
-        if observation.failed && after != to {
-            continue;
-        }
-        let (near, signed) = relevance(knob, (from, to), (before, after));
-        weight += context * near;
-        sum += context * near * signed * gain;
-    }
-    let prior = (knob_gain + UNTRIED_GAIN) / (knob_weight + 1.0);
-    // Half a trial's worth of optimism remains whatever was seen.
-    ((sum + 0.5 * prior) / (weight + 0.5), weight)
-}
-
 /// How many knobs a trial moved; at least one.
 fn moved(observation: &Observation) -> usize {
     let differs = |(name, value): &(&String, &String)| observation.parent.get(*name) != Some(value);
     observation.config.iter().filter(differs).count().max(1)
-}
-
-/// How much a trial's context resembles the incumbent, the knob itself aside.
-fn context_weight(knob: &Knob, now: &Config, observation: &Observation) -> f64 {
-    let differing = now
-        .iter()
-        .filter(|(name, value)| **name != knob.name && observation.parent.get(*name) != Some(value))
-        .count();
-    CONTEXT_DECAY.powi(i32::try_from(differing).unwrap_or(i32::MAX))
 }
 
 /// How much a seen move tells about a wanted one, and with which sign.
@@ -302,7 +353,7 @@ fn describe(incumbent: &Config, steps: &[&Step<'_>]) -> Move {
         "no single move promises more, and these two were close alone"
     } else if known < 0.1 {
         "no trial in this context has moved it yet"
-    } else if gain > UNTRIED_GAIN {
+    } else if gain > UNTRIED_CHOICE_GAIN {
         "moves like it gained before"
     } else {
         "the trials of its neighbours leave room"

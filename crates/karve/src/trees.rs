@@ -76,10 +76,18 @@ impl Trees {
             .cloned()
             .collect();
         for commit in gone {
-            repo.worktree_remove(&self.path_of(&commit))?;
-            self.built.remove(&commit);
+            if let Some(built) = self.built.remove(&commit) {
+                repo.worktree_remove(&built.path)?;
+            }
         }
         Ok(())
+    }
+
+    /// A commit has a new name and the same tree, so its worktree serves on.
+    pub fn rename(&mut self, old: &str, new: &str) {
+        if let Some(built) = self.built.remove(old) {
+            self.built.insert(new.to_owned(), built);
+        }
     }
 
     /// Removes everything.

@@ -87,8 +87,12 @@ pub enum Event {
     BlockMeasured { duel: DuelName, block: Block },
     /// A block could not be read.
     BlockFailed { duel: DuelName, gate: Gate },
-    /// The verdict was carried out in the repository.
-    Settled { round: u32, verdict: Verdict },
+    /// The verdict was carried out in the repository; a kept candidate has its final commit.
+    Settled {
+        round: u32,
+        verdict: Verdict,
+        commit: Option<String>,
+    },
     /// What the round taught.
     Learnt { round: u32, lesson: Lesson },
     /// The user raised or lowered the limits.

@@ -164,11 +164,19 @@ impl Campaign {
 
     fn take_ending(&mut self, round: &mut RoundState, record: &Record) -> Taken {
         match (&record.event, &round.stage) {
-            (Event::Settled { round: of, verdict }, Stage::Settling { verdict: due })
-                if *of == round.number =>
-            {
+            (
+                Event::Settled {
+                    round: of,
+                    verdict,
+                    commit,
+                },
+                Stage::Settling { verdict: due },
+            ) if *of == round.number => {
                 if verdict != due {
                     return Err("the verdict differs from what the readings say".into());
+                }
+                if let (Some(candidate), Some(commit)) = (&mut round.candidate, commit) {
+                    candidate.commit.clone_from(commit);
                 }
                 round.stage = Stage::Learning {
                     verdict: verdict.clone(),

@@ -152,6 +152,11 @@ impl RoundState {
         }
     }
 
+    /// The round as it would be if it were settled now.
+    pub fn preview(&self, verdict: Verdict) -> RoundSummary {
+        self.clone().close(verdict, Lesson::default(), 0)
+    }
+
     /// The settled round.
     pub(super) fn close(self, verdict: Verdict, lesson: Lesson, at_ms: i64) -> RoundSummary {
         RoundSummary {

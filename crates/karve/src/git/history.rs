@@ -7,7 +7,8 @@ use globset::GlobSet;
 use crate::error::{CommandError, Result};
 
 use super::call::{Call, nul_separated, one_line, text};
-use super::{Mode, Oid, Repo};
+use super::start::commit_tree;
+use super::{CommitNote, Mode, Oid, Repo};
 
 /// A file of a tree.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,6 +98,25 @@ impl Repo {
             .args(["rev-parse", "--verify"])
             .arg(format!("{oid}^{{tree}}"))
             .oid()
+    }
+
+    /// The same commit with another message. Tree, parent and date stay, so doing it again gives
+    /// the same commit again.
+    pub fn recommit(&self, commit: &Oid, message: &str) -> Result<Oid> {
+        let format = "--format=%ct%n%P";
+        let known = self
+            .call()
+            .args(["show", "-s", format, commit.as_str()])
+            .output()?;
+        let known = text(&known);
+        let mut lines = known.lines();
+        let date = lines
+            .next()
+            .and_then(|line| line.trim().parse().ok())
+            .unwrap_or(0);
+        let parent = lines.next().and_then(|line| Oid::parse(line.trim()));
+        let note = CommitNote { message, date };
+        commit_tree(self.call(), &self.tree_of(commit)?, parent.as_ref(), &note)
     }
 
     /// Whether a commit is an ancestor of another, or the same.

@@ -84,9 +84,11 @@ fn hypothesis(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
         return;
     };
     let text = |text: &str| source.markdown(text, PARAGRAPH_MAX);
+    let named = hypothesis.bottleneck.trim();
+    let bottleneck = if named.is_empty() { "not named" } else { named };
     let mut items = vec![
         format!("Change: {}", text(&hypothesis.title)),
-        format!("Bottleneck: {}", text(&hypothesis.bottleneck)),
+        format!("Bottleneck: {}", text(bottleneck)),
         format!("Because: {}", text(&hypothesis.mechanism)),
         format!("Expected: {}", ratio(Some(hypothesis.expected_ratio))),
         format!("Direction: {}", hypothesis.direction.name()),

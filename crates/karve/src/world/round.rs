@@ -246,26 +246,35 @@ impl World {
         else {
             return Err(bug("settling was asked for another step"));
         };
+        let settled = |commit| Event::Settled {
+            round: *round,
+            verdict: verdict.clone(),
+            commit,
+        };
         let (Some(candidate), true) = (candidate, verdict.keeps()) else {
             self.trees.keep_only(&self.repo, &[campaign.incumbent()])?;
-            return Ok(Event::Settled {
-                round: *round,
-                verdict: verdict.clone(),
-            });
+            return Ok(settled(None));
         };
-        let new = Oid::named(&candidate.commit)?;
+        let Some(state) = campaign.current_round() else {
+            return Err(bug("settling was asked for outside a round"));
+        };
+        // The message tells the result, which was not known when the candidate was committed.
+        let message = reports::render_commit_message(campaign, &state.preview(verdict.clone()));
+        let new = self
+            .repo
+            .recommit(&Oid::named(&candidate.commit)?, &message)?;
         if let Branch::Named { name } = &self.charter.branch {
             let old = Oid::named(campaign.incumbent())?;
             self.repo
                 .update_ref(&format!("refs/heads/{name}"), &new, Expected::At(&old))?;
         }
-        let best = format!("{}/best", refs_of(&self.charter.name));
-        self.repo.update_ref(&best, &new, Expected::Any)?;
-        self.trees.keep_only(&self.repo, &[&candidate.commit])?;
-        Ok(Event::Settled {
-            round: *round,
-            verdict: verdict.clone(),
-        })
+        for name in [format!("round-{round}"), "best".to_owned()] {
+            let name = format!("{}/{name}", refs_of(&self.charter.name));
+            self.repo.update_ref(&name, &new, Expected::Any)?;
+        }
+        self.trees.rename(&candidate.commit, new.as_str());
+        self.trees.keep_only(&self.repo, &[new.as_str()])?;
+        Ok(settled(Some(new.to_string())))
     }
 
     pub(super) fn learn(&self, round: u32, campaign: &Campaign) -> Event {

@@ -244,7 +244,11 @@ impl Player {
                 same_artifact: false,
             },
             Step::Measure(step) => self.block(&step),
-            Step::Settle { round, verdict, .. } => Event::Settled { round, verdict },
+            Step::Settle { round, verdict, .. } => Event::Settled {
+                round,
+                verdict,
+                commit: None,
+            },
             Step::Learn { round } => Event::Learnt {
                 round,
                 lesson: Lesson {
