@@ -7,6 +7,8 @@ mod event;
 mod in_round;
 mod record;
 mod round;
+#[cfg(test)]
+mod tests;
 
 pub use event::{
     Baseline, DuelName, Event, Halved, ImplementStep, LOG_VERSION, Lesson, MeasureStep,
@@ -17,6 +19,7 @@ pub use round::{Measuring, RoundState, RoundSummary, Stage};
 
 use crate::charter::{Case, CaseSet, Charter, Goal, Limits};
 use crate::comparison::{Comparison, Duel};
+use crate::hypothesis::Gist;
 use crate::lineage::Lineage;
 use crate::policy::{FullWhen, ProfileWhen, StopRule, StreakAction};
 use crate::profile::{Profile, ProfileDepth};
@@ -31,6 +34,8 @@ pub struct Campaign {
     phase: Phase,
     facts: Facts,
     rounds: Vec<RoundSummary>,
+    /// The gist of each settled round's hypothesis, in the order of `rounds`.
+    gists: Vec<Option<Gist>>,
     lineage: Lineage,
     final_comparison: Option<Comparison>,
     n_events: u64,
@@ -38,6 +43,8 @@ pub struct Campaign {
     cost: Usage,
     unknown_events: u32,
     answers: Vec<String>,
+    /// Settled rounds when an ended campaign was last extended: what ended it counts from there.
+    resumed_at: usize,
 }
 
 /// What is known from the first steps on. Each is set once, by its event, before a round starts.
@@ -124,7 +131,9 @@ impl Campaign {
                 retry: *retry,
                 parent: self.incumbent().to_owned(),
                 hypothesis: hypothesis.clone(),
-                mend: mend.clone(),
+                mend: mend
+                    .as_ref()
+                    .map(|(failed, gate)| (failed.clone(), strategy::shown_gate(self, gate))),
                 brief: Box::new(self.brief(&[])),
             }),
             Stage::Gating {
@@ -376,6 +385,7 @@ impl Campaign {
         let absent = self
             .rounds
             .iter()
+            .skip(self.resumed_at)
             .rev()
             .take_while(|round| round.candidate.is_none());
         let absent = u32::try_from(absent.count()).unwrap_or(u32::MAX);
@@ -391,6 +401,7 @@ impl Campaign {
 
     fn stop_by(&self, rule: StopRule, limits: Limits) -> Option<StopReason> {
         let rounds = u32::try_from(self.rounds.len()).unwrap_or(u32::MAX);
+        let resumed_at = u32::try_from(self.resumed_at).unwrap_or(u32::MAX);
         let (holds, reason) = match rule {
             StopRule::TargetMet => (self.goal_met(), StopReason::TargetMet),
             StopRule::HardwareLimit { share } => (
@@ -401,17 +412,22 @@ impl Campaign {
             StopRule::WallTime => (
                 limits
                     .wall_s
-                    .is_some_and(|wall_s| self.spent_ms >= wall_s * 1_000),
+                    .is_some_and(|wall_s| self.spent_ms >= wall_s.saturating_mul(1_000)),
                 StopReason::TimeUsed,
             ),
             StopRule::AgentCost => (
                 limits.agent_usd.is_some_and(|usd| self.cost.usd >= usd),
                 StopReason::CostUsed,
             ),
-            StopRule::NoGain { rounds } => (self.streak() >= rounds, StopReason::NoGain { rounds }),
+            StopRule::NoGain { rounds: limit } => (
+                self.streak().min(rounds - resumed_at) >= limit,
+                StopReason::NoGain { rounds: limit },
+            ),
             StopRule::SmallGainKept => (
                 self.rounds
-                    .last()
+                    .iter()
+                    .skip(self.resumed_at)
+                    .next_back()
                     .is_some_and(|round| round.verdict.is_small_gain()),
                 StopReason::SmallGain,
             ),

@@ -377,6 +377,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::fixed(256))]
+
         #[test]
         fn any_text_is_read_or_refused(text in ".{0,80}") {
             if let Ok(expr) = parse_expr(&text) {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// One falsifiable claim, stated before the change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -96,21 +97,71 @@ pub struct Candidate {
 /// Two sweeps of the same tile share nearly all words; their numbers tell them apart. Claims
 /// that set knobs are the same only if they set the same knobs to the same values.
 pub fn similarity(a: &Hypothesis, b: &Hypothesis) -> f64 {
-    if !a.config.is_empty() || !b.config.is_empty() {
-        return if a.config == b.config { 1.0 } else { 0.0 };
+    Gist::of(a).similarity(&Gist::of(b))
+}
+
+/// What a hypothesis is compared by, read once: every proposal meets every dropped one.
+#[derive(Clone, Debug)]
+pub(crate) struct Gist {
+    config: BTreeMap<String, String>,
+    /// Hashes in order, each once: thousands are compared at every resume.
+    words: Vec<u64>,
+    numbers: Vec<u64>,
+}
+
+impl Gist {
+    pub(crate) fn of(hypothesis: &Hypothesis) -> Self {
+        let (words, numbers) = tokens(hypothesis);
+        Self {
+            config: hypothesis.config.clone(),
+            words: hashes(&words),
+            numbers: hashes(&numbers),
+        }
     }
-    let (words_a, numbers_a) = tokens(a);
-    let (words_b, numbers_b) = tokens(b);
-    if numbers_a != numbers_b {
-        return 0.0;
+
+    pub(crate) fn similarity(&self, other: &Self) -> f64 {
+        if !self.config.is_empty() || !other.config.is_empty() {
+            return if self.config == other.config {
+                1.0
+            } else {
+                0.0
+            };
+        }
+        if self.numbers != other.numbers {
+            return 0.0;
+        }
+        let common = n_common(&self.words, &other.words);
+        let all = self.words.len() + other.words.len() - common;
+        if all == 0 {
+            0.0
+        } else {
+            common as f64 / all as f64
+        }
     }
-    let common = words_a.intersection(&words_b).count();
-    let all = words_a.union(&words_b).count();
-    if all == 0 {
-        0.0
-    } else {
-        common as f64 / all as f64
+}
+
+fn hashes(tokens: &BTreeSet<String>) -> Vec<u64> {
+    let mut hashes: Vec<u64> = tokens
+        .iter()
+        .map(|token| {
+            let mut hasher = DefaultHasher::new();
+            token.hash(&mut hasher);
+            hasher.finish()
+        })
+        .collect();
+    hashes.sort_unstable();
+    hashes
+}
+
+/// How many numbers two ordered lists share.
+fn n_common(a: &[u64], b: &[u64]) -> usize {
+    let (mut i, mut j, mut common) = (0, 0, 0);
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        common += usize::from(x == y);
+        i += usize::from(x <= y);
+        j += usize::from(y <= x);
     }
+    common
 }
 
 /// Words that say nothing about an idea.
@@ -164,6 +215,19 @@ pub(crate) mod tests {
             "Prefetch the next tile of B",
             false,
         );
+    }
+
+    #[test]
+    fn shared_words_over_all_words_is_the_similarity() {
+        let check = |a: &str, b: &str, want: f64| {
+            let found = similarity(&hypothesis(a, "x"), &hypothesis(b, "x"));
+            assert!((found - want).abs() < 1e-9, "{a} / {b}: {found}");
+        };
+        check("alpha beta", "beta gamma", 0.5);
+        check("alpha beta", "beta beta alpha", 1.0);
+        check("alpha", "beta gamma", 0.25);
+        let empty = similarity(&hypothesis("", ""), &hypothesis("", ""));
+        assert!(empty.abs() < 1e-9);
     }
 
     #[test]

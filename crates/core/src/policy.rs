@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 /// Rounds that the family-wise error is shared among, unless the charter allows more rounds.
 pub const ROUNDS_SHARING_ALPHA: u32 = 120;
 
+/// Blocks of any duel at most, whatever a charter says.
+pub const BLOCKS_MAX: u32 = 4_000;
+
 /// The rules of a campaign.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Policy {
@@ -376,7 +379,45 @@ impl Policy {
 
     /// Every value that makes no sense, in words.
     pub fn faults(&self) -> Vec<String> {
-        let accept = &self.accept;
+        let mut faults = self.accept.faults();
+        let mut check = |holds: bool, fault: &str| {
+            if !holds {
+                faults.push(fault.to_owned());
+            }
+        };
+        check(
+            self.stop.contains(&StopRule::Rounds),
+            "stop must contain the rule rounds: the rounds share the error bound",
+        );
+        check(
+            !self.stop.contains(&StopRule::NoGain { rounds: 0 }),
+            "stop: no_gain needs at least 1 round",
+        );
+        check(
+            self.on_streak.iter().all(|(at, _)| *at >= 1),
+            "on_streak begins at 1",
+        );
+        check(
+            self.round_minutes != Some(0),
+            "round_minutes must be at least 1",
+        );
+        check(self.debug_retries <= 20, "debug_retries must be at most 20");
+        check(
+            (1..=20).contains(&self.proposal_tries),
+            "proposal_tries must be 1 to 20",
+        );
+        // At 0 every hypothesis would be a duplicate of every dropped one.
+        check(
+            self.duplicate_similarity > 0.0 && self.duplicate_similarity <= 1.0,
+            "duplicate_similarity must be above 0 and at most 1",
+        );
+        faults
+    }
+}
+
+impl AcceptRule {
+    fn faults(&self) -> Vec<String> {
+        let accept = self;
         let mut faults = Vec::new();
         let mut check = |holds: bool, fault: &str| {
             if !holds {
@@ -417,17 +458,12 @@ impl Policy {
             "accept.blocks_min must be at least 1",
         );
         check(
-            accept.blocks_max >= accept.blocks_min && accept.blocks_max <= 4_000,
+            accept.blocks_max >= accept.blocks_min && accept.blocks_max <= BLOCKS_MAX,
             "accept.blocks_max must be between accept.blocks_min and 4000",
         );
-        check(self.debug_retries <= 20, "debug_retries must be at most 20");
         check(
-            (1..=20).contains(&self.proposal_tries),
-            "proposal_tries must be 1 to 20",
-        );
-        check(
-            (0.0..=1.0).contains(&self.duplicate_similarity),
-            "duplicate_similarity must be between 0 and 1",
+            ratio(accept.small_gain_ratio),
+            "accept.small_gain_ratio must be at least 1",
         );
         faults
     }
@@ -473,6 +509,29 @@ mod tests {
     fn a_keep_at_120_rounds_needs_evidence_of_2400() {
         assert!((strict().accept.keep_evidence(10) - 2400.0).abs() < 1e-9);
         assert!((strict().accept.keep_evidence(1200) - 24_000.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn values_that_make_no_sense_are_named() {
+        let check = |change: &dyn Fn(&mut Policy), want: &str| {
+            let mut policy = strict();
+            change(&mut policy);
+            let faults = policy.faults();
+            assert!(faults.len() == 1 && faults[0].contains(want), "{faults:?}");
+        };
+        check(&|p| p.accept.alpha = f64::NAN, "accept.alpha");
+        check(&|p| p.accept.tail_ratio = 0.5, "accept.tail_ratio");
+        check(&|p| p.accept.guard_evidence = 1.0, "accept.guard_evidence");
+        check(
+            &|p| p.accept.small_gain_ratio = 0.0,
+            "accept.small_gain_ratio",
+        );
+        check(&|p| p.accept.blocks_max = 4_001, "accept.blocks_max");
+        check(&|p| p.accept.blocks_min = 401, "accept.blocks_max");
+        check(&|p| p.duplicate_similarity = 0.0, "duplicate_similarity");
+        check(&|p| p.round_minutes = Some(0), "round_minutes");
+        check(&|p| p.stop.clear(), "the rule rounds");
+        check(&|p| p.stop.push(StopRule::NoGain { rounds: 0 }), "no_gain");
     }
 
     #[test]

@@ -78,6 +78,10 @@ impl Campaign {
     /// Share of the measured peak at a speedup over the baseline.
     pub fn peak_share_at(&self, ratio: f64) -> Option<f64> {
         let peak = self.baseline()?.peak.get("peak_gflops")? * 1e9;
+        // A peak of zero would be reached at once.
+        if !(peak.is_finite() && peak > 0.0) {
+            return None;
+        }
         Some(self.baseline_rate()? * ratio / peak)
     }
 

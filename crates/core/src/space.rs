@@ -148,6 +148,9 @@ fn knob(
 
 /// Where the value of `name` stands in a line, if the line defines it.
 fn find_value(line: &str, name: &str) -> Option<(usize, usize)> {
+    if name.is_empty() {
+        return None;
+    }
     let word = |c: char| c.is_alphanumeric() || c == '_';
     let mut from = 0;
     while let Some(offset) = line.get(from..)?.find(name) {
@@ -261,6 +264,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::fixed(256))]
+
         #[test]
         fn any_text_is_read_or_refused(text in "(.{0,40}\n){0,6}") {
             let _ = parse_knobs("k.c", &text, &[]);
@@ -273,5 +278,10 @@ mod tests {
             let changed = set_knob(text, knob, &value).unwrap();
             prop_assert_eq!(&parse_knobs("k.c", &changed, &[]).unwrap()[0].current, &value);
         }
+    }
+
+    #[test]
+    fn a_knob_without_a_name_is_nowhere() {
+        assert_eq!(find_value("TILE 8", ""), None);
     }
 }

@@ -7,7 +7,7 @@
 
 use std::sync::OnceLock;
 
-/// Log-factorials are tabled up to here; more blocks than this are never taken.
+/// Log-factorials are tabled up to here; beyond, Stirling's series is as exact.
 const FACTORIALS: usize = 4_096;
 
 fn ln_factorial(n: u32) -> f64 {
@@ -21,8 +21,16 @@ fn ln_factorial(n: u32) -> f64 {
         }
         table
     });
-    let last = table.len() - 1;
-    table[(n as usize).min(last)]
+    table
+        .get(n as usize)
+        .copied()
+        .unwrap_or_else(|| stirling(f64::from(n)))
+}
+
+/// `ln n!` to the last digits for the large n that are not tabled.
+fn stirling(n: f64) -> f64 {
+    n * n.ln() - n + (std::f64::consts::TAU * n).ln() / 2.0 + 1.0 / (12.0 * n)
+        - 1.0 / (360.0 * n.powi(3))
 }
 
 /// Natural log of the evidence E for `successes` among `successes + failures` signs.
@@ -81,7 +89,7 @@ pub fn hodges_lehmann(values: &[f64]) -> Option<f64> {
             means.push((a + b) / 2.0);
         }
     }
-    median(&means)
+    quantile_of(means, 0.5)
 }
 
 /// The median, `None` without values.
@@ -91,14 +99,18 @@ pub fn median(values: &[f64]) -> Option<f64> {
 
 /// The q-quantile with linear interpolation, `None` without values.
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let last = sorted.len().checked_sub(1)?;
+    quantile_of(values.to_vec(), q)
+}
+
+/// The same by selection: a duel asks for it after every block, and sorting would be slow.
+fn quantile_of(mut values: Vec<f64>, q: f64) -> Option<f64> {
+    let last = values.len().checked_sub(1)?;
     let position = q.clamp(0.0, 1.0) * last as f64;
-    let below = position.floor() as usize;
-    let above = (below + 1).min(last);
-    let share = position - below as f64;
-    Some(sorted[below] + (sorted[above] - sorted[below]) * share)
+    let below = position.floor();
+    let (_, low, rest) = values.select_nth_unstable_by(below as usize, f64::total_cmp);
+    let low = *low;
+    let high = rest.iter().copied().min_by(f64::total_cmp).unwrap_or(low);
+    Some(low + (high - low) * (position - below))
 }
 
 /// The geometric mean, `None` without values or with one that is not positive.
@@ -208,7 +220,94 @@ mod tests {
         assert_eq!(geometric_mean(&[1.0, 0.0]), None);
     }
 
+    #[test]
+    fn log_factorials_go_on_beyond_the_table() {
+        for n in [4_095, 4_096, 4_097, 10_000] {
+            let want: f64 = (1..=n).map(|k| f64::from(k).ln()).sum();
+            assert!((ln_factorial(n) - want).abs() < 1e-7, "n = {n}");
+        }
+        let next = (ln_evidence(3_001, 3_000).exp() + ln_evidence(3_000, 3_001).exp()) / 2.0;
+        assert!((next / ln_evidence(3_000, 3_000).exp() - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_is_no_number_does_not_panic() {
+        for values in [
+            vec![],
+            vec![f64::NAN],
+            vec![1.0, f64::NAN],
+            vec![f64::INFINITY; 3],
+        ] {
+            let _ = (
+                median(&values),
+                quantile(&values, f64::NAN),
+                hodges_lehmann(&values),
+            );
+            let _ = (
+                interval(&values, 0.05),
+                interval(&values, 0.0),
+                interval(&values, 9.0),
+            );
+            let _ = (geometric_mean(&values), mean_and_deviation(&values));
+        }
+        assert_eq!(interval(&[], 9.0), None);
+    }
+
+    #[test]
+    fn the_interval_covers_the_median_at_all_times_at_once() {
+        let mut draws = Draws::new(5);
+        let missed = (0..200)
+            .filter(|_| {
+                let values: Vec<f64> = (0..60).map(|_| draws.next_f64() - 0.5).collect();
+                (8..=60).any(|n| {
+                    interval(&values[..n], 0.05).is_some_and(|(low, high)| low > 0.0 || high < 0.0)
+                })
+            })
+            .count();
+        assert!(missed <= 10, "{missed} of 200, at most 5% are allowed");
+    }
+
+    #[test]
+    fn the_interval_begins_when_all_signs_alike_would_prove_it() {
+        // E(n, 0) = (2^(n+1) − 1)/(n + 1) first reaches 40 at n = 8.
+        let values: Vec<f64> = (1..=9).map(f64::from).collect();
+        assert_eq!(interval(&values[..7], 0.05), None);
+        assert_eq!(interval(&values[..8], 0.05), Some((1.0, 8.0)));
+        assert_eq!(interval(&values, 0.05), Some((1.0, 9.0)));
+    }
+
     proptest! {
+        #![proptest_config(crate::testing::fixed(256))]
+
+        #[test]
+        fn quantiles_are_those_of_the_sorted_values(
+            values in prop::collection::vec(-9.0..9.0_f64, 1..40), q in 0.0..=1.0_f64,
+        ) {
+            let mut sorted = values.clone();
+            sorted.sort_by(f64::total_cmp);
+            let place = q * (sorted.len() - 1) as f64;
+            let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+            let want = below + (above - below) * place.fract();
+            prop_assert!((quantile(&values, q).unwrap() - want).abs() < 1e-12);
+        }
+
+        /// Section 8: the smallest S* with E(S*, n − S*) ≥ 2/α gives [D_(n−S*+1), D_(S*)].
+        #[test]
+        fn the_interval_is_what_no_sign_count_disproves(
+            values in prop::collection::vec(-1.0..1.0_f64, 8..50),
+        ) {
+            let (low, high) = interval(&values, 0.05).unwrap();
+            let disproved = |theta: f64| {
+                let n = values.len() as u32;
+                let above = values.iter().filter(|v| **v > theta).count() as u32;
+                let below = values.iter().filter(|v| **v < theta).count() as u32;
+                let bound = 40_f64.ln();
+                ln_evidence(above, n - above) >= bound || ln_evidence(below, n - below) >= bound
+            };
+            prop_assert!(!disproved(low) && !disproved(high) && !disproved((low + high) / 2.0));
+            prop_assert!(disproved(low - 1e-12) && disproved(high + 1e-12));
+        }
+
         #[test]
         fn evidence_is_a_martingale(s in 0_u32..200, f in 0_u32..200) {
             let next = (ln_evidence(s + 1, f).exp() + ln_evidence(s, f + 1).exp()) / 2.0;

@@ -9,6 +9,7 @@ use crate::policy::StreakAction;
 use crate::search::{Outcome, Trial};
 use crate::verdict::{DropReason, Verdict};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Earlier rounds that a brief tells of, newest first.
 const TRIED_MAX: usize = 30;
@@ -18,8 +19,12 @@ const TIPS_MAX: usize = 10;
 const DIGEST_MAX: usize = 4_000;
 /// Characters of a lesson.
 const LESSON_MAX: usize = 1_000;
+/// Characters of any text that others wrote in a brief.
+const TEXT_MAX: usize = 2_000;
 /// A change below this, up or down, is a micro-adjustment.
 const MICRO_RATIO: f64 = 1.02;
+/// How an agent is told of a case that it must not know.
+const HIDDEN_CASE: &str = "a hidden case";
 /// So many rounds alike make a trigger.
 const ALIKE_ROUNDS: usize = 3;
 
@@ -139,7 +144,11 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
     let charter = campaign.charter();
     let digest = campaign.profile().map_or("", |profile| &profile.digest);
     let visible = campaign.cases_of(CaseSet::Full);
-    let recent = |texts: &[String]| texts.iter().rev().take(TIPS_MAX).cloned().collect();
+    let recent = |texts: &[String]| texts.iter().rev().take(TIPS_MAX).map(|t| clip(t)).collect();
+    let short = |tip: &Tip| Tip {
+        source: clip(&tip.source),
+        text: clip(&tip.text),
+    };
     Brief {
         round,
         campaign: charter.map(|c| c.name.clone()).unwrap_or_default(),
@@ -163,9 +172,9 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
             .take(TRIED_MAX)
             .map(|r| tried(campaign, r))
             .collect(),
-        tips: campaign.tips().iter().take(TIPS_MAX).cloned().collect(),
+        tips: campaign.tips().iter().take(TIPS_MAX).map(short).collect(),
         profile: digest.chars().take(DIGEST_MAX).collect(),
-        errors: errors.to_vec(),
+        errors: errors.iter().take(TRIED_MAX).map(|e| clip(e)).collect(),
         answers: recent(campaign.answers()),
         trials: campaign.rounds().iter().filter_map(trial).collect(),
         seed: charter.map_or(0, |c| c.seed),
@@ -173,13 +182,72 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
 }
 
 fn tried(campaign: &Campaign, round: &RoundSummary) -> Tried {
+    let why = round.verdict.describe(&|case| visible_name(campaign, case));
     Tried {
         round: round.number,
-        title: round.title().to_owned(),
+        title: clip(round.title()),
         verdict: round.verdict.word(),
-        why: round.verdict.describe(&|case| visible_name(campaign, case)),
+        why: clip(&shown(campaign, &why)),
         ratio: round.ratio(),
-        lesson: round.lesson.text.clone(),
+        lesson: clip(&shown(campaign, &round.lesson.text)),
+    }
+}
+
+fn clip(text: &str) -> String {
+    text.chars().take(TEXT_MAX).collect()
+}
+
+/// A text of the harness for an agent: one that names a hidden case says no more than that.
+fn shown(campaign: &Campaign, text: &str) -> String {
+    let cases = campaign.charter().map_or(&[][..], |c| &c.cases);
+    let mut hidden = cases.iter().filter(|case| case.set == CaseSet::Hidden);
+    if hidden.any(|case| mentions(text, &case.name)) {
+        HIDDEN_CASE.into()
+    } else {
+        text.to_owned()
+    }
+}
+
+/// Whether a name stands in a text as a word of its own.
+fn mentions(text: &str, name: &str) -> bool {
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    !name.is_empty()
+        && text.match_indices(name).any(|(start, found)| {
+            !text[..start].ends_with(word) && !text[start + found.len()..].starts_with(word)
+        })
+}
+
+/// What an agent who mends may know of a gate: nothing of hidden cases but that one failed.
+pub(crate) fn shown_gate(campaign: &Campaign, gate: &Gate) -> Gate {
+    match gate.clone() {
+        Gate::WrongResult {
+            case,
+            category,
+            excerpt,
+        } => {
+            let named = shown(campaign, &case);
+            let excerpt = if named == case {
+                shown(campaign, &excerpt)
+            } else {
+                String::new()
+            };
+            Gate::WrongResult {
+                case: named,
+                category,
+                excerpt,
+            }
+        }
+        Gate::BuildFailed { category, excerpt } => Gate::BuildFailed {
+            category,
+            excerpt: shown(campaign, &excerpt),
+        },
+        Gate::TimedOut { what } => Gate::TimedOut {
+            what: shown(campaign, &what),
+        },
+        Gate::Dishonest { why } => Gate::Dishonest {
+            why: shown(campaign, &why),
+        },
+        other @ (Gate::Passed | Gate::OutOfScope { .. }) => other,
     }
 }
 
@@ -187,7 +255,7 @@ fn tried(campaign: &Campaign, round: &RoundSummary) -> Tried {
 fn visible_name(campaign: &Campaign, index: usize) -> String {
     match campaign.case(index) {
         Some(case) if case.set != CaseSet::Hidden => case.name,
-        _ => "a hidden case".into(),
+        _ => HIDDEN_CASE.into(),
     }
 }
 
@@ -271,17 +339,19 @@ fn triggers(rounds: &[RoundSummary], streak: u32) -> Vec<Trigger> {
     triggers
 }
 
-/// The one knob that is all that differs between these rounds, if there is one.
+/// The one knob that is all that differs between these rounds, if there is one. A round that
+/// set no knob turned none.
 fn jittered(last: &[RoundSummary]) -> Option<String> {
-    let configs: Vec<_> = last
+    let config = |round: &'_ RoundSummary| Some(round.hypothesis.as_ref()?.config.clone());
+    let configs: Option<Vec<_>> = last
         .iter()
-        .map(|r| r.hypothesis.as_ref().map(|h| &h.config))
+        .map(|round| config(round).filter(|config| !config.is_empty()))
         .collect();
-    let first = configs.first().copied().flatten()?;
-    let mut differing = first.keys().filter(|knob| {
-        configs
-            .iter()
-            .any(|config| config.is_none_or(|c| c.get(*knob) != first.get(*knob)))
+    let configs = configs?;
+    let knobs: BTreeSet<&String> = configs.iter().flat_map(|config| config.keys()).collect();
+    let mut differing = knobs.into_iter().filter(|knob| {
+        let values: BTreeSet<_> = configs.iter().map(|config| config.get(*knob)).collect();
+        values.len() > 1
     });
     match (differing.next(), differing.next()) {
         (Some(knob), None) => Some(knob.clone()),
@@ -339,7 +409,10 @@ fn gate_hint(campaign: &Campaign, round: &RoundSummary) -> Option<GateHint> {
 
 /// The narrowest condition on one parameter that holds for all of `won` and none of `lost`.
 fn separating_predicate(won: &[Case], lost: &[Case]) -> Option<String> {
-    let number = |case: &Case, name: &str| case.params.get(name)?.parse::<f64>().ok();
+    let number = |case: &Case, name: &str| {
+        let number: f64 = case.params.get(name)?.parse().ok()?;
+        number.is_finite().then_some(number)
+    };
     won.first()?.params.keys().find_map(|name| {
         let values = |cases: &[Case]| -> Option<(f64, f64)> {
             let numbers: Option<Vec<f64>> = cases.iter().map(|c| number(c, name)).collect();
@@ -392,7 +465,7 @@ pub fn queue(campaign: &Campaign) -> Vec<QueueItem> {
         return Vec::new();
     };
     let mut items = Vec::new();
-    let mut streak = 0;
+    let mut streak = 0_u32;
     for round in campaign.rounds() {
         if let Some(question) = round.hypothesis.as_ref().and_then(|h| h.question.clone()) {
             items.push(QueueItem {
@@ -403,7 +476,8 @@ pub fn queue(campaign: &Campaign) -> Vec<QueueItem> {
         streak = if round.verdict.keeps() { 0 } else { streak + 1 };
         let reached = |streak| charter.policy.streak_action(streak);
         let asked = reached(streak) == Some(StreakAction::CompareOrAsk);
-        if asked && reached(streak - 1) != Some(StreakAction::CompareOrAsk) {
+        let before = streak.checked_sub(1).and_then(reached);
+        if asked && before != Some(StreakAction::CompareOrAsk) {
             let question = format!(
                 "{streak} rounds in a row gained nothing: which approach or reference \
                  implementation should be tried?"
@@ -425,31 +499,4 @@ pub fn queue(campaign: &Campaign) -> Vec<QueueItem> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeMap;
-
-    fn case(size: u32) -> Case {
-        Case {
-            name: format!("m{size}"),
-            params: BTreeMap::from([("M".to_owned(), size.to_string())]),
-            set: CaseSet::Full,
-            minor: false,
-            halve: None,
-        }
-    }
-
-    #[test]
-    fn a_predicate_tells_won_from_lost_cases() {
-        let won = [case(128), case(64)];
-        assert_eq!(
-            separating_predicate(&won, &[case(16)]),
-            Some("M >= 64".into())
-        );
-        assert_eq!(
-            separating_predicate(&won, &[case(256)]),
-            Some("M <= 128".into())
-        );
-        assert_eq!(separating_predicate(&won, &[case(100)]), None);
-    }
-}
+mod tests;

@@ -1,9 +1,12 @@
-//! A charter for the tests of this crate.
+//! A charter and a scripted driver for the tests of this crate.
+
+pub(crate) mod script;
 
 use crate::charter::{
     Better, Branch, Case, CaseSet, Charter, Commands, Limits, Metric, Mode, Output, Target,
 };
 use crate::policy::Preset;
+use proptest::test_runner::{Config, RngSeed};
 use std::collections::BTreeMap;
 
 /// Two visible cases and a hidden one, the strict policy, times in milliseconds.
@@ -68,5 +71,15 @@ pub(crate) fn charter() -> Charter {
             name: "optimize/test".into(),
         },
         seed: 1,
+    }
+}
+
+/// Properties are tried on the same cases in every run.
+pub(crate) fn fixed(cases: u32) -> Config {
+    Config {
+        cases,
+        rng_seed: RngSeed::Fixed(1),
+        failure_persistence: None,
+        ..Config::default()
     }
 }

@@ -187,8 +187,14 @@ fn keep_notes(duel: &Duel) -> Option<Vec<Note>> {
     {
         return None;
     }
+    // A ratio that is no number is not within the limit.
+    let tail_within = duel.tail_ratio() <= rule.tail_ratio;
+    if !tail_within {
+        return None;
+    }
+    // The estimate comes last: it takes a quadratic number of pairs.
     let estimate = stats::hodges_lehmann(&duel.ln_speedups)?;
-    if estimate < rule.effect_ln || duel.tail_ratio() > rule.tail_ratio {
+    if estimate < rule.effect_ln {
         return None;
     }
     let mut notes = Vec::new();

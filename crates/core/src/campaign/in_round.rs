@@ -1,16 +1,25 @@
 //! How the events of a round change it.
 
-use super::record::{Taken, not_due};
+use super::record::{Taken, check_discard, not_due};
 use super::round::{Measuring, RoundState, Stage};
 use super::{
     Campaign, DuelName, Event, Lesson, Phase, Record, Refusal, RoundSummary, StopReason, Usage,
 };
 use crate::charter::{CaseSet, Charter};
 use crate::comparison::{Duel, DuelRule};
-use crate::hypothesis::{Candidate, Hypothesis, similarity};
+use crate::hypothesis::{Candidate, Gist, Hypothesis};
 use crate::lineage::Kept;
-use crate::measurement::Block;
+use crate::measurement::{Block, Gate};
 use crate::verdict::{self, Ruling, Time, Verdict};
+
+/// The gate's verdict for source that failed it in this round already: asking again would let
+/// a kernel pass that is right only now and then.
+fn unchanged_failure(round: &RoundState, candidate: &Candidate) -> Option<Verdict> {
+    if !round.failed_trees.contains(&candidate.tree) {
+        return None;
+    }
+    verdict::judge_gate(round.gate.as_ref()?, false)
+}
 
 impl Campaign {
     pub(super) fn take_in_round(&mut self, record: &Record) -> Taken {
@@ -23,7 +32,7 @@ impl Campaign {
         };
         let taken = self.take_round_event(&mut round, record);
         if taken.is_ok() {
-            round.spent_ms += record.spent_ms;
+            round.spent_ms = round.spent_ms.saturating_add(record.spent_ms);
             self.check_round_time(&mut round);
         }
         // A handler that ended the round has put the next phase in place already.
@@ -196,8 +205,9 @@ impl Campaign {
 
     fn count(&mut self, round: &mut RoundState, usage: Usage) {
         for total in [&mut self.cost, &mut round.usage] {
-            total.tokens += usage.tokens;
-            total.usd += usage.usd;
+            total.tokens = total.tokens.saturating_add(usage.tokens);
+            // `max` also turns what is no number into nothing.
+            total.usd += usage.usd.max(0.0);
         }
     }
 
@@ -207,19 +217,19 @@ impl Campaign {
             .map_or(1.0, |charter| charter.policy.duplicate_similarity);
         // Knob settings are tried again when the kernel around them changed.
         let comparable =
-            |summary: &&RoundSummary| new.config.is_empty() || summary.parent == round.parent;
+            |summary: &RoundSummary| new.config.is_empty() || summary.parent == round.parent;
+        let gist = Gist::of(new);
+        let alike = |old: &Option<Gist>| {
+            old.as_ref()
+                .is_some_and(|old| old.similarity(&gist) >= limit)
+        };
         let twin = self
             .rounds
             .iter()
-            .filter(|summary| !summary.verdict.keeps())
-            .filter(comparable)
-            .find(|summary| {
-                summary
-                    .hypothesis
-                    .as_ref()
-                    .is_some_and(|old| similarity(old, new) >= limit)
-            });
-        if let Some(twin) = twin {
+            .zip(&self.gists)
+            .filter(|(summary, _)| !summary.verdict.keeps() && comparable(summary))
+            .find(|(_, old)| alike(old));
+        if let Some((twin, _)) = twin {
             let refused = format!("\"{}\" is a duplicate of round {}", new.title, twin.number);
             self.refuse(round, try_no, vec![refused]);
             return;
@@ -276,9 +286,13 @@ impl Campaign {
                     .is_some_and(|c| c.tree == candidate.tree)
             })
             .map(|summary| summary.number);
+        let not_mended = unchanged_failure(round, candidate);
         round.candidate = Some(candidate.clone());
         round.retries = retry;
-        round.stage = match verdict::judge_source(&candidate.tree, self.incumbent_tree(), tried) {
+        // What an earlier candidate of this round showed says nothing about this one.
+        round.quick = None;
+        let judged = verdict::judge_source(&candidate.tree, self.incumbent_tree(), tried);
+        round.stage = match judged.or(not_mended) {
             Some(verdict) => Stage::Settling { verdict },
             None => Stage::Gating {
                 hypothesis,
@@ -300,11 +314,11 @@ impl Campaign {
     fn take_gate(&mut self, round: &mut RoundState, event: &Event) -> Taken {
         let (
             Event::Gated {
+                round: of,
                 retry,
                 set,
                 gate,
                 same_artifact,
-                ..
             },
             Stage::Gating {
                 hypothesis,
@@ -316,13 +330,16 @@ impl Campaign {
         else {
             return not_due();
         };
-        if retry != due || set != due_set {
+        if *of != round.number || retry != due || set != due_set {
             return not_due();
         }
-        round.gate = Some(gate.clone());
         let Some(charter) = self.charter() else {
             return not_due();
         };
+        round.gate = Some(gate.clone());
+        if !gate.passed() && !matches!(gate, Gate::OutOfScope { .. }) {
+            round.failed_trees.push(candidate.tree.clone());
+        }
         let retries = charter.policy.debug_retries;
         round.stage = if gate.mendable() && *retry < retries {
             Stage::Implementing {
@@ -363,15 +380,14 @@ impl Campaign {
     }
 
     fn take_block(&mut self, round: &mut RoundState, block: &Block, spent: u64) -> Taken {
-        let limit_ms = self
-            .charter()
-            .map_or(0, |charter| charter.limits.duel_s * 1_000);
+        let limit_ms = self.duel_limit_ms();
         let Stage::Measuring(measuring) = &mut round.stage else {
             return not_due();
         };
+        check_discard(block, measuring.blocks)?;
         measuring.duel.take(block).map_err(|bad| bad.0)?;
         measuring.blocks += 1;
-        measuring.spent_ms += spent;
+        measuring.spent_ms = measuring.spent_ms.saturating_add(spent);
         let time = if measuring.spent_ms >= limit_ms {
             Time::Up
         } else {
@@ -392,10 +408,12 @@ impl Campaign {
         let again = on_quick
             && verdict.keeps()
             && self.full_needed(comparison.overall.ratio, hypothesis.high_risk);
+        // Time can be up after the warm-up alone, which shows nothing.
+        let shown = (comparison.blocks > 0).then_some(comparison);
         if on_quick {
-            round.quick = Some(comparison);
+            round.quick = shown;
         } else {
-            round.comparison = Some(comparison);
+            round.comparison = shown;
         }
         round.stage = if again {
             Stage::Gating {
@@ -433,7 +451,7 @@ impl Campaign {
         record: &Record,
     ) {
         let mut summary = round.close(verdict, lesson, record.at_ms);
-        summary.spent_ms += record.spent_ms;
+        summary.spent_ms = summary.spent_ms.saturating_add(record.spent_ms);
         if let (true, Some(candidate)) = (summary.verdict.keeps(), &summary.candidate) {
             self.lineage.push(Kept {
                 round: summary.number,
@@ -442,8 +460,11 @@ impl Campaign {
                 parent: summary.parent.clone(),
                 ratio: summary.ratio().unwrap_or(1.0),
             });
+            // An earlier headline was about another kernel.
+            self.final_comparison = None;
         }
         summary.cumulative_ratio = self.lineage.cumulative_ratio();
+        self.gists.push(summary.hypothesis.as_deref().map(Gist::of));
         self.rounds.push(summary);
         self.advance();
     }

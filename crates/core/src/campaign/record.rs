@@ -4,7 +4,8 @@ use super::round::{RoundState, Stage};
 use super::{Baseline, Campaign, DuelName, Event, Phase, Record, StopReason};
 use crate::charter::Limits;
 use crate::comparison::{Duel, DuelRule};
-use crate::measurement::Block;
+use crate::measurement::{Block, Gate};
+use crate::policy::BLOCKS_MAX;
 use crate::sampling;
 use std::fmt;
 
@@ -45,15 +46,28 @@ pub(super) fn not_due() -> Taken {
     Err(String::new())
 }
 
+/// Whoever may choose which blocks count can choose the verdict: only the warm-up is left out.
+pub(super) fn check_discard(block: &Block, number: u32) -> Taken {
+    if block.discarded == sampling::discards(number) {
+        Ok(())
+    } else {
+        Err("the warm-up of a duel is discarded and nothing else".into())
+    }
+}
+
 impl Campaign {
     /// Takes in what happened. After an error the campaign is as before.
     pub fn record(&mut self, record: &Record) -> Result<(), OutOfOrder> {
+        // The time of a step counts before the step can end a round: limits look at it.
+        let before_ms = self.spent_ms;
+        self.spent_ms = before_ms.saturating_add(record.spent_ms);
         let taken = if record.seq == self.n_events {
             self.take(record)
         } else {
             Err(format!("its number should be {}", self.n_events))
         };
         if let Err(detail) = taken {
+            self.spent_ms = before_ms;
             let due = self.next_step().map_or("nothing", |step| step.name());
             return Err(OutOfOrder {
                 seq: record.seq,
@@ -63,7 +77,6 @@ impl Campaign {
             });
         }
         self.n_events += 1;
-        self.spent_ms += record.spent_ms;
         Ok(())
     }
 
@@ -89,8 +102,8 @@ impl Campaign {
             } => self.take_final_block(block, record.spent_ms),
             Event::BlockFailed {
                 duel: DuelName::Final,
-                ..
-            } => self.take_final_failure(),
+                gate,
+            } => self.take_final_failure(gate),
             Event::Finished { reason } => match &self.phase {
                 Phase::Closing(due) if due == reason => {
                     self.phase = Phase::Finished(reason.clone());
@@ -161,8 +174,6 @@ impl Campaign {
 
     /// Starts the next round, or the end.
     pub(super) fn advance(&mut self) {
-        // A campaign that goes on has no final result yet.
-        self.final_comparison = None;
         self.phase = match self.stop_due() {
             Some(reason) => self.closing(reason),
             None => {
@@ -184,12 +195,16 @@ impl Campaign {
         };
     }
 
-    /// The end: with something kept, the original meets the final kernel once more.
+    /// The end: with something kept, the original meets the final kernel once more. What they
+    /// showed stands as long as nothing else is kept; it is not drawn again.
     pub(super) fn closing(&self, reason: StopReason) -> Phase {
+        let open = self.lineage.best().is_some() && self.final_comparison.is_none();
         match self.charter() {
-            Some(charter) if self.lineage.best().is_some() => {
+            Some(charter) if open => {
                 let mut rule = DuelRule::of(charter, charter.keep_evidence());
-                rule.blocks_max = charter.limits.final_blocks;
+                rule.blocks_min = rule.blocks_min.max(1);
+                rule.blocks_max = charter.limits.final_blocks.min(BLOCKS_MAX);
+                rule.blocks_max = rule.blocks_max.max(rule.blocks_min);
                 let duel = Duel::new(charter, &charter.all_cases(), rule);
                 Phase::Confirming {
                     reason,
@@ -210,23 +225,26 @@ impl Campaign {
             return Err("more rounds would weaken the error bound of the charter".into());
         }
         charter.limits = limits;
-        match self.phase {
-            Phase::Finished(StopReason::NotEngaged | StopReason::BaselineFailed { .. }) => {}
-            Phase::Finished(_) | Phase::Closing(_) | Phase::Confirming { .. } => self.advance(),
-            Phase::Undefined
-            | Phase::Defined
-            | Phase::Prepared
-            | Phase::Engaged
-            | Phase::TipsKnown
-            | Phase::Round(_) => {}
+        match self.stop_reason() {
+            // No limit mends a base that cannot be judged.
+            None | Some(StopReason::NotEngaged | StopReason::BaselineFailed { .. }) => {}
+            Some(_) => {
+                self.resumed_at = self.rounds.len();
+                if self.stop_due().is_none() {
+                    self.advance();
+                }
+            }
         }
         Ok(())
     }
 
+    pub(super) fn duel_limit_ms(&self) -> u64 {
+        let limit_s = self.charter().map_or(0, |charter| charter.limits.duel_s);
+        limit_s.saturating_mul(1_000)
+    }
+
     fn take_final_block(&mut self, block: &Block, spent: u64) -> Taken {
-        let limit_ms = self
-            .charter()
-            .map_or(0, |charter| charter.limits.duel_s * 1_000);
+        let limit_ms = self.duel_limit_ms();
         let Phase::Confirming {
             reason,
             duel,
@@ -236,9 +254,10 @@ impl Campaign {
         else {
             return not_due();
         };
+        check_discard(block, *blocks)?;
         duel.take(block).map_err(|bad| bad.0)?;
         *blocks += 1;
-        *spent_ms += spent;
+        *spent_ms = spent_ms.saturating_add(spent);
         let enough = duel.n_blocks() >= duel.rule.blocks_max;
         if enough || (*spent_ms >= limit_ms && duel.n_blocks() >= duel.rule.blocks_min) {
             let comparison = duel.comparison();
@@ -249,10 +268,13 @@ impl Campaign {
         Ok(())
     }
 
-    fn take_final_failure(&mut self) -> Taken {
+    fn take_final_failure(&mut self, gate: &Gate) -> Taken {
         let Phase::Confirming { reason, .. } = &self.phase else {
             return not_due();
         };
+        if gate.passed() {
+            return Err("a failed block needs a gate that did not pass".into());
+        }
         self.phase = Phase::Closing(reason.clone());
         Ok(())
     }

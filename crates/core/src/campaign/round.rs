@@ -23,6 +23,8 @@ pub struct RoundState {
     pub candidate: Option<Candidate>,
     /// What the gate said last.
     pub gate: Option<Gate>,
+    /// Trees that did not pass the gate in this round.
+    pub failed_trees: Vec<String>,
     /// What the quick set showed, if it was measured on its own.
     pub quick: Option<Comparison>,
     /// What the deciding duel showed.
@@ -143,6 +145,7 @@ impl RoundState {
             hypothesis: None,
             candidate: None,
             gate: None,
+            failed_trees: Vec::new(),
             quick: None,
             comparison: None,
             refused: Vec::new(),

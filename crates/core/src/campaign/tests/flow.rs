@@ -1,0 +1,511 @@
+//! The way of a round: which sets are measured, what is mended, what is refused.
+
+use super::{dropped, edit, varied, verdicts};
+use crate::campaign::{Campaign, DuelName, Event, Record, Stage, Step, StopReason};
+use crate::charter::CaseSet;
+use crate::measurement::Gate;
+use crate::policy::Preset;
+use crate::testing::script::{
+    Answer, Attempt, Script, build_failed, play, play_until, script, wrong_result,
+};
+use crate::verdict::{DropReason, Verdict};
+
+const QUICK: CaseSet = CaseSet::Quick;
+const FULL: CaseSet = CaseSet::Full;
+
+/// What the rounds of a log did, in order, one word per step; blocks of one duel are one word.
+fn words(log: &[Record]) -> Vec<String> {
+    let mut words: Vec<String> = log
+        .iter()
+        .map(|record| match &record.event {
+            Event::Gated { set, .. } => format!("gate {set:?}"),
+            Event::BlockMeasured {
+                duel: DuelName::Round { set, .. },
+                ..
+            } => format!("measure {set:?}"),
+            Event::BlockMeasured { .. } => "final".to_owned(),
+            other => other.name().to_owned(),
+        })
+        .collect();
+    words.dedup();
+    words
+}
+
+/// The sets on which a script of one round is measured, and whether it is kept.
+fn check_sets(script: &Script, want: &[CaseSet], kept: bool) {
+    let (campaign, log) = play(script);
+    let measured: Vec<String> = words(&log)
+        .into_iter()
+        .filter(|word| word.starts_with("measure"))
+        .collect();
+    let want: Vec<String> = want.iter().map(|set| format!("measure {set:?}")).collect();
+    assert_eq!(measured, want);
+    assert_eq!(campaign.rounds()[0].verdict.keeps(), kept);
+}
+
+/// One round under a preset, the first case named quick.
+fn with_quick(preset: Preset, speed: f64) -> Script {
+    let mut script = script(&[speed]);
+    script.charter.policy = preset.policy();
+    script.charter.cases[0].set = QUICK;
+    script
+}
+
+#[test]
+fn a_round_goes_from_proposal_to_lesson_in_order() {
+    let (_, log) = play(&with_quick(Preset::Strict, 1.3));
+    let want = [
+        "target_defined",
+        "prepared",
+        "engagement_checked",
+        "tips_read",
+        "baseline_measured",
+        "proposed",
+        "implemented",
+        "gate Quick",
+        "measure Quick",
+        "gate Full",
+        "measure Full",
+        "settled",
+        "learnt",
+        "proposal_refused",
+        "final",
+        "finished",
+    ];
+    assert_eq!(words(&log), want);
+}
+
+#[test]
+fn the_strict_preset_shows_a_gain_on_the_quick_set_and_then_on_the_full_set() {
+    check_sets(&with_quick(Preset::Strict, 1.3), &[QUICK, FULL], true);
+    check_sets(&with_quick(Preset::Strict, 0.9), &[QUICK], false);
+    let mut overfit = with_quick(Preset::Strict, 1.3);
+    edit(&mut overfit, 1).speed = vec![1.3, 0.9];
+    check_sets(&overfit, &[QUICK, FULL], false);
+}
+
+#[test]
+fn a_promising_quick_duel_needs_fewer_blocks_than_a_keep() {
+    let (campaign, _) = play(&with_quick(Preset::Strict, 1.3));
+    let round = &campaign.rounds()[0];
+    assert_eq!(round.quick.as_ref().unwrap().blocks, 8);
+    assert_eq!(round.comparison.as_ref().unwrap().blocks, 15);
+    let (campaign, _) = play(&with_quick(Preset::Primus, 1.3));
+    assert_eq!(campaign.rounds()[0].quick.as_ref().unwrap().blocks, 15);
+}
+
+#[test]
+fn the_primus_preset_believes_the_quick_set_from_five_percent_on() {
+    check_sets(&with_quick(Preset::Primus, 1.08), &[QUICK], true);
+    check_sets(&with_quick(Preset::Primus, 1.03), &[QUICK, FULL], true);
+    check_sets(&with_quick(Preset::Primus, 0.99), &[QUICK], false);
+}
+
+#[test]
+fn the_primus_preset_wants_the_full_set_for_a_high_risk() {
+    let mut risky = with_quick(Preset::Primus, 1.3);
+    edit(&mut risky, 1).hypothesis.high_risk = true;
+    check_sets(&risky, &[QUICK, FULL], true);
+    let (campaign, _) = play(&risky);
+    assert_eq!(campaign.rounds()[0].quick.as_ref().unwrap().blocks, 8);
+    assert_eq!(campaign.rounds()[0].comparison.as_ref().unwrap().blocks, 15);
+}
+
+#[test]
+fn up_to_five_cases_without_a_quick_one_are_all_measured_at_once() {
+    let mut script = script(&[1.3]);
+    check_sets(&script, &[FULL], true);
+    let (campaign, _) = play(&script);
+    assert_eq!(campaign.cases_of(QUICK), vec![0, 1]);
+    // Naming every visible case quick is the same as naming none.
+    script.charter.cases[0].set = QUICK;
+    script.charter.cases[1].set = QUICK;
+    check_sets(&script, &[FULL], true);
+}
+
+#[test]
+fn of_more_than_five_cases_representative_ones_come_first() {
+    let mut script = script(&[1.3]);
+    let pattern = script.charter.cases[0].clone();
+    for number in 0..6 {
+        let mut case = pattern.clone();
+        case.name = format!("more{number}");
+        script.charter.cases.push(case);
+    }
+    check_sets(&script, &[QUICK, FULL], true);
+    let (campaign, _) = play(&script);
+    let quick = campaign.cases_of(QUICK);
+    assert_eq!(quick.len(), 5);
+    // The smallest, the middle and the largest are among them, the hidden one is not.
+    assert!(
+        [0, 4, 8].iter().all(|case| quick.contains(case)),
+        "{quick:?}"
+    );
+    assert!(!quick.contains(&2));
+}
+
+/// The verdict of the first round, and the attempts to mend that it took.
+fn check_first(script: &Script, want: &Verdict, retries: u32) {
+    let (campaign, _) = play(script);
+    let round = &campaign.rounds()[0];
+    assert_eq!((&round.verdict, round.retries), (want, retries));
+}
+
+fn gate_drop(gate: Gate) -> Verdict {
+    dropped(DropReason::Gate { gate })
+}
+
+#[test]
+fn a_failure_is_mended_inside_the_round() {
+    let mut script = script(&[1.3]);
+    edit(&mut script, 1).attempts = vec![
+        Attempt::fails(&build_failed()),
+        Attempt::fails(&wrong_result("small")),
+        Attempt::passes(),
+    ];
+    check_first(&script, &Verdict::Keep { notes: Vec::new() }, 2);
+    let (campaign, log) = play(&script);
+    assert_eq!(campaign.rounds().len(), 1);
+    let n_gates = log.iter().filter(|r| r.event.name() == "gated").count();
+    assert_eq!(n_gates, 3);
+}
+
+#[test]
+fn mending_has_a_bound_and_then_the_gate_has_the_last_word() {
+    let mut script = script(&[1.3]);
+    edit(&mut script, 1).attempts = vec![Attempt::fails(&build_failed())];
+    let retries = script.charter.policy.debug_retries;
+    check_first(&script, &gate_drop(build_failed()), retries);
+    script.charter.policy.debug_retries = 0;
+    check_first(&script, &gate_drop(build_failed()), 0);
+}
+
+#[test]
+fn an_agent_that_cannot_mend_leaves_the_verdict_to_the_gate() {
+    let mut script = script(&[1.3]);
+    edit(&mut script, 1).attempts = vec![Attempt::fails(&wrong_result("small")), Attempt::absent()];
+    check_first(&script, &gate_drop(wrong_result("small")), 0);
+    edit(&mut script, 1).attempts = vec![Attempt::absent()];
+    let why = "gave up".into();
+    check_first(&script, &dropped(DropReason::NoCandidate { why }), 0);
+}
+
+#[test]
+fn what_a_limit_or_a_lie_ended_is_not_mended() {
+    for gate in [
+        Gate::TimedOut {
+            what: "test".into(),
+        },
+        Gate::Dishonest {
+            why: "it sleeps".into(),
+        },
+    ] {
+        let mut script = script(&[1.3]);
+        edit(&mut script, 1).attempts = vec![Attempt::fails(&gate)];
+        check_first(&script, &gate_drop(gate), 0);
+    }
+}
+
+#[test]
+fn source_that_failed_is_not_tested_again_in_the_hope_of_better_luck() {
+    let tree = |name: &str, attempt: Attempt| Attempt {
+        tree: Some(name.into()),
+        ..attempt
+    };
+    let mut script = script(&[1.3]);
+    edit(&mut script, 1).attempts = vec![
+        tree("racy", Attempt::fails(&wrong_result("small"))),
+        tree("other", Attempt::fails(&wrong_result("large"))),
+        tree("racy", Attempt::passes()),
+    ];
+    check_first(&script, &gate_drop(wrong_result("large")), 2);
+    // Protected files that were changed are not in the tree, so the tree may stay as it is.
+    let outside = Gate::OutOfScope {
+        paths: vec!["test.c".into()],
+    };
+    edit(&mut script, 1).attempts = vec![
+        tree("same", Attempt::fails(&outside)),
+        tree("same", Attempt::passes()),
+    ];
+    check_first(&script, &Verdict::Keep { notes: Vec::new() }, 1);
+}
+
+#[test]
+fn what_an_earlier_candidate_showed_is_not_told_of_the_mended_one() {
+    let mut script = with_quick(Preset::Strict, 1.3);
+    edit(&mut script, 1).attempts = vec![
+        Attempt {
+            full: wrong_result("large"),
+            ..Attempt::passes()
+        },
+        Attempt::fails(&build_failed()),
+    ];
+    let (campaign, _) = play(&script);
+    let round = &campaign.rounds()[0];
+    assert_eq!(round.verdict, gate_drop(build_failed()));
+    assert_eq!(round.ratio(), None);
+}
+
+#[test]
+fn a_block_that_cannot_be_read_drops_the_candidate() {
+    let mut script = script(&[1.3]);
+    edit(&mut script, 1).fails_at = Some(4);
+    let what = "bench".into();
+    check_first(&script, &gate_drop(Gate::TimedOut { what }), 0);
+}
+
+#[test]
+fn a_duplicate_is_refused_with_the_round_that_tried_it() {
+    let mut script = script(&[0.8, 0.8]);
+    let twin = script.rounds[0][0].clone();
+    script.rounds[1].insert(0, twin);
+    let (campaign, log) = play(&script);
+    assert_eq!(campaign.rounds().len(), 2);
+    let refused = &campaign.rounds()[1].refused;
+    assert_eq!(refused, &["\"Try change 1\" is a duplicate of round 1"]);
+    let second = |step: &Step| {
+        matches!(
+            step,
+            Step::Propose {
+                round: 2,
+                try_no: 2,
+                ..
+            }
+        )
+    };
+    let (campaign, _) = play_until(&script, &second);
+    let Some(Step::Propose { brief, .. }) = campaign.next_step() else {
+        panic!("{:?}", log.last());
+    };
+    assert_eq!(&brief.errors, refused);
+}
+
+#[test]
+fn a_round_without_a_usable_proposal_is_dropped_after_its_tries() {
+    let mut script = script(&[0.8]);
+    let twin = script.rounds[0][0].clone();
+    script
+        .rounds
+        .push(vec![twin.clone(), Answer::Unreadable, twin]);
+    let (campaign, log) = play(&script);
+    let why = "\"Try change 1\" is a duplicate of round 1".to_owned();
+    assert_eq!(
+        verdicts(&campaign)[1],
+        dropped(DropReason::NoCandidate { why })
+    );
+    assert_eq!(campaign.rounds()[1].refused.len(), 3);
+    let asked = |record: &&Record| matches!(record.event, Event::Proposed { round: 2, .. });
+    assert_eq!(log.iter().filter(asked).count(), 2);
+}
+
+#[test]
+fn an_idea_that_was_kept_may_be_repeated_on_the_new_parent() {
+    let mut script = script(&[1.3, 1.6]);
+    edit(&mut script, 2).hypothesis.title = "Try change 1".into();
+    let (campaign, _) = play(&script);
+    assert!(verdicts(&campaign).iter().all(Verdict::keeps));
+}
+
+#[test]
+fn knob_settings_may_be_tried_again_only_when_the_kernel_around_them_changed() {
+    let mut script = script(&[0.8, 1.3, 1.5]);
+    for round in [1, 3] {
+        let hypothesis = &mut edit(&mut script, round).hypothesis;
+        hypothesis.config.insert("TILE".into(), "8".into());
+    }
+    let (campaign, _) = play(&script);
+    assert_eq!(campaign.rounds()[2].refused, Vec::<String>::new());
+    edit(&mut script, 2).speed = vec![0.9];
+    let (campaign, _) = play_until(&script, &|step| {
+        matches!(
+            step,
+            Step::Propose {
+                round: 3,
+                try_no: 2,
+                ..
+            }
+        )
+    });
+    assert_eq!(campaign.current_round().unwrap().refused.len(), 1);
+}
+
+#[test]
+fn the_same_source_is_not_judged_twice() {
+    let mut script = script(&[1.3, 1.3, 1.0, 1.3]);
+    let tree = |script: &mut Script, round, tree: &str| {
+        edit(script, round).attempts[0].tree = Some(tree.into());
+    };
+    tree(&mut script, 2, "t-r1.0.0");
+    tree(&mut script, 3, "t0");
+    edit(&mut script, 4).attempts[0].same_artifact = true;
+    let (campaign, _) = play(&script);
+    let want = [
+        Verdict::Keep { notes: Vec::new() },
+        dropped(DropReason::NoChange),
+        // The base itself was never a candidate, so it is measured, and it is slower.
+        dropped(DropReason::Regressed { cases: vec![0, 1] }),
+        dropped(DropReason::SameArtifact),
+    ];
+    assert_eq!(verdicts(&campaign), want);
+    // What round 3 tried is known afterwards, whoever is the incumbent.
+    tree(&mut script, 4, "t0");
+    let (campaign, _) = play(&script);
+    let tried = DropReason::AlreadyTried { round: 3 };
+    assert_eq!(verdicts(&campaign)[3], dropped(tried));
+}
+
+#[test]
+fn a_gated_hypothesis_is_kept_behind_its_predicate() {
+    let mut script = script(&[1.3]);
+    edit(&mut script, 1).hypothesis.gate = Some("M >= 64".into());
+    let want = Verdict::KeepGated {
+        predicate: "M >= 64".into(),
+        notes: Vec::new(),
+    };
+    check_first(&script, &want, 0);
+    let (campaign, _) = play(&script);
+    assert_eq!(campaign.lineage().kept().len(), 1);
+    assert!(campaign.final_comparison().is_some());
+}
+
+#[test]
+fn three_rounds_without_a_candidate_end_the_campaign() {
+    let mut script = script(&[0.8]);
+    let silent = vec![Answer::AgentFails, Answer::AgentFails, Answer::Unreadable];
+    script
+        .rounds
+        .extend([silent.clone(), silent.clone(), silent.clone(), silent]);
+    script.charter.limits.rounds = 20;
+    let (campaign, _) = play(&script);
+    assert_eq!(campaign.rounds().len(), 4);
+    assert_eq!(
+        campaign.stop_reason(),
+        Some(&StopReason::AgentUnusable { rounds: 3 })
+    );
+}
+
+#[test]
+fn a_round_past_its_time_is_dropped_unless_it_is_decided() {
+    let mut script = script(&[1.3]);
+    script.charter.policy.round_minutes = Some(1);
+    // Four blocks are read when the minute is over.
+    script.spent_ms = 10_000;
+    check_first(&script, &dropped(DropReason::RoundTimeUp), 0);
+    // The verdict of the nineteenth event comes before the time is up.
+    script.spent_ms = 60_000 / 19;
+    check_first(&script, &Verdict::Keep { notes: Vec::new() }, 0);
+}
+
+#[test]
+fn a_duel_whose_time_is_up_is_undecided_even_after_the_warm_up_alone() {
+    let mut script = script(&[1.3]);
+    script.charter.limits.duel_s = 0;
+    check_first(&script, &Verdict::Undecided { blocks: 0 }, 0);
+    let (campaign, _) = play(&script);
+    // Nothing was shown, so there is no ratio that is no number.
+    assert_eq!(campaign.rounds()[0].ratio(), None);
+    assert_eq!(campaign.view(), campaign.view());
+    script.charter.limits.duel_s = 1;
+    check_first(&script, &Verdict::Undecided { blocks: 9 }, 0);
+}
+
+#[test]
+fn the_varied_script_is_what_it_claims_to_be() {
+    let (campaign, log) = play(&varied());
+    let kept: Vec<bool> = verdicts(&campaign).iter().map(Verdict::keeps).collect();
+    assert_eq!(kept, [true, false, true, false, false, true]);
+    assert_eq!(campaign.rounds()[1].retries, 2);
+    assert!(log.len() < 250, "{}", log.len());
+    assert!(campaign.view().headline.is_some());
+}
+
+#[test]
+fn the_base_meets_the_incumbent_on_all_cases_at_the_end() {
+    let mut script = script(&[1.3, 1.6, 0.9]);
+    let last = |step: &Step| matches!(step, Step::Measure(step) if step.duel == DuelName::Final);
+    let (campaign, log) = play_until(&script, &last);
+    let Some(Step::Measure(step)) = campaign.next_step() else {
+        panic!("{:?}", log.last());
+    };
+    assert_eq!(
+        (step.parent.as_str(), step.candidate.as_str()),
+        ("base", "r2.0.0")
+    );
+    assert_eq!((step.cases, step.block), (vec![0, 1, 2], 0));
+    assert_eq!(campaign.view().headline, None);
+    let (campaign, log) = play(&script);
+    assert_eq!(log.last().unwrap().event.name(), "finished");
+    let headline = campaign.view().headline.unwrap();
+    assert!((headline.ratio - 1.6).abs() < 0.01, "{headline:?}");
+    let comparison = campaign.final_comparison().unwrap();
+    assert_eq!((comparison.blocks, comparison.cases.len()), (10, 3));
+    assert!(campaign.view().inflation_percent.unwrap().abs() < 1.0);
+    // No bound is no reason for no headline.
+    script.charter.limits.final_blocks = 0;
+    let (campaign, _) = play(&script);
+    assert_eq!(campaign.final_comparison().unwrap().blocks, 8);
+}
+
+#[test]
+fn a_final_duel_stops_at_its_time_but_not_before_the_fewest_blocks() {
+    let mut script = script(&[1.3]);
+    script.charter.limits.final_blocks = 100;
+    script.charter.limits.duel_s = 2;
+    let (campaign, _) = play(&script);
+    assert_eq!(campaign.final_comparison().unwrap().blocks, 19);
+    script.spent_ms = 120;
+    let (campaign, _) = play(&script);
+    assert_eq!(campaign.final_comparison().unwrap().blocks, 16);
+}
+
+#[test]
+fn nothing_is_measured_at_the_end_when_nothing_was_kept() {
+    let (campaign, log) = play(&script(&[0.9, 1.0]));
+    assert!(!words(&log).contains(&"final".to_owned()));
+    assert!(campaign.is_finished() && campaign.final_comparison().is_none());
+    assert_eq!(campaign.view().headline, None);
+    assert_eq!(campaign.incumbent(), "base");
+}
+
+#[test]
+fn a_final_duel_that_fails_ends_the_campaign_without_a_headline() {
+    let script = script(&[1.3]);
+    let last = |step: &Step| matches!(step, Step::Measure(step) if step.duel == DuelName::Final);
+    let (mut campaign, log) = play_until(&script, &last);
+    let event = Event::BlockFailed {
+        duel: DuelName::Final,
+        gate: build_failed(),
+    };
+    campaign.record(&script.record(log.len(), event)).unwrap();
+    assert!(matches!(campaign.next_step(), Some(Step::Finish { .. })));
+    assert_eq!(campaign.final_comparison(), None);
+}
+
+/// The stage of the round under way.
+fn stage(campaign: &Campaign) -> &'static str {
+    campaign
+        .current_round()
+        .map_or("none", |round| Stage::name(&round.stage))
+}
+
+#[test]
+fn the_parent_is_profiled_when_it_changed_or_the_ladder_asks() {
+    let mut script = script(&[1.3, 0.9, 0.9, 0.9]);
+    script.charter.commands.profile = Some("./profile".into());
+    let profiled = |script: &Script| -> Vec<(u32, &'static str)> {
+        let (_, log) = play(script);
+        let depth = |record: &Record| match &record.event {
+            Event::Profiled { round, profile } => Some((*round, profile.depth.name())),
+            _ => None,
+        };
+        log.iter().filter_map(depth).collect()
+    };
+    let want = vec![(1, "light"), (2, "light"), (4, "full"), (5, "code")];
+    assert_eq!(profiled(&script), want);
+    script.charter.policy = Preset::HyperMla.policy();
+    assert_eq!(profiled(&script).len(), 5);
+    script.charter.policy = Preset::Tilegym.policy();
+    assert_eq!(profiled(&script), Vec::new());
+    let (campaign, _) = play_until(&script, &|step| matches!(step, Step::Propose { .. }));
+    assert_eq!(stage(&campaign), "propose");
+}

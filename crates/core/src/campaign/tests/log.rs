@@ -1,0 +1,90 @@
+//! What stands in a log: every line comes back as it was, and newer lines do no harm.
+
+use super::{through_json, varied};
+use crate::campaign::{Event, Record, StopReason, Usage};
+use crate::testing::script::{play, script};
+use crate::verdict::{DropReason, Note, Verdict};
+
+fn check(event: Event) {
+    let record = script(&[]).record(7, event);
+    assert_eq!(through_json(&record), record);
+}
+
+#[test]
+fn every_record_of_a_varied_log_survives_the_way_to_disk_and_back() {
+    let (_, log) = play(&varied());
+    for record in &log {
+        assert_eq!(&through_json(record), record);
+    }
+}
+
+#[test]
+fn events_that_a_script_seldom_shows_survive_too() {
+    let limits = script(&[]).charter.limits;
+    check(Event::Extended { limits });
+    check(Event::Unknown);
+    check(Event::Answered {
+        round: 3,
+        text: "try \"cuBLAS\"\nthen ask".into(),
+    });
+    for reason in [
+        StopReason::NotEngaged,
+        StopReason::TargetMet,
+        StopReason::RoundsUsed { rounds: 3 },
+        StopReason::Exhausted { why: "µ".into() },
+    ] {
+        check(Event::Finished { reason });
+    }
+    let notes = vec![Note::SmallGain, Note::Losses { cases: vec![0, 2] }];
+    for verdict in [
+        Verdict::KeepGated {
+            predicate: "M >= 64".into(),
+            notes,
+        },
+        Verdict::Undecided { blocks: 9 },
+        Verdict::Drop {
+            reason: DropReason::AlreadyTried { round: 1 },
+        },
+    ] {
+        check(Event::Settled {
+            round: 1,
+            verdict,
+            commit: None,
+        });
+    }
+    check(Event::ProposalRefused {
+        round: 1,
+        try_no: 1,
+        refusal: crate::campaign::Refusal::Exhausted { why: "x".into() },
+        usage: Usage {
+            tokens: u64::MAX,
+            usd: 0.1 + 0.2,
+        },
+    });
+}
+
+fn load(line: &str) -> Record {
+    serde_json::from_str(line).unwrap()
+}
+
+#[test]
+fn an_event_of_a_newer_karve_loads_as_unknown_and_is_counted() {
+    let line = r#"{"v":2,"seq":0,"at_ms":1,"spent_ms":0,"more":[1],
+        "event":{"type":"device_throttled","celsius":91.5,"by":{"core":3}}}"#;
+    let record = load(line);
+    assert_eq!(record.event, Event::Unknown);
+    let mut campaign = crate::campaign::Campaign::new();
+    let step = campaign.next_step();
+    campaign.record(&record).unwrap();
+    assert_eq!((campaign.unknown_events(), campaign.n_events()), (1, 1));
+    assert_eq!(campaign.next_step(), step);
+}
+
+#[test]
+fn fields_of_a_newer_karve_are_ignored() {
+    let plain = r#"{"v":1,"seq":4,"at_ms":1,"spent_ms":2,
+        "event":{"type":"learnt","round":1,"lesson":{"text":"x"}}}"#;
+    let newer = r#"{"v":1,"seq":4,"at_ms":1,"spent_ms":2,"host":"a",
+        "event":{"type":"learnt","round":1,"mood":null,"lesson":{"text":"x","by":["y"]}}}"#;
+    assert_eq!(load(plain), load(newer));
+}

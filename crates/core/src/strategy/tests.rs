@@ -1,0 +1,346 @@
+//! Stagnation, the ladder, the hint at a gate, and what a brief may hold.
+
+use super::*;
+use crate::campaign::{Event, Record, Step};
+use crate::policy::Preset;
+use crate::testing::script::{
+    Answer, Attempt, Idea, Script, idea, play, play_until, resume_until, script, wrong_result,
+};
+use std::collections::BTreeMap;
+
+fn case(size: u32) -> Case {
+    Case {
+        name: format!("m{size}"),
+        params: BTreeMap::from([("M".to_owned(), size.to_string())]),
+        set: CaseSet::Full,
+        minor: false,
+        halve: None,
+    }
+}
+
+/// A script of these ideas.
+fn of(ideas: Vec<Idea>) -> Script {
+    let mut script = script(&[]);
+    script.charter.limits.rounds = 100;
+    script.rounds = ideas
+        .into_iter()
+        .map(|idea| vec![Answer::Idea(idea)])
+        .collect();
+    script
+}
+
+/// An idea with a bottleneck, a direction and a knob value of its own.
+fn about(number: u32, speed: f64, bottleneck: &str, direction: Direction) -> Idea {
+    let mut idea = idea(number, &[speed]);
+    idea.hypothesis.bottleneck = bottleneck.into();
+    idea.hypothesis.direction = direction;
+    idea
+}
+
+fn knobs(number: u32, speed: f64, knobs: &[(&str, &str)]) -> Idea {
+    let mut idea = about(number, speed, &format!("b{number}"), Direction::Tile);
+    let knobs = knobs
+        .iter()
+        .map(|(name, value)| ((*name).into(), (*value).into()));
+    idea.hypothesis.config = knobs.collect();
+    idea
+}
+
+/// The directive after all ideas were tried.
+fn after(ideas: Vec<Idea>) -> Directive {
+    directive(&play(&of(ideas)).0)
+}
+
+fn check(ideas: Vec<Idea>, want: &[Trigger]) {
+    assert_eq!(after(ideas).triggers, want);
+}
+
+fn drops(rounds: u32) -> Trigger {
+    Trigger::DropsInARow { rounds }
+}
+
+#[test]
+fn one_drop_is_no_stagnation_and_two_are() {
+    let tile = Direction::Tile;
+    check(vec![about(1, 0.8, "a", tile)], &[]);
+    check(
+        vec![about(1, 0.8, "a", tile), about(2, 0.8, "b", tile)],
+        &[drops(2)],
+    );
+    let kept = vec![
+        about(1, 0.8, "a", tile),
+        about(2, 0.8, "b", tile),
+        about(3, 1.3, "c", tile),
+    ];
+    check(kept, &[]);
+}
+
+#[test]
+fn three_changes_next_to_nothing_are_micro_adjustments() {
+    let ideas = |speeds: [f64; 3]| -> Vec<Idea> {
+        let idea = |(n, speed)| about(n, speed, &format!("b{n}"), Direction::Tile);
+        (1..).zip(speeds).map(idea).collect()
+    };
+    let micro = Trigger::MicroAdjustments { rounds: 3 };
+    check(ideas([1.0, 1.004, 0.99]), &[drops(3), micro]);
+    check(ideas([1.0, 0.9, 0.99]), &[drops(3)]);
+}
+
+#[test]
+fn three_rounds_at_one_bottleneck_in_vain_are_a_sign() {
+    let ideas = |last: &str| {
+        let tile = Direction::Tile;
+        vec![
+            about(1, 0.8, "Memory ", tile),
+            about(2, 0.8, "memory", tile),
+            about(3, 0.8, last, tile),
+        ]
+    };
+    let same = Trigger::SameBottleneck {
+        bottleneck: "memory".into(),
+    };
+    check(ideas("memory"), &[drops(3), same]);
+    check(ideas("compute"), &[drops(3)]);
+    check(ideas(""), &[drops(3)]);
+}
+
+#[test]
+fn one_knob_turned_to_and_fro_is_jitter() {
+    let jitter = Trigger::ParameterJitter {
+        knob: "TILE".into(),
+    };
+    let tile = |number, value| knobs(number, 0.8, &[("TILE", value), ("VEC", "4")]);
+    check(
+        vec![tile(1, "8"), tile(2, "16"), tile(3, "32")],
+        &[drops(3), jitter],
+    );
+    let both = knobs(3, 0.8, &[("TILE", "8"), ("VEC", "2")]);
+    check(vec![tile(1, "8"), tile(2, "16"), both], &[drops(3)]);
+    // A knob that only the later rounds set differs too.
+    let more = knobs(2, 0.8, &[("TILE", "16"), ("VEC", "4"), ("UNROLL", "2")]);
+    check(vec![tile(1, "8"), more, tile(3, "32")], &[drops(3)]);
+    // A round that set no knob turned none.
+    let none = about(2, 0.8, "b", Direction::Tile);
+    check(vec![tile(1, "8"), none, tile(3, "32")], &[drops(3)]);
+}
+
+#[test]
+fn a_spent_direction_leads_to_the_least_explored_other_one() {
+    let turn = |directions: &[Direction]| {
+        let idea = |(n, direction): (u32, &Direction)| about(n, 0.8, "", *direction);
+        after((1..).zip(directions).map(idea).collect()).turn_to
+    };
+    assert_eq!(turn(&[Direction::Tile]), None);
+    assert_eq!(
+        turn(&[Direction::Tile, Direction::Tile]),
+        Some(Direction::Algorithm)
+    );
+    let tried = [Direction::Algorithm, Direction::Memory];
+    assert_eq!(turn(&tried), Some(Direction::Tile));
+    let mut all = Direction::ALL.to_vec();
+    assert_eq!(turn(&all), Some(Direction::Algorithm));
+    all.push(Direction::Algorithm);
+    assert_eq!(turn(&all), Some(Direction::Memory));
+    // What was tried before the last keep does not count.
+    let ideas = vec![
+        about(1, 0.8, "", Direction::Algorithm),
+        about(2, 1.3, "", Direction::Tile),
+        about(3, 0.8, "", Direction::Tile),
+        about(4, 0.8, "", Direction::Tile),
+    ];
+    assert_eq!(after(ideas).turn_to, Some(Direction::Algorithm));
+}
+
+#[test]
+fn the_ladder_climbs_with_the_drops_and_starts_anew_after_a_keep() {
+    let action = |speeds: &[f64]| {
+        let ideas = (1..)
+            .zip(speeds)
+            .map(|(n, speed)| idea(n, &[*speed]))
+            .collect();
+        after(ideas).action
+    };
+    assert_eq!(action(&[]), None);
+    assert_eq!(action(&[0.8]), Some(StreakAction::Diagnose));
+    assert_eq!(action(&[0.8; 2]), Some(StreakAction::Reprofile));
+    assert_eq!(action(&[0.8; 3]), Some(StreakAction::InspectCode));
+    assert_eq!(action(&[0.8; 5]), Some(StreakAction::CompareOrAsk));
+    assert_eq!(action(&[0.8, 0.8, 1.3]), None);
+    assert_eq!(action(&[0.8, 1.3, 0.8]), Some(StreakAction::Diagnose));
+}
+
+#[test]
+fn a_candidate_that_wins_and_loses_hints_at_a_gate() {
+    let hint = after(vec![idea(1, &[0.8, 1.5])]).gate;
+    let want = GateHint {
+        round: 1,
+        won: vec!["large".into()],
+        lost: vec!["small".into()],
+        predicate: Some("M >= 256".into()),
+    };
+    assert_eq!(hint, Some(want));
+    let hint = after(vec![idea(1, &[1.5, 0.8])]).gate.unwrap();
+    assert_eq!(hint.predicate.as_deref(), Some("M <= 64"));
+    assert_eq!(after(vec![idea(1, &[0.8, 0.8])]).gate, None);
+    assert_eq!(after(vec![idea(1, &[1.5, 1.5])]).gate, None);
+}
+
+#[test]
+fn a_predicate_tells_won_from_lost_cases() {
+    let check = |lost: u32, want: Option<&str>| {
+        let won = [case(128), case(64)];
+        let found = separating_predicate(&won, &[case(lost)]);
+        assert_eq!(found.as_deref(), want);
+    };
+    check(16, Some("M >= 64"));
+    check(256, Some("M <= 128"));
+    check(100, None);
+    let mut odd = case(1);
+    odd.params.insert("M".into(), "nan".into());
+    assert_eq!(separating_predicate(&[odd.clone()], &[case(1)]), None);
+    assert_eq!(separating_predicate(&[case(1)], &[odd]), None);
+    assert_eq!(separating_predicate(&[], &[case(1)]), None);
+}
+
+#[test]
+fn questions_wait_in_the_queue_while_the_campaign_goes_on() {
+    let mut ideas: Vec<Idea> = (1..=6).map(|n| idea(n, &[0.8])).collect();
+    ideas[1].hypothesis.question = Some("may the layout change?".into());
+    let why = "it sleeps".to_owned();
+    ideas[2].attempts = vec![Attempt::fails(&Gate::Dishonest { why })];
+    let (campaign, _) = play(&of(ideas));
+    let rounds: Vec<u32> = queue(&campaign).iter().map(|item| item.round).collect();
+    assert_eq!(rounds, [2, 3, 4]);
+    let items = queue(&campaign);
+    assert_eq!(items[0].question, "may the layout change?");
+    assert!(items[1].question.ends_with("it sleeps"));
+    assert!(items[2].question.starts_with("4 rounds in a row"));
+    assert_eq!(campaign.rounds().len(), 6);
+}
+
+#[test]
+fn a_ladder_that_begins_at_zero_is_a_fault_and_no_crash() {
+    let mut script = of(vec![idea(1, &[1.3]), idea(2, &[0.8])]);
+    script.charter.policy.on_streak = vec![(0, StreakAction::CompareOrAsk)];
+    assert_eq!(script.charter.policy.faults(), ["on_streak begins at 1"]);
+    let (campaign, _) = play(&script);
+    assert!(!queue(&campaign).is_empty());
+}
+
+/// What an agent is given at every step of a log, as text.
+fn told(log: &[Record]) -> Vec<String> {
+    let mut campaign = Campaign::new();
+    let mut told = Vec::new();
+    for record in log {
+        match campaign.next_step() {
+            Some(Step::Propose { brief, .. }) => told.push(format!("{brief:?}")),
+            Some(Step::Implement(step)) => told.push(format!("{step:?}")),
+            _ => {}
+        }
+        campaign.record(record).unwrap();
+    }
+    told
+}
+
+#[test]
+fn an_agent_is_never_told_of_a_hidden_case() {
+    for preset in Preset::ALL {
+        let mut script = of((1..=5).map(|n| idea(n, &[0.8, 1.5, 0.7])).collect());
+        script.charter.policy = preset.policy();
+        script.charter.cases[2].params = BTreeMap::from([("M".to_owned(), "7919".to_owned())]);
+        let attempts = |gate: Gate| vec![Attempt::fails(&gate), Attempt::passes()];
+        let excerpt = |case: &str| Gate::WrongResult {
+            case: case.into(),
+            category: crate::measurement::FailureCategory::SnrFail,
+            excerpt: "secret with M=7919 differs".into(),
+        };
+        let gates = [
+            excerpt("secret"),
+            excerpt("small"),
+            Gate::BuildFailed {
+                category: crate::measurement::FailureCategory::Other,
+                excerpt: "the case secret (M=7919) has no entry".into(),
+            },
+        ];
+        for (round, gate) in script.rounds.iter_mut().zip(gates) {
+            let [Answer::Idea(idea)] = &mut round[..] else {
+                panic!("{round:?}");
+            };
+            idea.attempts = attempts(gate);
+        }
+        let Answer::Idea(last) = &mut script.rounds[3][0] else {
+            panic!("{:?}", script.rounds[3]);
+        };
+        let what = "the test of secret, M=7919,".into();
+        last.attempts = vec![Attempt::fails(&Gate::TimedOut { what })];
+        let (_, log) = play(&script);
+        let told = told(&log);
+        assert!(told.len() > 4, "{preset:?}");
+        for text in told {
+            assert!(!text.contains("secret") && !text.contains("7919"), "{text}");
+            assert!(text.contains("small") && text.contains("large"));
+        }
+    }
+}
+
+#[test]
+fn an_agent_that_mends_is_told_what_failed_on_a_visible_case() {
+    let mut idea = idea(1, &[1.3]);
+    idea.attempts = vec![Attempt::fails(&wrong_result("large")), Attempt::passes()];
+    let mends = |step: &Step| matches!(step, Step::Implement(step) if step.mend.is_some());
+    let (campaign, _) = play_until(&of(vec![idea]), &mends);
+    let Some(Step::Implement(step)) = campaign.next_step() else {
+        panic!("{:?}", campaign.next_step());
+    };
+    assert_eq!(step.mend.unwrap().1, wrong_result("large"));
+}
+
+#[test]
+fn a_name_is_hidden_only_where_it_stands_as_a_word() {
+    for (text, want) in [
+        ("wrong on m64: x", true),
+        ("m64", true),
+        ("m640 and xm64 and m64_b", false),
+        ("m640, then m64", true),
+        ("", false),
+    ] {
+        assert_eq!(mentions(text, "m64"), want, "{text}");
+    }
+    assert!(!mentions("anything", ""));
+}
+
+#[test]
+fn a_brief_stays_small_after_a_thousand_rounds() {
+    let rounds = 1_000;
+    let mut script = of((1..=rounds).map(|n| idea(n, &[1.0])).collect());
+    script.charter.limits.rounds = rounds + 1;
+    script.charter.policy.duplicate_similarity = 1.0;
+    for round in &mut script.rounds {
+        let [Answer::Idea(idea)] = &mut round[..] else {
+            panic!("{round:?}");
+        };
+        idea.attempts[0].same_artifact = true;
+        idea.hypothesis.files = vec!["x".repeat(10_000)];
+    }
+    let last = |step: &Step| matches!(step, Step::Propose { round: 1_001, .. });
+    let (campaign, log) = play_until(&script, &last);
+    let Some(Step::Propose { brief, .. }) = campaign.next_step() else {
+        panic!("{:?}", campaign.next_step());
+    };
+    assert_eq!(campaign.rounds().len(), 1_000);
+    assert_eq!(brief.tried.len(), TRIED_MAX);
+    assert_eq!(brief.tried[0].round, 1_000);
+    assert!(format!("{brief:?}").len() < 100_000);
+    // Answers are bounded in number and in length as well.
+    let mut log = log;
+    for _ in 0..30 {
+        let text = "y".repeat(10_000);
+        log.push(script.record(log.len(), Event::Answered { round: 1, text }));
+    }
+    let (campaign, _) = resume_until(&script, &log, &last);
+    let Some(Step::Propose { brief, .. }) = campaign.next_step() else {
+        panic!("{:?}", campaign.next_step());
+    };
+    assert_eq!(brief.answers.len(), TIPS_MAX);
+    assert!(brief.answers.iter().all(|answer| answer.len() == TEXT_MAX));
+}

@@ -1,0 +1,438 @@
+//! A driver that performs a script: every answer depends on the step alone, as after a crash.
+
+use crate::campaign::{
+    Baseline, Campaign, DuelName, Event, ImplementStep, LOG_VERSION, Lesson, MeasureStep,
+    PlantedFault, Preparation, Record, Refusal, Step, Usage,
+};
+use crate::charter::{CaseSet, Charter};
+use crate::hypothesis::tests::hypothesis;
+use crate::hypothesis::{Candidate, Hypothesis};
+use crate::measurement::{Block, Environment, FailureCategory, First, Gate, Pair, Reading, Sample};
+use crate::profile::{Bottleneck, Profile};
+use crate::sampling;
+use crate::stats::Draws;
+use crate::testing::charter;
+use std::collections::BTreeMap;
+
+/// Events of one play at most; a longer one does not end.
+const EVENTS_MAX: usize = 30_000;
+/// Seconds since 1970 of the first event, in milliseconds.
+const START_MS: i64 = 1_700_000_000_000;
+
+/// What the world, the agent and the kernels do.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    pub(crate) charter: Charter,
+    pub(crate) engaged: bool,
+    pub(crate) base_gate: Gate,
+    pub(crate) peak_gflops: Option<f64>,
+    /// Answers by round and try; beyond the end the agent has nothing left.
+    pub(crate) rounds: Vec<Vec<Answer>>,
+    /// Full width of the relative noise of a reading.
+    pub(crate) noise: f64,
+    /// Work of every event.
+    pub(crate) spent_ms: u64,
+    /// What the host's clock gains from event to event; it may go back.
+    pub(crate) tick_ms: i64,
+    /// What every turn of the agent costs.
+    pub(crate) usd: f64,
+}
+
+/// What the agent answers when it is asked for a hypothesis.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    Idea(Idea),
+    Unreadable,
+    AgentFails,
+    Exhausted,
+}
+
+/// A hypothesis, what its candidates are, and how fast they are.
+#[derive(Clone, Debug)]
+pub(crate) struct Idea {
+    pub(crate) hypothesis: Hypothesis,
+    /// Speed over the base by case; the last one counts for all further cases.
+    pub(crate) speed: Vec<f64>,
+    /// By retry; the last one counts for all further retries.
+    pub(crate) attempts: Vec<Attempt>,
+    /// The block that cannot be read, if there is one.
+    pub(crate) fails_at: Option<u32>,
+}
+
+/// One attempt to realize a hypothesis.
+#[derive(Clone, Debug)]
+pub(crate) struct Attempt {
+    /// The tree; one of its own if it is empty, no candidate if there is none.
+    pub(crate) tree: Option<String>,
+    pub(crate) quick: Gate,
+    pub(crate) full: Gate,
+    pub(crate) same_artifact: bool,
+}
+
+impl Attempt {
+    pub(crate) fn passes() -> Self {
+        Self {
+            tree: Some(String::new()),
+            quick: Gate::Passed,
+            full: Gate::Passed,
+            same_artifact: false,
+        }
+    }
+
+    pub(crate) fn fails(gate: &Gate) -> Self {
+        Self {
+            quick: gate.clone(),
+            full: gate.clone(),
+            ..Self::passes()
+        }
+    }
+
+    pub(crate) fn absent() -> Self {
+        Self {
+            tree: None,
+            ..Self::passes()
+        }
+    }
+}
+
+/// An idea that no other number is a duplicate of.
+pub(crate) fn idea(number: u32, speed: &[f64]) -> Idea {
+    Idea {
+        hypothesis: hypothesis(&format!("Try change {number}"), "I expect it to help"),
+        speed: speed.to_vec(),
+        attempts: vec![Attempt::passes()],
+        fails_at: None,
+    }
+}
+
+/// A script of one idea per round, with these speeds over the base.
+pub(crate) fn script(speeds: &[f64]) -> Script {
+    let ideas = (1..)
+        .zip(speeds)
+        .map(|(number, speed)| idea(number, &[*speed]));
+    let mut charter = charter();
+    charter.policy.accept.blocks_max = 60;
+    Script {
+        charter,
+        engaged: true,
+        base_gate: Gate::Passed,
+        peak_gflops: None,
+        rounds: ideas.map(|idea| vec![Answer::Idea(idea)]).collect(),
+        noise: 0.004,
+        spent_ms: 100,
+        tick_ms: 1_000,
+        usd: 0.25,
+    }
+}
+
+pub(crate) fn wrong_result(case: &str) -> Gate {
+    Gate::WrongResult {
+        case: case.into(),
+        category: FailureCategory::SnrFail,
+        excerpt: "max error 7".into(),
+    }
+}
+
+pub(crate) fn build_failed() -> Gate {
+    Gate::BuildFailed {
+        category: FailureCategory::BuildCompile,
+        excerpt: "expected `;`".into(),
+    }
+}
+
+/// Plays a script from the first event to the end.
+pub(crate) fn play(script: &Script) -> (Campaign, Vec<Record>) {
+    resume(script, &[])
+}
+
+/// Folds a log and goes on with the script to the end.
+pub(crate) fn resume(script: &Script, log: &[Record]) -> (Campaign, Vec<Record>) {
+    resume_until(script, log, &|_| false)
+}
+
+/// Plays a script until a step is due, which is not performed.
+pub(crate) fn play_until(script: &Script, due: &dyn Fn(&Step) -> bool) -> (Campaign, Vec<Record>) {
+    resume_until(script, &[], due)
+}
+
+pub(crate) fn resume_until(
+    script: &Script,
+    log: &[Record],
+    due: &dyn Fn(&Step) -> bool,
+) -> (Campaign, Vec<Record>) {
+    let (mut campaign, mut log) = (fold(log), log.to_vec());
+    while let Some(step) = campaign.next_step().filter(|step| !due(step)) {
+        assert!(log.len() < EVENTS_MAX, "the campaign does not end");
+        let record = script.record(log.len(), script.answer(&step));
+        campaign.record(&record).unwrap();
+        log.push(record);
+    }
+    (campaign, log)
+}
+
+/// The campaign that a log makes.
+pub(crate) fn fold(log: &[Record]) -> Campaign {
+    let mut campaign = Campaign::new();
+    for record in log {
+        campaign.record(record).unwrap();
+    }
+    campaign
+}
+
+impl Script {
+    /// An event as line `seq` of the log.
+    pub(crate) fn record(&self, seq: usize, event: Event) -> Record {
+        Record {
+            v: LOG_VERSION,
+            seq: seq as u64,
+            at_ms: START_MS + self.tick_ms * seq as i64,
+            spent_ms: self.spent_ms,
+            event,
+        }
+    }
+
+    /// What happens when this step is performed.
+    pub(crate) fn answer(&self, step: &Step) -> Event {
+        match step {
+            Step::DefineTarget
+            | Step::Prepare
+            | Step::ProveEngagement
+            | Step::ReadTips
+            | Step::MeasureBaseline => self.open(step),
+            Step::Profile {
+                round,
+                commit,
+                depth,
+            } => Event::Profiled {
+                round: *round,
+                profile: Profile {
+                    commit: commit.clone(),
+                    depth: *depth,
+                    bottleneck: Bottleneck::Memory,
+                    digest: "memory bound".into(),
+                    artifact: None,
+                    skipped: None,
+                },
+            },
+            Step::Propose { round, try_no, .. } => self.propose(*round, *try_no),
+            Step::Implement(step) => self.implement(step),
+            Step::Gate {
+                round,
+                retry,
+                candidate,
+                set,
+            } => {
+                let attempt = self.idea_of(&candidate.commit).attempt(*retry);
+                let gate = if *set == CaseSet::Quick {
+                    &attempt.quick
+                } else {
+                    &attempt.full
+                };
+                Event::Gated {
+                    round: *round,
+                    retry: *retry,
+                    set: *set,
+                    gate: gate.clone(),
+                    same_artifact: attempt.same_artifact,
+                }
+            }
+            Step::Measure(step) => self.measure(step),
+            Step::Settle { round, verdict, .. } => Event::Settled {
+                commit: None,
+                round: *round,
+                verdict: verdict.clone(),
+            },
+            Step::Learn { round } => Event::Learnt {
+                round: *round,
+                lesson: Lesson {
+                    text: format!("lesson {round}"),
+                },
+            },
+            Step::Finish { reason } => Event::Finished {
+                reason: reason.clone(),
+            },
+        }
+    }
+
+    fn open(&self, step: &Step) -> Event {
+        match step {
+            Step::DefineTarget => Event::TargetDefined {
+                charter: Box::new(self.charter.clone()),
+            },
+            Step::Prepare => Event::Prepared(Preparation {
+                base: "base".into(),
+                base_tree: "t0".into(),
+                harness_hash: "h0".into(),
+                environment: Environment::default(),
+                provenance: None,
+            }),
+            Step::ProveEngagement => Event::EngagementChecked {
+                engaged: self.engaged,
+                faults: vec![PlantedFault {
+                    file: "kernel.c".into(),
+                    fault: "a sign flipped".into(),
+                    noticed: self.engaged,
+                    detail: String::new(),
+                }],
+            },
+            Step::ReadTips => Event::TipsRead { tips: Vec::new() },
+            _ => Event::BaselineMeasured(self.baseline()),
+        }
+    }
+
+    fn baseline(&self) -> Baseline {
+        let reading = |index: usize| Reading {
+            case: index % self.charter.cases.len(),
+            sample: self.sample(index % self.charter.cases.len(), "base", index as u64),
+        };
+        let n_readings = self.charter.cases.len() * sampling::BASELINE_READINGS as usize;
+        Baseline {
+            gate: self.base_gate.clone(),
+            readings: (0..n_readings).map(reading).collect(),
+            peak: self
+                .peak_gflops
+                .map(|peak| ("peak_gflops".to_owned(), peak))
+                .into_iter()
+                .collect::<BTreeMap<_, _>>(),
+            halved: Vec::new(),
+        }
+    }
+
+    fn usage(&self) -> Usage {
+        Usage {
+            tokens: 10,
+            usd: self.usd,
+        }
+    }
+
+    fn propose(&self, round: u32, try_no: u32) -> Event {
+        let answers = self.rounds.get(round as usize - 1);
+        let answer = answers.and_then(|answers| answers.get(try_no as usize - 1));
+        let usage = self.usage();
+        let refusal = match answer {
+            Some(Answer::Idea(idea)) => {
+                return Event::Proposed {
+                    round,
+                    try_no,
+                    hypothesis: Box::new(idea.hypothesis.clone()),
+                    usage,
+                };
+            }
+            Some(Answer::Unreadable) => Refusal::Unreadable {
+                errors: vec!["no title".into()],
+            },
+            Some(Answer::AgentFails) => Refusal::AgentFailed {
+                why: "exit code 1".into(),
+            },
+            Some(Answer::Exhausted) | None => Refusal::Exhausted {
+                why: "no ideas".into(),
+            },
+        };
+        Event::ProposalRefused {
+            round,
+            try_no,
+            refusal,
+            usage,
+        }
+    }
+
+    fn implement(&self, step: &ImplementStep) -> Event {
+        let (round, retry, usage) = (step.round, step.retry, self.usage());
+        let answers = &self.rounds[round as usize - 1];
+        let place = answers.iter().position(
+            |answer| matches!(answer, Answer::Idea(idea) if idea.hypothesis == *step.hypothesis),
+        );
+        let commit = format!("r{round}.{}.{retry}", place.unwrap());
+        match &self.idea_of(&commit).attempt(retry).tree {
+            Some(tree) => Event::Implemented {
+                round,
+                retry,
+                candidate: Candidate {
+                    tree: if tree.is_empty() {
+                        format!("t-{commit}")
+                    } else {
+                        tree.clone()
+                    },
+                    commit,
+                    files: vec!["kernel.c".into()],
+                    patch: "p".into(),
+                    out_of_scope: Vec::new(),
+                    summary: "done".into(),
+                },
+                usage,
+            },
+            None => Event::NotImplemented {
+                round,
+                retry,
+                why: "gave up".into(),
+                usage,
+            },
+        }
+    }
+
+    fn measure(&self, step: &MeasureStep) -> Event {
+        let fails_at = match step.duel {
+            DuelName::Round { .. } => self.idea_of(&step.candidate).fails_at,
+            DuelName::Final => None,
+        };
+        if fails_at == Some(step.block) {
+            return Event::BlockFailed {
+                duel: step.duel,
+                gate: Gate::TimedOut {
+                    what: "bench".into(),
+                },
+            };
+        }
+        let seed = u64::from(step.block) + 1_000;
+        let pair = |case: &usize| Pair {
+            case: *case,
+            first: First::Parent,
+            parent: self.sample(*case, &step.parent, seed),
+            candidate: self.sample(*case, &step.candidate, seed + 1_000_000),
+        };
+        Event::BlockMeasured {
+            duel: step.duel,
+            block: Block {
+                seed,
+                pairs: step.cases.iter().map(pair).collect(),
+                discarded: sampling::discards(step.block),
+            },
+        }
+    }
+
+    fn sample(&self, case: usize, commit: &str, seed: u64) -> Sample {
+        let salt = commit.bytes().fold(case as u64, |sum, byte| {
+            sum.wrapping_mul(131).wrapping_add(byte.into())
+        });
+        let mut draws = Draws::new(salt ^ (seed << 20));
+        let noise = 1.0 + self.noise * (draws.next_f64() - 0.5);
+        Sample {
+            value: 10.0 * (case + 1) as f64 * noise / self.speed(commit, case),
+            wall_us: 20_000,
+            cpu_us: 10_000,
+        }
+    }
+
+    fn speed(&self, commit: &str, case: usize) -> f64 {
+        if commit == "base" {
+            return 1.0;
+        }
+        let speed = &self.idea_of(commit).speed;
+        speed[case.min(speed.len() - 1)]
+    }
+
+    /// The idea that a commit realizes, by the commit's name.
+    fn idea_of(&self, commit: &str) -> &Idea {
+        let numbers: Vec<usize> = commit[1..].split('.').map(|n| n.parse().unwrap()).collect();
+        let Answer::Idea(idea) = &self.rounds[numbers[0] - 1][numbers[1]] else {
+            panic!("{commit} realizes no idea");
+        };
+        idea
+    }
+}
+
+impl Idea {
+    fn attempt(&self, retry: u32) -> &Attempt {
+        &self.attempts[(retry as usize).min(self.attempts.len() - 1)]
+    }
+}

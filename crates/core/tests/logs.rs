@@ -1,0 +1,62 @@
+//! Every log ever written loads: `testdata/logs` holds one of each format.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "core touches no file, but its test reads the stored logs, and fails loudly"
+)]
+
+use karve_core::campaign::{Campaign, Record, StopReason};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn logs() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/logs");
+    let entries = fs::read_dir(folder).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
+    paths.sort();
+    paths
+}
+
+/// Folds a log, with every verdict judged again from its readings.
+fn load(path: &Path) -> Campaign {
+    let mut campaign = Campaign::new();
+    for (number, line) in (1..).zip(fs::read_to_string(path).unwrap().lines()) {
+        let at = format!("{}:{number}", path.display());
+        let record: Record = serde_json::from_str(line).unwrap_or_else(|e| panic!("{at}: {e}"));
+        let taken = campaign.record(&record);
+        taken.unwrap_or_else(|error| panic!("{at}: {error}"));
+    }
+    campaign
+}
+
+#[test]
+fn every_stored_log_loads_and_is_judged_as_it_was() {
+    let paths = logs();
+    assert!(!paths.is_empty());
+    for path in paths {
+        let campaign = load(&path);
+        assert!(campaign.n_events() > 0, "{}", path.display());
+        assert_eq!(campaign.view(), campaign.view());
+    }
+}
+
+#[test]
+fn the_small_log_of_version_1_tells_the_same_story() {
+    let small = logs()
+        .into_iter()
+        .find(|path| path.ends_with("v1-small.jsonl"));
+    let campaign = load(&small.unwrap());
+    let words: Vec<&str> = campaign.rounds().iter().map(|r| r.verdict.word()).collect();
+    assert_eq!(words, ["keep", "drop", "drop"]);
+    assert_eq!(
+        campaign.stop_reason(),
+        Some(&StopReason::RoundsUsed { rounds: 3 })
+    );
+    assert!(campaign.is_finished());
+    assert_eq!(campaign.incumbent(), "r1.0.0");
+    assert_eq!(campaign.unknown_events(), 1);
+    let headline = campaign.view().headline.unwrap();
+    assert_eq!(format!("{:.2}", headline.ratio), "1.25");
+}
