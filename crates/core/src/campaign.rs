@@ -43,6 +43,7 @@ pub struct Campaign {
     cost: Usage,
     unknown_events: u32,
     answers: Vec<String>,
+    answered_in: u32,
     /// Settled rounds when an ended campaign was last extended: what ended it counts from there.
     resumed_at: usize,
 }
@@ -334,6 +335,11 @@ impl Campaign {
     /// Everything an agent may know for the round under way.
     fn brief(&self, errors: &[String]) -> Brief {
         strategy::brief(self, errors)
+    }
+
+    /// The round in which a person answered last; 0 before the first answer.
+    pub fn answered_in(&self) -> u32 {
+        self.answered_in
     }
 
     /// What people answered to escalations.

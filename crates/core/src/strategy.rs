@@ -1,5 +1,9 @@
 //! Where to look next: stagnation, the escalation ladder, and the bounded brief.
 
+mod hidden;
+
+pub(crate) use hidden::shown_gate;
+
 use crate::campaign::{Campaign, Lesson, RoundSummary, Stage, Tip};
 use crate::charter::{Case, CaseSet, Metric, Target};
 use crate::comparison::Change;
@@ -8,6 +12,7 @@ use crate::measurement::Gate;
 use crate::policy::StreakAction;
 use crate::search::{Outcome, Trial};
 use crate::verdict::{DropReason, Verdict};
+use hidden::{HIDDEN_CASE, shown};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -23,8 +28,6 @@ const LESSON_MAX: usize = 1_000;
 const TEXT_MAX: usize = 2_000;
 /// A change below this, up or down, is a micro-adjustment.
 const MICRO_RATIO: f64 = 1.02;
-/// How an agent is told of a case that it must not know.
-const HIDDEN_CASE: &str = "a hidden case";
 /// So many rounds alike make a trigger.
 const ALIKE_ROUNDS: usize = 3;
 
@@ -195,60 +198,6 @@ fn tried(campaign: &Campaign, round: &RoundSummary) -> Tried {
 
 fn clip(text: &str) -> String {
     text.chars().take(TEXT_MAX).collect()
-}
-
-/// A text of the harness for an agent: one that names a hidden case says no more than that.
-fn shown(campaign: &Campaign, text: &str) -> String {
-    let cases = campaign.charter().map_or(&[][..], |c| &c.cases);
-    let mut hidden = cases.iter().filter(|case| case.set == CaseSet::Hidden);
-    if hidden.any(|case| mentions(text, &case.name)) {
-        HIDDEN_CASE.into()
-    } else {
-        text.to_owned()
-    }
-}
-
-/// Whether a name stands in a text as a word of its own.
-fn mentions(text: &str, name: &str) -> bool {
-    let word = |c: char| c.is_alphanumeric() || c == '_';
-    !name.is_empty()
-        && text.match_indices(name).any(|(start, found)| {
-            !text[..start].ends_with(word) && !text[start + found.len()..].starts_with(word)
-        })
-}
-
-/// What an agent who mends may know of a gate: nothing of hidden cases but that one failed.
-pub(crate) fn shown_gate(campaign: &Campaign, gate: &Gate) -> Gate {
-    match gate.clone() {
-        Gate::WrongResult {
-            case,
-            category,
-            excerpt,
-        } => {
-            let named = shown(campaign, &case);
-            let excerpt = if named == case {
-                shown(campaign, &excerpt)
-            } else {
-                String::new()
-            };
-            Gate::WrongResult {
-                case: named,
-                category,
-                excerpt,
-            }
-        }
-        Gate::BuildFailed { category, excerpt } => Gate::BuildFailed {
-            category,
-            excerpt: shown(campaign, &excerpt),
-        },
-        Gate::TimedOut { what } => Gate::TimedOut {
-            what: shown(campaign, &what),
-        },
-        Gate::Dishonest { why } => Gate::Dishonest {
-            why: shown(campaign, &why),
-        },
-        other @ (Gate::Passed | Gate::OutOfScope { .. }) => other,
-    }
 }
 
 /// The name of a case for an agent, who must not learn the hidden ones.
@@ -443,6 +392,7 @@ pub fn lesson(campaign: &Campaign) -> Lesson {
         return Lesson::default();
     };
     let why = verdict.describe(&|case| visible_name(campaign, case));
+    let why = shown(campaign, &why);
     let comparison = round.comparison.as_ref().or(round.quick.as_ref());
     let text = match (&round.hypothesis, comparison) {
         (Some(hypothesis), Some(comparison)) => format!(
@@ -495,6 +445,8 @@ pub fn queue(campaign: &Campaign) -> Vec<QueueItem> {
             });
         }
     }
+    // An answer is taken for all that was asked before it.
+    items.retain(|item| item.round >= campaign.answered_in());
     items
 }
 

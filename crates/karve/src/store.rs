@@ -236,6 +236,14 @@ impl Store {
         let mut line = serde_json::to_vec(&record)
             .map_err(|e| CommandError::new(ErrorKind::Bug, "cannot write an event").cause(e))?;
         line.push(b'\n');
+        // What could not be read back would end the campaign for good, so it is never written.
+        if parse_line(&line).as_ref() != Ok(&record) {
+            return Err(
+                CommandError::new(ErrorKind::Bug, "an event cannot be written")
+                    .cause(record.event.name())
+                    .hint("go on with \"karve run\": the log is as it was"),
+            );
+        }
         let written = self
             .log
             .write_all(&line)

@@ -299,6 +299,7 @@ impl Campaign {
                 retry,
                 candidate: candidate.clone(),
                 set: self.first_set(),
+                proven: None,
             },
         };
     }
@@ -325,6 +326,7 @@ impl Campaign {
                 retry: due,
                 candidate,
                 set: due_set,
+                proven,
             },
         ) = (event, &round.stage)
         else {
@@ -349,6 +351,10 @@ impl Campaign {
             }
         } else if let Some(verdict) = verdict::judge_gate(gate, *same_artifact) {
             Stage::Settling { verdict }
+        } else if let Some(verdict) = proven {
+            Stage::Settling {
+                verdict: verdict.clone(),
+            }
         } else {
             let duel = self.duel_on(charter, *set, hypothesis.high_risk);
             Stage::Measuring(Measuring {
@@ -405,9 +411,7 @@ impl Campaign {
         let comparison = measuring.duel.comparison();
         let hypothesis = &measuring.hypothesis;
         let on_quick = measuring.set == CaseSet::Quick;
-        let again = on_quick
-            && verdict.keeps()
-            && self.full_needed(comparison.overall.ratio, hypothesis.high_risk);
+        let again = self.full_needed(comparison.overall.ratio, hypothesis.high_risk);
         // Time can be up after the warm-up alone, which shows nothing.
         let shown = (comparison.blocks > 0).then_some(comparison);
         if on_quick {
@@ -415,17 +419,18 @@ impl Campaign {
         } else {
             round.comparison = shown;
         }
-        round.stage = if again {
+        let verdict = verdict.gated_by(hypothesis.gate.as_ref());
+        // Nothing is kept that was not right on every case, however few were timed.
+        round.stage = if on_quick && verdict.keeps() {
             Stage::Gating {
                 hypothesis: hypothesis.clone(),
                 retry: round.retries,
                 candidate: measuring.candidate.clone(),
                 set: CaseSet::Full,
+                proven: (!again).then_some(verdict),
             }
         } else {
-            Stage::Settling {
-                verdict: verdict.gated_by(hypothesis.gate.as_ref()),
-            }
+            Stage::Settling { verdict }
         };
     }
 

@@ -87,7 +87,8 @@ impl Campaign {
                 Ok(())
             }
             Event::Extended { limits } => self.take_limits(*limits),
-            Event::Answered { text, .. } => {
+            Event::Answered { round, text } => {
+                self.answered_in = self.answered_in.max(*round);
                 self.answers.push(text.clone());
                 Ok(())
             }

@@ -53,11 +53,13 @@ pub enum Stage {
         retry: u32,
         mend: Option<(Candidate, Gate)>,
     },
+    /// `proven` is the verdict of a duel that needs no other: only correctness is still asked.
     Gating {
         hypothesis: Box<Hypothesis>,
         retry: u32,
         candidate: Candidate,
         set: CaseSet,
+        proven: Option<Verdict>,
     },
     Measuring(Measuring),
     Settling {

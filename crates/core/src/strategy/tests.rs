@@ -1,5 +1,6 @@
 //! Stagnation, the ladder, the hint at a gate, and what a brief may hold.
 
+use super::hidden::mentions;
 use super::*;
 use crate::campaign::{Event, Record, Step};
 use crate::policy::Preset;

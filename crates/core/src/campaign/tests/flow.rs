@@ -102,6 +102,15 @@ fn the_primus_preset_believes_the_quick_set_from_five_percent_on() {
 }
 
 #[test]
+fn what_is_timed_on_the_quick_set_alone_is_still_tested_on_every_case() {
+    let (_, log) = play(&with_quick(Preset::Primus, 1.08));
+    let words = words(&log);
+    let gated = words.iter().position(|word| word == "gate Full").unwrap();
+    assert_eq!(words[gated - 1], "measure Quick");
+    assert_eq!(words[gated + 1], "settled");
+}
+
+#[test]
 fn the_primus_preset_wants_the_full_set_for_a_high_risk() {
     let mut risky = with_quick(Preset::Primus, 1.3);
     edit(&mut risky, 1).hypothesis.high_risk = true;
@@ -508,4 +517,22 @@ fn the_parent_is_profiled_when_it_changed_or_the_ladder_asks() {
     assert_eq!(profiled(&script), Vec::new());
     let (campaign, _) = play_until(&script, &|step| matches!(step, Step::Propose { .. }));
     assert_eq!(stage(&campaign), "propose");
+}
+
+#[test]
+fn a_kept_candidate_goes_on_under_its_final_commit() {
+    let script = script(&[1.3, 1.6]);
+    let settles = |step: &Step| matches!(step, Step::Settle { round: 1, .. });
+    let (mut campaign, log) = play_until(&script, &settles);
+    let event = Event::Settled {
+        round: 1,
+        verdict: Verdict::Keep { notes: Vec::new() },
+        commit: Some("final".into()),
+    };
+    campaign.record(&script.record(log.len(), event)).unwrap();
+    let learns = script.answer(&campaign.next_step().unwrap());
+    let record = script.record(log.len() + 1, learns);
+    campaign.record(&record).unwrap();
+    assert_eq!(campaign.incumbent(), "final");
+    assert_eq!(campaign.incumbent_tree(), "t-r1.0.0");
 }

@@ -49,7 +49,7 @@ fn events_that_a_script_seldom_shows_survive_too() {
         check(Event::Settled {
             round: 1,
             verdict,
-            commit: None,
+            commit: Some("c".into()),
         });
     }
     check(Event::ProposalRefused {
