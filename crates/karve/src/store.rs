@@ -43,6 +43,11 @@ impl CampaignDir {
         self.path.join(relative)
     }
 
+    /// The log; only this file writes it.
+    pub fn log(&self) -> PathBuf {
+        self.path.join(LOG)
+    }
+
     /// Where worktrees of candidates stand.
     pub fn worktrees(&self) -> PathBuf {
         self.path.join("worktrees")

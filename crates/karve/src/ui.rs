@@ -37,6 +37,12 @@ pub fn outln(text: &str) {
     out(&format!("{text}\n"));
 }
 
+/// Asks on standard output, at once and without a line end.
+pub fn prompt(text: &str) {
+    out(text);
+    let _ = std::io::stdout().flush();
+}
+
 /// Writes a line to standard error.
 pub fn note(text: &str) {
     let _ = std::io::stderr()

@@ -236,7 +236,7 @@ mod tests {
             Ok("T"),
         );
         check(
-            "I thought.\n```json\n{\"title\":\"T\",\"mechanism\":\"m\",\"expected_ratio\":2}\n```\n",
+            "Look:\n```json\n{\"title\":\"T\",\"mechanism\":\"m\",\"expected_ratio\":2}\n```\n",
             Ok("T"),
         );
         check(

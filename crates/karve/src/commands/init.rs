@@ -103,8 +103,7 @@ fn ask(proposal: &mut Proposal) -> Result<()> {
     let stdin = std::io::stdin();
     for question in detect::questions(proposal) {
         loop {
-            ui::out(&format!("{} [{}]: ", question.prompt, question.default));
-            let _ = std::io::stdout().flush();
+            ui::prompt(&format!("{} [{}]: ", question.prompt, question.default));
             let mut answer = String::new();
             let n = stdin
                 .lock()

@@ -221,8 +221,7 @@ fn confirm(charter: &Charter, yes: bool) -> Result<()> {
         );
     }
     ui::out(&render_charter(charter));
-    ui::out("\nRun this campaign? [y/N] ");
-    let _ = std::io::Write::flush(&mut std::io::stdout());
+    ui::prompt("\nRun this campaign? [y/N] ");
     let mut answer = String::new();
     let _ = std::io::stdin().lock().read_line(&mut answer);
     if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {

@@ -99,7 +99,7 @@ impl Verify {
 
 /// Folds the log; where a stored verdict differs, the one that the samples give is taken.
 fn judge_again(dir: &CampaignDir, findings: &mut Findings) -> Result<(Campaign, Vec<Record>)> {
-    let path = dir.join("events.jsonl");
+    let path = dir.log();
     let text = fs::read_to_string(&path).context(|| format!("cannot read {}", path.display()))?;
     let mut campaign = Campaign::new();
     let mut records = Vec::new();

@@ -115,6 +115,7 @@ pub(super) fn check_commands(
 }
 
 fn written<'a>(commands: &'a Commands, mode: &'a Mode) -> Vec<Written<'a>> {
+    use PerCase::{No, Yes};
     let mut all = Vec::new();
     let mut add = |path, command: Option<&'a String>, allowed, per_case| {
         if let Some(command) = command {
@@ -126,62 +127,42 @@ fn written<'a>(commands: &'a Commands, mode: &'a Mode) -> Vec<Written<'a>> {
             });
         }
     };
-    add(
-        "commands.build",
-        commands.build.as_ref(),
-        FOR_BUILD,
-        PerCase::No,
-    );
-    add(
-        "commands.peak",
-        commands.peak.as_ref(),
-        FOR_BUILD,
-        PerCase::No,
-    );
-    add(
-        "commands.test",
-        Some(&commands.test),
-        FOR_TEST,
-        PerCase::Yes,
-    );
-    add(
-        "commands.bench",
-        Some(&commands.bench),
-        FOR_BENCH,
-        PerCase::Yes,
-    );
+    add("commands.build", commands.build.as_ref(), FOR_BUILD, No);
+    add("commands.peak", commands.peak.as_ref(), FOR_BUILD, No);
+    add("commands.test", Some(&commands.test), FOR_TEST, Yes);
+    add("commands.bench", Some(&commands.bench), FOR_BENCH, Yes);
     add(
         "commands.quick.test",
         commands.quick_test.as_ref(),
         FOR_TEST,
-        PerCase::Yes,
+        Yes,
     );
     add(
         "commands.quick.bench",
         commands.quick_bench.as_ref(),
         FOR_BENCH,
-        PerCase::Yes,
+        Yes,
     );
     add(
         "commands.profile",
         commands.profile.as_ref(),
         FOR_PROFILE,
-        PerCase::Yes,
+        Yes,
     );
     if let Mode::Workspace { integration, .. } = mode {
         let build = integration.build.as_ref();
-        add("workspace.integration.build", build, FOR_BUILD, PerCase::No);
+        add("workspace.integration.build", build, FOR_BUILD, No);
         add(
             "workspace.integration.test",
             Some(&integration.test),
             FOR_TEST,
-            PerCase::Yes,
+            Yes,
         );
         add(
             "workspace.integration.bench",
             Some(&integration.bench),
             FOR_BENCH,
-            PerCase::Yes,
+            Yes,
         );
     }
     all

@@ -116,7 +116,7 @@ fn parse_version(answer: &str) -> Option<Version> {
 pub fn init_with(dir: &Path, files: &[NewFile], note: &CommitNote<'_>) -> Result<(Repo, Oid)> {
     if dir.join(".git").symlink_metadata().is_ok() {
         let message = format!("{} is a git repository already", dir.display());
-        return Err(CommandError::usage(message).hint("choose another directory"));
+        return Err(CommandError::usage(message).hint("choose a directory without .git in it"));
     }
     fs::create_dir_all(dir).context(|| format!("cannot make {}", dir.display()))?;
     let dir = canonical(dir)?;
@@ -344,7 +344,8 @@ fn require_checkout(dir: &Path) -> Result<()> {
     }
     if lines.next() != Some("true") {
         let message = format!("{} is inside a .git directory", dir.display());
-        return Err(CommandError::usage(message).hint("cd to the checkout"));
+        return Err(CommandError::usage(message)
+            .hint("go to the checkout, which \"git worktree list\" shows"));
     }
     Ok(())
 }

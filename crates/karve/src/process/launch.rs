@@ -160,7 +160,7 @@ pub(super) fn spawn_error(command: &Command, error: &SpawnError) -> CommandError
         SpawnError::Prepare(cause) => CommandError::environment(message)
             .cause("its session or streams cannot be set up")
             .cause(cause)
-            .hint("see whether the sandbox karve runs in forbids setsid, prctl or dup2"),
+            .hint("see \"man setsid\", \"man prctl\" and \"man dup2\": a sandbox may forbid one"),
         SpawnError::Enter(cause) => CommandError::environment(message)
             .cause(format!("cannot enter {dir}"))
             .cause(cause)

@@ -293,11 +293,14 @@ fn inflation(source: &Source<'_>, page: &mut Page) {
     page.section("Inflation gap");
     let view = source.campaign.view();
     let product = ratio(Some(view.cumulative_ratio));
-    match view.inflation_percent.filter(|_| headline(source).is_some()) {
+    match view
+        .inflation_percent
+        .filter(|_| headline(source).is_some())
+    {
         Some(percent) => page.block(format!(
             "{percent:+.1}%: the kept gains multiply to {product}, and that is by so much more \
-             than the final duel shows on the same cases. Gains that were chosen for being high are a little too high; \
-             the headline does not contain that."
+             than the final duel shows on the same cases. Gains that were chosen for being high \
+             are a little too high; the headline does not contain that."
         )),
         None => page.block(format!(
             "The kept gains multiply to {product}. What was chosen for being high is a little too \
