@@ -19,7 +19,8 @@ const READINGS: usize = 3;
 /// Gate and measure the worktree you stand in, once, as a campaign would; judges nothing
 ///
 /// What is built and tested is HEAD plus your changes to the granted files, in a scratch
-/// worktree; your checkout stays as it is. Changes to other files are named and left out.
+/// worktree; your checkout stays as it is. Changes to other tracked files are named and left
+/// out; new files that are not granted are left out too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve check --quick      the quick set with the quick commands
@@ -113,9 +114,11 @@ impl Check {
         Ok(Findings {
             commit: head.to_string(),
             changed: made.files,
+            // New files beside the kernel, such as a build's, are nobody's change.
             left_out: made
                 .out_of_scope
                 .into_iter()
+                .filter(|refused| refused.change.tracked)
                 .map(|refused| refused.change.path)
                 .collect(),
             passed: gate == "passed",

@@ -187,8 +187,8 @@ fn render_charter(charter: &Charter) -> String {
         |ratio| format!("no case may lose {:.1}%", (ratio - 1.0) * 100.0),
     );
     format!(
-        "charter   {}\n  target  {} ({}, {}) on {}\n  may edit {}\n  test    {}\n  bench   {}\n  \
-         metric  {} in {}, {:?} is better\n  cases   {} ({hidden} more hidden)\n  policy  {}: keep \
+        "charter   {}\n  target  {} ({}, {}) on {}\n  grants  {}\n  test    {}\n  bench   {}\n  \
+         metric  {} in {}, {} is better\n  cases   {} ({hidden} more hidden)\n  policy  {}: keep \
          from {:.3}x on, {regress}\n  limits  {} rounds, {limit}\n  agent   {}\n",
         charter.name,
         charter.target.op,
@@ -200,7 +200,7 @@ fn render_charter(charter: &Charter) -> String {
         charter.commands.bench,
         charter.metric.name,
         charter.metric.unit,
-        charter.metric.better,
+        format!("{:?}", charter.metric.better).to_lowercase(),
         cases.join(" | "),
         policy.preset.name(),
         policy.accept.effect_ratio,

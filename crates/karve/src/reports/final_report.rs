@@ -298,9 +298,9 @@ fn inflation(source: &Source<'_>, page: &mut Page) {
         .filter(|_| headline(source).is_some())
     {
         Some(percent) => page.block(format!(
-            "{percent:+.1}%: the kept gains multiply to {product}, and that is by so much more \
-             than the final duel shows on the same cases. Gains that were chosen for being high \
-             are a little too high; the headline does not contain that."
+            "{percent:+.1}%: by so much does the product of the kept gains, {product}, differ from \
+             what the final duel shows on the same cases. Above 0 it overstates: gains that were \
+             chosen for being high are a little too high. The headline does not contain that."
         )),
         None => page.block(format!(
             "The kept gains multiply to {product}. What was chosen for being high is a little too \
