@@ -1,0 +1,115 @@
+//! The commands and the agents that the documentation shows work as they stand there.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test stops where something unexpected happens"
+)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The fenced blocks that follow a comment which begins with `mark`.
+fn marked_blocks(path: &str, mark: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join(path)).unwrap();
+    let mark = format!("<!-- {mark}");
+    let parts = text.split(mark.as_str()).skip(1);
+    parts
+        .map(|part| {
+            let (_, fenced) = part.split_once("```").unwrap();
+            let (_, block) = fenced.split_once('\n').unwrap();
+            block.split_once("\n```").unwrap().0.to_owned()
+        })
+        .collect()
+}
+
+/// Runs a script with `karve` on PATH and `home` as the home directory; it must succeed.
+fn sh(script: &str, here: &Path, home: &Path) -> Output {
+    let karve = Path::new(env!("CARGO_BIN_EXE_karve")).parent().unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let output = Command::new("sh")
+        .args(["-e", "-c", script])
+        .current_dir(here)
+        .env("PATH", format!("{}:{path}", karve.display()))
+        .env("HOME", home)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .env("GIT_AUTHOR_NAME", "A")
+        .env("GIT_AUTHOR_EMAIL", "a@example.com")
+        .env("GIT_COMMITTER_NAME", "A")
+        .env("GIT_COMMITTER_EMAIL", "a@example.com")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script}\n{said}\n{errors}");
+    output
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn the_first_campaign_of_the_readme_runs_to_its_end() {
+    let home = tempfile::tempdir().unwrap();
+    let blocks = marked_blocks("README.md", "first-campaign");
+    assert_eq!(blocks.len(), 1);
+    let said = stdout(&sh(&blocks[0], &root(), home.path()));
+    for part in [
+        "granted = [\"dot.c\"]",
+        "the test noticed a planted fault",
+        "nothing was changed",
+        "# Report: dot_c_cpu_",
+        "every verdict is what its samples say",
+    ] {
+        assert!(said.contains(part), "{part:?} is not in:\n{said}");
+    }
+    let dot = home.path().join("dot");
+    let branches = stdout(&sh("git branch --list faster-dot", &dot, home.path()));
+    assert_eq!(branches.trim(), "faster-dot");
+    let dirt = stdout(&sh("git status --porcelain", &dot, home.path()));
+    assert_eq!(dirt, "", "the checkout is not touched");
+    let text = fs::read_to_string(home.path().join("pull-request.md")).unwrap();
+    assert!(text.contains("Optimize dot"), "{text}");
+}
+
+#[test]
+fn the_agents_of_the_documentation_propose_and_implement() {
+    let home = tempfile::tempdir().unwrap();
+    let agents = marked_blocks("docs/agents.md", "agent");
+    assert_eq!(agents.len(), 2);
+    let dot = home.path().join("dot");
+    let start = "cp -r docs/first-campaign ~/dot && cd ~/dot && git init -q && git add . && \
+                 git commit -qm start";
+    sh(start, &root(), home.path());
+    let config = fs::read_to_string(dot.join("karve.toml")).unwrap();
+    let mut config = config.replace("final_blocks = 40", "final_blocks = 8");
+    for (name, program, text) in [("a", "sh", &agents[0]), ("b", "python3", &agents[1])] {
+        let file = home.path().join(name);
+        fs::write(&file, text).unwrap();
+        let command = format!("command = \"{program} {}\"", file.display());
+        config.push_str(&format!("\n[agents.{name}]\n{command}\n"));
+    }
+    fs::write(dot.join("karve.toml"), config).unwrap();
+    for (name, program) in [("a", "sh"), ("b", "python3")] {
+        if Command::new(program).args(["-c", ""]).status().is_err() {
+            println!("skipped: {program} is not on PATH");
+            continue;
+        }
+        let run = format!("karve run --yes --new --agent {name} --campaign {name} --rounds 1");
+        let said = stdout(&sh(&run, &dot, home.path()));
+        assert!(said.contains("2 sums instead of 1"), "{said}");
+        let shown = stdout(&sh(
+            &format!("karve diff 1 --campaign {name}"),
+            &dot,
+            home.path(),
+        ));
+        assert!(shown.contains("+#define LANES 2"), "{shown}");
+    }
+}
