@@ -35,6 +35,9 @@ pub struct Charter {
     pub knobs: Vec<KnobDeclaration>,
     /// What may happen in the repository.
     pub branch: Branch,
+    /// Where `karve.toml` lies, from the top of the repository; commands run there.
+    #[serde(default)]
+    pub workdir: String,
     /// Every draw that must be the same after a restart comes from here.
     pub seed: u64,
 }
@@ -232,6 +235,23 @@ pub enum Branch {
 }
 
 impl Charter {
+    /// The same charter for a project in a subdirectory of its repository: globs and files are
+    /// written from there, and meant from the top.
+    #[must_use]
+    pub fn placed_in(mut self, workdir: &str) -> Self {
+        if workdir.is_empty() {
+            return self;
+        }
+        let place = |path: &mut String| *path = format!("{workdir}/{path}");
+        self.granted.iter_mut().for_each(place);
+        self.knobs.iter_mut().for_each(|knob| place(&mut knob.file));
+        if let Mode::Workspace { files, .. } = &mut self.mode {
+            files.iter_mut().for_each(place);
+        }
+        workdir.clone_into(&mut self.workdir);
+        self
+    }
+
     /// The rounds that share the family-wise error.
     pub fn keep_evidence(&self) -> f64 {
         self.policy.accept.keep_evidence(self.limits.rounds)

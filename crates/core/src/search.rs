@@ -241,7 +241,8 @@ impl<'a> Seen<'a> {
         } else {
             UNTRIED_CHOICE_GAIN
         };
-        let prior = (knob_gain + untried) / (knob_weight + 1.0);
+        // A knob that gained once is not expected to gain as much again.
+        let prior = ((knob_gain + untried) / (knob_weight + 1.0)).min(2.0 * untried);
         // Half a trial's worth of optimism remains whatever was seen.
         ((sum + 0.5 * prior) / (weight + 0.5), weight)
     }
@@ -281,6 +282,10 @@ fn relevance(knob: &Knob, wanted: (&str, &str), seen: (&str, &str)) -> (f64, f64
     }
     if wanted == (seen.1, seen.0) {
         return (1.0, -1.0);
+    }
+    if wanted.1 == seen.0 && !knob.is_ordered() {
+        // Back to a value that something else beat.
+        return (0.7, -1.0);
     }
     if !knob.is_ordered() {
         return if wanted.1 == seen.1 {

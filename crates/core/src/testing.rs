@@ -70,6 +70,7 @@ pub(crate) fn charter() -> Charter {
         branch: Branch::Named {
             name: "optimize/test".into(),
         },
+        workdir: String::new(),
         seed: 1,
     }
 }

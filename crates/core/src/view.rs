@@ -103,6 +103,14 @@ pub struct RoundView {
     pub lesson: String,
 }
 
+impl View {
+    /// The one number to show: the headline, or the product of the kept gains before there is one.
+    pub fn gain(&self) -> f64 {
+        self.headline
+            .map_or(self.cumulative_ratio, |headline| headline.ratio)
+    }
+}
+
 impl Campaign {
     /// The campaign at a glance.
     pub fn view(&self) -> View {

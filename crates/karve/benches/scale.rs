@@ -455,6 +455,7 @@ fn charter(name: &str, commands: &Commands, rounds: u32) -> Charter {
         branch: Branch::Named {
             name: format!("optimize/{name}"),
         },
+        workdir: String::new(),
         seed: 1,
     }
 }

@@ -42,6 +42,7 @@ pub struct Harness {
     output: Output,
     metric: Metric,
     limit: Duration,
+    workdir: String,
     scratch: PathBuf,
     tag: String,
     stop: StopFlag,
@@ -58,6 +59,7 @@ impl Harness {
             output: charter.output.clone(),
             metric: charter.metric.clone(),
             limit: Duration::from_secs(charter.limits.command_s),
+            workdir: charter.workdir.clone(),
             scratch: scratch.to_owned(),
             tag: tag.to_owned(),
             stop: stop.clone(),
@@ -78,9 +80,11 @@ impl Harness {
         self
     }
 
-    /// Runs one line in a tree.
+    /// Runs one line in a tree, where the project's `karve.toml` lies in it.
     pub fn run(&self, line: &str, tree: &Path) -> Result<Run> {
-        let mut command = Command::shell(line, tree).limit(self.limit).tag(&self.tag);
+        let mut command = Command::shell(line, &tree.join(&self.workdir))
+            .limit(self.limit)
+            .tag(&self.tag);
         for (name, value) in &self.commands.env {
             command = command.env(name, value);
         }
@@ -330,6 +334,7 @@ impl Harness {
         let globs = globs.build().map_err(|error| {
             CommandError::usage("commands.artifacts cannot be used").cause(error)
         })?;
+        let tree = &tree.join(&self.workdir);
         let mut files = Vec::new();
         walk(tree, Path::new(""), &mut |relative| {
             if globs.is_match(relative) && files.len() < ARTIFACTS_MAX {

@@ -2,6 +2,7 @@
 
 use crate::config::{self, Loaded, Now, Overrides};
 use crate::error::{CommandError, Context, Result};
+use crate::git::Repo;
 use crate::store::{self, CampaignDir};
 use crate::{clock, ui};
 use karve_core::campaign::{Campaign, Record};
@@ -64,6 +65,23 @@ impl Place {
                 minute: clock::minute(),
             },
         )
+    }
+
+    /// The contract as it stands in a repository: a project may lie in a subdirectory.
+    pub fn load_in(&self, repo: &Repo, overrides: &Overrides) -> Result<Loaded> {
+        let mut loaded = self.load(overrides)?;
+        let workdir = loaded
+            .dir
+            .strip_prefix(repo.root())
+            .unwrap_or(Path::new(""));
+        loaded.charter = loaded.charter.placed_in(&workdir.to_string_lossy());
+        Ok(loaded)
+    }
+
+    /// The repository that the project lies in.
+    pub fn repo(&self) -> Result<Repo> {
+        let config = self.config()?;
+        Repo::discover(config.parent().unwrap_or(&config))
     }
 
     /// Where the campaigns are, even if the rest of `karve.toml` has mistakes.

@@ -102,11 +102,18 @@ pub fn run(
         store,
         stop: stop.clone(),
     };
+    let new = matches!(plan, Plan::Start(_));
     if let Plan::Resume { rounds, wall_s, .. } = plan {
         extend(&mut session, screen, rounds, wall_s)?;
     }
     let end = drive::drive(&mut session, screen);
     session.world.clean_up()?;
+    if end.is_err() && new && session.campaign.preparation().is_none() {
+        // Nothing was begun yet, so nothing half-done is left behind.
+        drop(session);
+        let _ = std::fs::remove_dir_all(dir.path());
+        return Err(end.err().unwrap_or_else(paused));
+    }
     Ok((session.campaign, dir, end?))
 }
 

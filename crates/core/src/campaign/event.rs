@@ -373,6 +373,7 @@ impl StopReason {
             }
             Self::TargetMet => "the goal is reached".into(),
             Self::HardwareLimit => "the kernel reaches the limit of this machine".into(),
+            Self::RoundsUsed { rounds: 1 } => "the one round is used".into(),
             Self::RoundsUsed { rounds } => format!("all {rounds} rounds are used"),
             Self::TimeUsed => "the time is used".into(),
             Self::CostUsed => "the agent's budget is used".into(),

@@ -62,7 +62,14 @@ impl Answer {
             ))
             .hint("say it shorter: karve answer \"…\""));
         }
-        let inbox = place.open()?.dir.join("inbox");
+        let opened = place.open()?;
+        if opened.campaign.is_finished() {
+            return Err(
+                CommandError::usage("the campaign is finished and takes no answers")
+                    .hint("go on with it first: \"karve run --campaign NAME --rounds N\""),
+            );
+        }
+        let inbox = opened.dir.join("inbox");
         fs::create_dir_all(&inbox).context(|| format!("cannot make {}", inbox.display()))?;
         let name = format!("{:020}-{}.txt", clock::now_ms(), std::process::id());
         store::write_atomic(&inbox.join(name), text.as_bytes())?;

@@ -62,8 +62,8 @@ struct CaseReading {
 impl Check {
     /// Runs the command.
     pub fn run(&self, place: &Place) -> Result<()> {
-        let loaded = place.load(&Overrides::default())?;
         let repo = Repo::discover(&place.here()?)?;
+        let loaded = place.load_in(&repo, &Overrides::default())?;
         let stop = StopFlag::new();
         session::watch_signals(&stop)?;
         let scratch = tempfile::Builder::new()

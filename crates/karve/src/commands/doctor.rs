@@ -20,6 +20,9 @@ const NOISE_BLOCKS: u32 = 16;
 /// Evidence for a difference between two equal kernels that is worth a warning.
 const NOISE_EVIDENCE: f64 = 20.0;
 
+/// An interval wider than this hides the gains that most campaigns are after.
+const NOISE_WIDTH: f64 = 1.1;
+
 /// Check git, commands, cases, metric, profilers, agents, device and noise
 ///
 /// Part of it is the engagement proof: karve plants a fault in the granted kernel, in a scratch
@@ -146,8 +149,11 @@ fn examine(place: &Place, stop: &StopFlag, findings: &mut Findings) -> Result<()
     );
     findings.fine("karve.toml", detail);
     examine_tools(&loaded, stop, findings);
-    let repo = match Repo::discover(&loaded.dir) {
-        Ok(repo) => repo,
+    let (repo, loaded) = match place.repo() {
+        Ok(repo) => {
+            let loaded = place.load_in(&repo, &Overrides::default())?;
+            (repo, loaded)
+        }
         Err(error) => {
             let hint = error.hints.first().cloned().unwrap_or_default();
             findings.failed("repository", error.message, &hint);
@@ -275,7 +281,7 @@ fn examine_kernel(
         findings.failed(
             "test",
             gate.describe(),
-            "look at commands.test in karve.toml",
+            "look at commands.test and [cases] in karve.toml",
         );
         return Ok(());
     }
@@ -369,6 +375,10 @@ fn examine_noise(
     let estimate = duel.comparison().overall;
     let differs = duel.faster.reached(NOISE_EVIDENCE) || duel.not_faster.reached(NOISE_EVIDENCE);
     let detail = format!("the kernel against itself: {}", estimate.describe());
+    let wide = match (estimate.low, estimate.high) {
+        (Some(low), Some(high)) => high / low > NOISE_WIDTH,
+        _ => true,
+    };
     if differs {
         let hint = "quiet the host or use a longer benchmark; readings that differ for equal \
                     kernels cannot be trusted";
@@ -378,6 +388,10 @@ fn examine_noise(
             format!("{detail}, which should be 1"),
             Some(hint),
         );
+    } else if wide {
+        let hint = "quiet the host, or make the benchmark longer in commands.bench: small gains \
+                    will stay undecided";
+        findings.add(Level::Note, "noise", detail, Some(hint));
     } else {
         findings.fine("noise", detail);
     }

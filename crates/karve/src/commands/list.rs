@@ -40,7 +40,10 @@ impl List {
             };
             ui::outln(&format!(
                 "{:<44} {state:<9} {:>4} rounds {:>3} kept {:>8.3}x",
-                view.campaign, view.rounds_done, view.kept, view.cumulative_ratio
+                view.campaign,
+                view.rounds_done,
+                view.kept,
+                view.gain()
             ));
         }
         Ok(())

@@ -3,6 +3,7 @@
 use super::history::repo_of;
 use crate::error::Result;
 use crate::project::Place;
+use crate::store::Store;
 use crate::{reports, ui, world};
 
 /// Print the report of a campaign, finished or not
@@ -25,6 +26,8 @@ impl Report {
         let opened = place.open()?;
         let campaign = &opened.campaign;
         if self.rebuild {
+            // A running campaign writes the same files.
+            let _store = Store::open(&opened.dir, "karve report --rebuild\n")?;
             let _ = std::fs::remove_dir_all(opened.dir.join("rounds"));
             world::rebuild(
                 &repo_of(place, &opened)?,

@@ -56,8 +56,9 @@ impl Run {
             rounds: self.rounds,
             hours: self.hours,
         };
-        let loaded = place.load(&overrides)?;
-        let repo = Repo::discover(&loaded.dir)?;
+        place.load(&overrides)?;
+        let repo = place.repo()?;
+        let loaded = place.load_in(&repo, &overrides)?;
         let wall_s = self.hours.map(|hours| (hours * 3_600.0) as u64);
         let name = place.campaign.as_deref();
         let plan = session::plan(&loaded, name, self.new, (self.rounds, wall_s))?;
@@ -174,7 +175,10 @@ fn render_charter(charter: &Charter) -> String {
     let hidden = charter.cases.len() - charter.visible_cases().len();
     let limit = charter.limits.wall_s.map_or_else(
         || "no limit on time".to_owned(),
-        |wall_s| format!("{:.2} hours of work", wall_s as f64 / 3_600.0),
+        |wall_s| match wall_s {
+            0..3_600 => format!("{:.0} minutes of work", wall_s as f64 / 60.0),
+            _ => format!("{:.1} hours of work", wall_s as f64 / 3_600.0),
+        },
     );
     let cases: Vec<&str> = charter
         .visible_cases()

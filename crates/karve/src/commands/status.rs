@@ -136,10 +136,7 @@ impl Best {
             view.best_round,
             style::safe(title, 100)
         ));
-        ui::outln(&format!(
-            "gain      {:.3}x over the baseline",
-            view.cumulative_ratio
-        ));
+        ui::outln(&format!("gain      {:.3}x over the baseline", view.gain()));
         Ok(())
     }
 }

@@ -66,6 +66,7 @@ pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> 
         agent,
         knobs,
         branch,
+        workdir: String::new(),
         seed,
     };
     Ok(Loaded {

@@ -76,11 +76,12 @@ fn subject(guard: &Guard, charter: &Charter, round: u32, title: &str) -> String 
 }
 
 fn hypothesis_paragraph(guard: &Guard, hypothesis: &Hypothesis) -> String {
-    format!(
-        "Hypothesis: I expect {} because {}",
-        ratio(Some(hypothesis.expected_ratio)),
-        guard.line(&hypothesis.mechanism, PARAGRAPH_MAX)
-    )
+    let mechanism = guard.line(&hypothesis.mechanism, PARAGRAPH_MAX);
+    if mechanism.starts_with("I expect") {
+        return format!("Hypothesis: {mechanism}");
+    }
+    let expected = ratio(Some(hypothesis.expected_ratio));
+    format!("Hypothesis: I expect {expected} because {mechanism}")
 }
 
 /// The first text as it is, the others wrapped.

@@ -75,7 +75,9 @@ fn figures(source: &Source<'_>) -> Vec<String> {
     let percent = campaign.view().inflation_percent;
     if let Some(percent) = percent.filter(|_| headline(source).is_some()) {
         let product = ratio(Some(campaign.lineage().cumulative_ratio()));
-        let text = format!("{percent:+.1}%: the kept gains multiply to {product}");
+        let text = format!(
+            "{percent:+.1}% on the visible cases, where the kept gains multiply to {product}"
+        );
         lines.push(labelled("inflation", &text));
     }
     let mut used = format!(

@@ -107,6 +107,7 @@ pub(super) fn charter() -> Charter {
         branch: Branch::Named {
             name: "optimize/matmul".into(),
         },
+        workdir: String::new(),
         seed: 1,
     }
 }
