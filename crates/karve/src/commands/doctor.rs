@@ -372,6 +372,11 @@ fn examine_noise(
             discarded: None,
         });
     }
+    report_noise(&duel, findings);
+    Ok(())
+}
+
+fn report_noise(duel: &Duel, findings: &mut Findings) {
     let estimate = duel.comparison().overall;
     let differs = duel.faster.reached(NOISE_EVIDENCE) || duel.not_faster.reached(NOISE_EVIDENCE);
     let detail = format!("the kernel against itself: {}", estimate.describe());
@@ -395,5 +400,4 @@ fn examine_noise(
     } else {
         findings.fine("noise", detail);
     }
-    Ok(())
 }

@@ -243,16 +243,16 @@ fn comment_len(rest: &str) -> usize {
 /// A string or a character that begins at a place: where its inside starts and ends from there.
 fn string_at(text: &str, at: usize) -> Option<(usize, usize)> {
     let rest = &text[at..];
-    if rest.starts_with('"') {
-        return Some((1, 1 + escaped_len(&rest[1..], b'"')));
+    if let Some(inside) = rest.strip_prefix('"') {
+        return Some((1, 1 + escaped_len(inside, b'"')));
     }
-    if rest.starts_with('\'') {
+    if let Some(inside) = rest.strip_prefix('\'') {
         // A lifetime has no quote at its end.
-        let mut chars = rest[1..].char_indices();
+        let mut chars = inside.char_indices();
         let (_, first) = chars.next()?;
         let (next, second) = chars.next()?;
         return match (first, second) {
-            ('\\', _) => Some((1, 1 + escaped_len(&rest[1..], b'\''))),
+            ('\\', _) => Some((1, 1 + escaped_len(inside, b'\''))),
             (_, '\'') => Some((1, 1 + next)),
             _ => None,
         };
