@@ -5,6 +5,7 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     unreachable_pub,
     reason = "a test says so when it breaks"
 )]
