@@ -25,7 +25,8 @@ use std::path::Path;
   karve run --dry-run                    show the charter, change nothing
   karve run --campaign NAME --rounds 60  go on with a finished campaign")]
 pub struct Run {
-    /// Who proposes: builtin, replay:<campaign directory>, or a name from [agents] in karve.toml
+    /// Who proposes: `builtin`, `replay:DIR` with a recorded campaign, or a name that karve.toml
+    /// has under `agents`
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
     /// Rounds at most
