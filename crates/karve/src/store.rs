@@ -16,6 +16,9 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 const LOG: &str = "events.jsonl";
+const LOCK: &str = "lock";
+/// Tells where to die, in tests.
+const DIE: &str = "KARVE_TEST_DIE";
 /// A line of the log at most; a longer one is not ours.
 const LINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
@@ -86,15 +89,24 @@ pub fn list(root: &Path) -> Result<Vec<CampaignDir>> {
     Ok(found.into_iter().map(|(_, dir)| dir).collect())
 }
 
+/// Whether a campaign has at least its first record.
+pub fn has_begun(dir: &CampaignDir) -> bool {
+    started_at(dir).is_some()
+}
+
+/// Whether the last process that ran a campaign died in it, or is still at it: one that ends takes
+/// its name out of the lock.
+pub fn was_killed(dir: &CampaignDir) -> bool {
+    fs::metadata(dir.join(LOCK)).is_ok_and(|lock| lock.len() > 0)
+}
+
 fn started_at(dir: &CampaignDir) -> Option<i64> {
     let mut line = String::new();
     let file = File::open(dir.join(LOG)).ok()?;
     BufReader::new(file.take(LINE_BYTES_MAX))
         .read_line(&mut line)
         .ok()?;
-    serde_json::from_str::<Record>(&line)
-        .ok()
-        .map(|record| record.at_ms)
+    parse_line(line.as_bytes()).ok().map(|record| record.at_ms)
 }
 
 /// A campaign's log as it was read.
@@ -194,7 +206,8 @@ impl Store {
     /// not there yet.
     pub fn open(dir: &CampaignDir, holder: &str) -> Result<(Self, Loaded)> {
         make_dirs(dir)?;
-        let lock = take_lock(&dir.join("lock"), holder)?;
+        let lock = take_lock(&dir.join(LOCK), holder)?;
+        remove_temporary(&dir.join("artifacts"));
         let path = dir.join(LOG);
         let cannot = || format!("cannot open {}", path.display());
         let new = !path.exists();
@@ -249,6 +262,8 @@ impl Store {
                     .hint("go on with \"karve run\": the log is as it was"),
             );
         }
+        self.die_if_told("before", &[]);
+        self.die_if_told("torn", &line[..line.len() / 2]);
         let written = self
             .log
             .write_all(&line)
@@ -264,9 +279,20 @@ impl Store {
             .cause(error)
             .hint("make room on the disk, then go on with \"karve run\": nothing is lost"));
         }
+        self.die_if_told("after", &[]);
         self.length += line.len() as u64;
         self.next_seq += 1;
         Ok(record)
+    }
+
+    /// For the kill test: dies before, in the middle of or after the record it is told, as in
+    /// `KARVE_TEST_DIE=torn:17`, just as if somebody had killed it there.
+    fn die_if_told(&mut self, point: &str, written: &[u8]) {
+        let here = format!("{point}:{}", self.next_seq);
+        if std::env::var_os(DIE).is_some_and(|told| told == here.as_str()) {
+            let _ = self.log.write_all(written);
+            let _ = signal_hook::low_level::raise(signal_hook::consts::SIGKILL);
+        }
     }
 
     /// Stores bytes under their hash and gives the hash.
@@ -347,6 +373,16 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
             let _ = fs::remove_file(&temporary);
         })
         .context(cannot)
+}
+
+/// Removes what `write_atomic` leaves in a directory when it is killed.
+fn remove_temporary(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|end| end == "tmp") {
+            let _ = fs::remove_file(path);
+        }
+    }
 }
 
 /// Writes a derived file; it can be rebuilt, so it is not synced. An equal file is left alone.

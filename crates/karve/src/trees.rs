@@ -6,8 +6,12 @@
 use crate::error::Result;
 use crate::git::{Oid, Repo};
 use crate::harness::{Gated, Harness};
+use crate::store;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+/// Characters that tell the worktrees of one campaign from those of another.
+const PREFIX_CHARS: usize = 8;
 
 /// A built worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +26,9 @@ pub struct Built {
 #[derive(Debug)]
 pub struct Trees {
     dir: PathBuf,
+    /// How the name of each worktree starts. Git names its own entry of a worktree alike, so that
+    /// one which a crash left without a word in it is known to be ours.
+    prefix: String,
     built: BTreeMap<String, Built>,
 }
 
@@ -30,8 +37,12 @@ impl Trees {
     pub fn new(repo: &Repo, dir: PathBuf) -> Result<Self> {
         repo.prune_under(&dir)?;
         let _ = std::fs::remove_dir_all(&dir);
+        let mut prefix = store::sha256_hex(dir.to_string_lossy().as_bytes());
+        prefix.truncate(PREFIX_CHARS);
+        repo.prune_half_made(&prefix)?;
         Ok(Self {
             dir,
+            prefix,
             built: BTreeMap::new(),
         })
     }
@@ -57,7 +68,7 @@ impl Trees {
 
     /// A fresh worktree that is not built, for an agent or a planted fault.
     pub fn fresh(&self, repo: &Repo, name: &str, commit: &str) -> Result<PathBuf> {
-        let path = self.dir.join(name);
+        let path = self.dir.join(format!("{}-{name}", self.prefix));
         repo.worktree_add(&path, &Oid::named(commit)?)?;
         Ok(path)
     }
@@ -99,6 +110,7 @@ impl Trees {
     }
 
     fn path_of(&self, commit: &str) -> PathBuf {
-        self.dir.join(commit.get(..12).unwrap_or(commit))
+        let short = commit.get(..12).unwrap_or(commit);
+        self.dir.join(format!("{}-{short}", self.prefix))
     }
 }

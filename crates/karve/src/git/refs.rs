@@ -2,12 +2,17 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io, thread};
 
-use crate::error::{CommandError, Result};
+use crate::error::{CommandError, Context, Result};
 
 use super::call::{one_line, text};
 use super::{Oid, Repo};
+
+/// How long a lock on a ref is given to go away by itself.
+const LOCK_PAUSE: Duration = Duration::from_millis(300);
 
 /// Where a ref must be for it to be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +100,25 @@ impl Repo {
             .effect()
     }
 
+    /// Removes the locks that a killed git left on a ref, or on the refs under a name.
+    pub fn release_refs(&self, name: &str) -> Result<()> {
+        let locks = locks_at(&self.common_dir.join(name));
+        if locks.is_empty() {
+            return Ok(());
+        }
+        // Nobody holds such a lock for long, so one that stays is left over.
+        thread::sleep(LOCK_PAUSE);
+        for lock in locks {
+            match fs::remove_file(&lock) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(error).context(|| format!("cannot remove {}", lock.display()));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses a name that git does not allow for a branch.
     pub fn check_branch_name(&self, branch: &str) -> Result<()> {
         let refused = || {
@@ -157,6 +181,22 @@ impl Repo {
             path.display()
         )))
     }
+}
+
+/// The lock of the ref at a path, and those of the refs in the directory there.
+fn locks_at(path: &Path) -> Vec<PathBuf> {
+    let mut locks = Vec::new();
+    let mut own = path.as_os_str().to_owned();
+    own.push(".lock");
+    if Path::new(&own).is_file() {
+        locks.push(own.into());
+    }
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        if entry.file_name().as_bytes().ends_with(b".lock") {
+            locks.push(entry.path());
+        }
+    }
+    locks
 }
 
 impl Expected<'_> {

@@ -51,7 +51,12 @@ impl Repo {
             thread::sleep(pause);
             pause *= 2;
         }
-        self.worktree_add_once(path, oid)?;
+        self.worktree_add_once(path, oid).map_err(|error| {
+            let parent = path.parent().unwrap_or(path).display();
+            error.hint(format!(
+                "\"df {parent}\" shows whether the disk is full; then try again"
+            ))
+        })?;
         self.fill_submodules(path, oid)
     }
 
@@ -111,6 +116,17 @@ impl Repo {
         Ok(n_removed)
     }
 
+    /// Removes the half made worktrees whose name starts with a prefix that only the caller uses.
+    pub fn prune_half_made(&self, prefix: &str) -> Result<()> {
+        for dir in self.entry_dirs()? {
+            let id = dir.file_name().unwrap_or_default().as_bytes();
+            if id.starts_with(prefix.as_bytes()) && is_silent(&dir) {
+                remove_all(&dir)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The entries of the common directory, sorted by path.
     fn entries(&self) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
@@ -154,13 +170,20 @@ impl Repo {
             let Some(number) = id.strip_prefix(name.as_bytes()) else {
                 continue;
             };
-            let silent = fs::read(dir.join("gitdir")).map_or(true, |bytes| bytes.is_empty());
-            if silent && number.iter().all(u8::is_ascii_digit) && is_older(&dir, SILENT_AGE) {
+            if is_silent(&dir)
+                && number.iter().all(u8::is_ascii_digit)
+                && is_older(&dir, SILENT_AGE)
+            {
                 remove_all(&dir)?;
             }
         }
         Ok(())
     }
+}
+
+/// Whether an entry does not say where its worktree is.
+fn is_silent(dir: &Path) -> bool {
+    fs::read(dir.join("gitdir")).map_or(true, |bytes| bytes.is_empty())
 }
 
 /// Whether nothing was made or removed in a directory for so long.
