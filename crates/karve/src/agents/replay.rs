@@ -2,7 +2,7 @@
 
 use super::{Agent, Desk, Implementation, Proposal};
 use crate::error::{CommandError, Result};
-use crate::git::Applied;
+use crate::git::{Applied, Oid};
 use crate::store::{self, CampaignDir};
 use karve_core::campaign::{Event, ImplementStep, Record, Refusal, Usage};
 use karve_core::hypothesis::{Candidate, Hypothesis};
@@ -16,6 +16,8 @@ pub struct Replay {
     dir: CampaignDir,
     hypotheses: BTreeMap<u32, Box<Hypothesis>>,
     candidates: BTreeMap<(u32, u32), Candidate>,
+    /// The last round that was settled.
+    last: u32,
 }
 
 impl Replay {
@@ -38,6 +40,7 @@ impl Replay {
             dir: dir.clone(),
             hypotheses: BTreeMap::new(),
             candidates: BTreeMap::new(),
+            last: 0,
         };
         for record in store::read(&dir)?.records {
             replay.take(record);
@@ -61,6 +64,7 @@ impl Replay {
             } => {
                 self.candidates.insert((round, retry), candidate);
             }
+            Event::Settled { round, .. } => self.last = round,
             _ => {}
         }
     }
@@ -71,6 +75,10 @@ impl Agent for Replay {
         let usage = Usage::default();
         Ok(match self.hypotheses.get(&brief.round) {
             Some(hypothesis) => Proposal::Stated(hypothesis.clone(), usage),
+            None if brief.round <= self.last => {
+                let why = format!("the recorded round {} has no hypothesis", brief.round);
+                Proposal::Refused(Refusal::AgentFailed { why }, usage)
+            }
             None => {
                 let why = format!("the recorded campaign has no round {}", brief.round);
                 Proposal::Refused(Refusal::Exhausted { why }, usage)
@@ -85,6 +93,11 @@ impl Agent for Replay {
             return Ok(Implementation::NotDone { why, usage });
         };
         let patch = store::get_artifact(&self.dir, &candidate.patch)?;
+        if step.mend.is_some() {
+            // The patch is the whole change, so what is to be mended must not be there.
+            let parent = Oid::named(&step.parent)?;
+            desk.repo.worktree_add(desk.tree, &parent)?;
+        }
         if let Applied::Refused(said) = desk.repo.apply_patch(desk.tree, &patch)? {
             let why = format!("the recorded patch does not apply: {said}");
             return Ok(Implementation::NotDone { why, usage });
