@@ -33,12 +33,19 @@ pub(super) fn values(
         check_column: output.check_column.as_deref(),
         label: output.label.as_deref(),
     };
-    let rows = output::parse(text, &spec).map_err(|error| {
+    let mut rows = output::parse(text, &spec).map_err(|error| {
         unreadable(
             first,
             format!("cannot read the benchmark's output: {error}"),
         )
     })?;
+    if let (Format::Hyperfine, None, [row]) = (format, spec.case_column, &mut rows[..]) {
+        // The command line that hyperfine ran does not say which case that was.
+        row.case = row
+            .case
+            .take()
+            .filter(|name| cases.iter().any(|c| c.name == *name));
+    }
     cases
         .iter()
         .map(|case| value_of(&rows, metric, case, cases.len()))
