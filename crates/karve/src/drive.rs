@@ -38,24 +38,31 @@ pub struct Session {
 /// Runs a campaign until it is finished or the user stops it.
 pub fn drive(session: &mut Session, screen: &mut dyn Screen) -> Result<End> {
     loop {
-        let Some(step) = session.campaign.next_step() else {
+        if session.campaign.is_finished() {
             return Ok(End::Finished);
-        };
+        }
         if session.stop.finish_step() {
             return Ok(End::Paused);
         }
         for answer in session.world.new_answers(&session.campaign)? {
             take(session, screen, answer, 0)?;
         }
+        // Only now, because the brief of the step holds the answers.
+        let Some(step) = session.campaign.next_step() else {
+            return Ok(End::Finished);
+        };
         screen.starts(&session.campaign, &step);
         let start = Instant::now();
-        let event = session.world.perform(&step, &session.campaign)?;
+        let performed = session.world.perform(&step, &session.campaign);
         if session.stop.at_once() {
-            // What was cut short is no result; the step will be done again.
+            // What was cut short is no result, nor is its error; the step will be done again.
             return Err(CommandError::new(ErrorKind::Interrupted, "stopped at once")
                 .hint("go on with \"karve run\""));
         }
         let spent_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        // A full disk explains more than what came of it.
+        session.world.has_room()?;
+        let event = performed?;
         take(session, screen, event, spent_ms)?;
     }
 }

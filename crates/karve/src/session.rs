@@ -9,7 +9,7 @@ use crate::git::Repo;
 use crate::process::StopFlag;
 use crate::store::{self, CampaignDir, Store};
 use crate::ui::{self, Screen};
-use crate::world::{Parts, World, tag_of};
+use crate::world::{self, Parts, World, tag_of};
 use karve_core::campaign::{Campaign, Event};
 use karve_core::charter::{Charter, Limits};
 use std::collections::BTreeMap;
@@ -54,10 +54,35 @@ pub fn run(
     stop: &StopFlag,
     screen: &mut dyn Screen,
 ) -> Result<(Campaign, CampaignDir, End)> {
-    let (dir, new_charter) = match &plan {
+    let (mut session, dir) = open(&plan, setting, stop)?;
+    let new = matches!(plan, Plan::Start(_));
+    if let Plan::Resume { rounds, wall_s, .. } = plan {
+        extend(&mut session, screen, rounds, wall_s)?;
+    }
+    let end = drive::drive(&mut session, screen);
+    let cleaned = session.world.clean_up();
+    if end.is_err() && new && session.campaign.preparation().is_none() {
+        // Nothing was begun yet, so nothing half-done is left behind.
+        drop(session);
+        let _ = std::fs::remove_dir_all(dir.path());
+        return Err(end.err().unwrap_or_else(paused));
+    }
+    // What stopped the campaign says more than what came of it afterwards.
+    let end = end?;
+    cleaned?;
+    Ok((session.campaign, dir, end))
+}
+
+/// Takes the lock, reads the log, and cleans up what an earlier process left behind.
+fn open(plan: &Plan, setting: Setting<'_>, stop: &StopFlag) -> Result<(Session, CampaignDir)> {
+    let (dir, new_charter) = match plan {
         Plan::Start(charter) => (CampaignDir::new(setting.root, &charter.name), Some(charter)),
         Plan::Resume { dir, .. } => (dir.clone(), None),
     };
+    if let Some(charter) = new_charter {
+        world::can_start(&setting.repo, charter)?;
+        agents::agent_of(charter, setting.agents, "")?;
+    }
     let (store, loaded) = Store::open(&dir, &holder())?;
     if loaded.torn_bytes > 0 {
         ui::note(&format!(
@@ -96,25 +121,13 @@ pub fn run(
     };
     let mut world = World::new(parts)?;
     world.resume(&campaign, &records)?;
-    let mut session = Session {
+    let session = Session {
         campaign,
         world,
         store,
         stop: stop.clone(),
     };
-    let new = matches!(plan, Plan::Start(_));
-    if let Plan::Resume { rounds, wall_s, .. } = plan {
-        extend(&mut session, screen, rounds, wall_s)?;
-    }
-    let end = drive::drive(&mut session, screen);
-    session.world.clean_up()?;
-    if end.is_err() && new && session.campaign.preparation().is_none() {
-        // Nothing was begun yet, so nothing half-done is left behind.
-        drop(session);
-        let _ = std::fs::remove_dir_all(dir.path());
-        return Err(end.err().unwrap_or_else(paused));
-    }
-    Ok((session.campaign, dir, end?))
+    Ok((session, dir))
 }
 
 fn extend(
@@ -169,15 +182,20 @@ pub fn plan(
         rounds: limits.0,
         wall_s: limits.1,
     };
-    if let Some(name) = name {
-        let dir = CampaignDir::new(&loaded.root, name);
-        if dir.exists() {
+    let found = match name {
+        Some(name) => Some(CampaignDir::new(&loaded.root, name)).filter(CampaignDir::exists),
+        None if new => None,
+        None => newest_unfinished(&loaded.root)?,
+    };
+    let mut charter = loaded.charter.clone();
+    if let Some(dir) = found {
+        if store::has_begun(&dir) {
             return Ok(resume(dir));
         }
-    } else if !new && let Some(dir) = newest_unfinished(&loaded.root)? {
-        return Ok(resume(dir));
+        // It died before its first record, so it starts here and now.
+        rename(&mut charter, &dir.name());
+        return Ok(Plan::Start(Box::new(charter)));
     }
-    let mut charter = loaded.charter.clone();
     if let Some(name) = name {
         rename(&mut charter, name);
     }
@@ -209,7 +227,9 @@ fn newest_unfinished(root: &Path) -> Result<Option<CampaignDir>> {
     let Some(dir) = store::list(root)?.pop() else {
         return Ok(None);
     };
-    Ok((!store::read(&dir)?.campaign.is_finished()).then_some(dir))
+    // One that died after its last record still has to clean up and to report.
+    let open = store::was_killed(&dir) || !store::read(&dir)?.campaign.is_finished();
+    Ok(open.then_some(dir))
 }
 
 /// Lets Ctrl-C finish the step, and a second one stop at once.

@@ -9,25 +9,29 @@ mod round;
 mod tips;
 mod workspace;
 
+pub use baseline::fit_cases;
 pub use engagement::prove as prove_engagement;
-pub use prepare::harness_hash;
+pub use prepare::{can_start, harness_hash};
 pub use publish::rebuild;
 pub use workspace::synced;
 
 use crate::agents::Agent;
-use crate::error::{CommandError, ErrorKind, Result};
+use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::git::Repo;
 use crate::harness::Harness;
 use crate::process::StopFlag;
 use crate::store::CampaignDir;
 use crate::trees::Trees;
 use karve_core::campaign::{Campaign, Event, Record, Step};
-use karve_core::charter::Charter;
+use karve_core::charter::{Branch, Charter};
 use std::fs;
 use std::path::PathBuf;
 
 /// Answers of people are read up to this size.
 const ANSWER_BYTES_MAX: u64 = 16_384;
+
+/// A disk with less room than this is full.
+const PROBE_BYTES: usize = 16_384;
 
 /// All input and output of a campaign.
 #[derive(Debug)]
@@ -77,6 +81,12 @@ impl World {
         crate::process::end_tagged(&tag_of(&dir));
         let trees = Trees::new(&repo, dir.worktrees())?;
         upstream.prune_under(&dir.worktrees())?;
+        for repo in [&upstream, &repo] {
+            repo.release_refs(&refs_of(&charter.name))?;
+        }
+        if let Branch::Named { name } = &charter.branch {
+            repo.release_refs(&format!("refs/heads/{name}"))?;
+        }
         let _ = fs::remove_dir_all(dir.join("tmp"));
         let tips_root = dir.path().parent().unwrap_or(dir.path()).join("tips");
         Ok(Self {
@@ -106,7 +116,7 @@ impl World {
                 round,
                 commit,
                 depth,
-            } => self.profile(*round, commit, *depth),
+            } => self.profile(*round, (commit, *depth), campaign),
             Step::Propose {
                 round,
                 try_no,
@@ -127,6 +137,8 @@ impl World {
             return Ok(Vec::new());
         };
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        // Another ending means that it is still being written.
+        paths.retain(|path| path.extension().is_some_and(|end| end == "txt"));
         paths.sort();
         let mut events = Vec::new();
         for path in paths {
@@ -146,6 +158,20 @@ impl World {
             events.push(Event::Answered { round, text });
         }
         Ok(events)
+    }
+
+    /// Fails if the campaign's disk is full: then what went wrong in a step is the host's fault,
+    /// and no verdict on a candidate.
+    pub fn has_room(&self) -> Result<()> {
+        let probe = self.dir.join("tmp").join("probe");
+        let written = fs::create_dir_all(self.dir.join("tmp"))
+            .and_then(|()| fs::write(&probe, [0; PROBE_BYTES]));
+        let _ = fs::remove_file(&probe);
+        written
+            .context(|| format!("cannot write to {}", self.dir.path().display()))
+            .map_err(|error| {
+                error.hint("make room on the disk, then go on with \"karve run\": nothing is lost")
+            })
     }
 
     /// The harness with the campaign's commands.

@@ -10,7 +10,7 @@ use crate::store::{self, Store};
 use crate::trees::Trees;
 use crate::world::{self, tag_of};
 use crate::{reports, ui};
-use karve_core::charter::{Charter, Mode};
+use karve_core::charter::{Case, Charter, Mode};
 
 /// Put the best kernel on a new branch, with a ready pull-request text
 ///
@@ -97,10 +97,11 @@ fn integrate(place: &Place, opened: &Opened, upstream: &Repo, charter: &Charter)
     let tag = tag_of(&opened.dir);
     let harness =
         Harness::new(charter, &opened.dir.join("tmp"), &tag, &stop).with_commands(integration);
+    let campaign = &opened.campaign;
+    let cases = charter.all_cases().into_iter();
+    let cases: Vec<Case> = cases.filter_map(|index| campaign.case(index)).collect();
     let gate = match trees.built(upstream, &harness, synced.as_str())? {
-        Ok(built) => harness
-            .test(&built.path, &charter.cases, Variant::Usual)?
-            .err(),
+        Ok(built) => harness.test(&built.path, &cases, Variant::Usual)?.err(),
         Err(gate) => Some(gate),
     };
     trees.clear(upstream)?;

@@ -8,7 +8,7 @@ use crate::harness::{Gated, Harness, Variant, fresh_seed};
 use crate::process::StopFlag;
 use crate::project::Place;
 use crate::trees::Trees;
-use crate::{config, session, ui};
+use crate::{config, session, ui, world};
 use karve_core::charter::{Case, CaseSet, Charter};
 use karve_core::stats;
 use serde::Serialize;
@@ -105,8 +105,8 @@ impl Check {
         } else {
             (CaseSet::Full, Variant::Usual)
         };
-        let cases = cases_of(charter, set);
-        let measured = measure(harness, repo, trees, (&made.oid, &cases, variant))?;
+        let mut cases = cases_of(charter, set);
+        let measured = measure(harness, repo, trees, (&made.oid, &mut cases, variant))?;
         let (gate, readings) = match measured {
             Ok(readings) => ("passed".to_owned(), readings),
             Err(gate) => (gate.describe(), Vec::new()),
@@ -174,13 +174,17 @@ fn measure(
     harness: &Harness,
     repo: &Repo,
     trees: &mut Trees,
-    (commit, cases, variant): (&Oid, &[Case], Variant),
+    (commit, cases, variant): (&Oid, &mut [Case], Variant),
 ) -> Result<Gated<Vec<CaseReading>>> {
     let built = match trees.built(repo, harness, commit.as_str())? {
         Ok(built) => built,
         Err(gate) => return Ok(Err(gate)),
     };
-    if let Err(gate) = harness.test(&built.path, cases, variant)? {
+    let gate = match variant {
+        Variant::Usual => world::fit_cases(harness, &built.path, cases)?.err(),
+        Variant::Quick => harness.test(&built.path, cases, variant)?.err(),
+    };
+    if let Some(gate) = gate {
         return Ok(Err(gate));
     }
     let mut values: Vec<Vec<f64>> = vec![Vec::new(); cases.len()];

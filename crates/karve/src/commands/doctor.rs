@@ -277,15 +277,10 @@ fn examine_kernel(
         }
     };
     findings.fine("build", "passed in a clean worktree");
-    if let Err(gate) = harness.test(&built.path, &charter.cases, Variant::Usual)? {
-        findings.failed(
-            "test",
-            gate.describe(),
-            "look at commands.test and [cases] in karve.toml",
-        );
+    let Some(charter) = examine_test(charter, harness, &built, findings)? else {
         return Ok(());
-    }
-    findings.fine("test", format!("passed on {} cases", charter.cases.len()));
+    };
+    let charter = &charter;
     match harness.bench(&built.path, &charter.cases, (fresh_seed()?, Variant::Usual))? {
         Ok(samples) => {
             let value = samples.first().map_or(f64::NAN, |sample| sample.value);
@@ -317,6 +312,31 @@ fn examine_kernel(
         findings.failed("engagement", detail, hint);
     }
     examine_noise(charter, harness, &built, findings)
+}
+
+/// Tests every case; gives the charter with those made smaller that do not fit.
+fn examine_test(
+    charter: &Charter,
+    harness: &Harness,
+    built: &Built,
+    findings: &mut Findings,
+) -> Result<Option<Charter>> {
+    let mut charter = charter.clone();
+    let halved = match world::fit_cases(harness, &built.path, &mut charter.cases)? {
+        Ok(halved) => halved,
+        Err(gate) => {
+            let hint = "look at commands.test and [cases] in karve.toml";
+            findings.failed("test", gate.describe(), hint);
+            return Ok(None);
+        }
+    };
+    for index in halved {
+        let name = &charter.cases[index].name;
+        let detail = format!("{name} does not fit into memory and was made smaller");
+        findings.add(Level::Note, "cases", detail, None);
+    }
+    findings.fine("test", format!("passed on {} cases", charter.cases.len()));
+    Ok(Some(charter))
 }
 
 /// The unchanged kernel against itself.

@@ -102,16 +102,22 @@ pub(super) fn outcome(campaign: &Campaign) -> Result<()> {
         |message: &str, hint: &str| Err(CommandError::new(ErrorKind::Negative, message).hint(hint));
     match campaign.stop_reason() {
         Some(StopReason::NotEngaged) => {
-            let detail = campaign.engagement().last();
-            let why = detail
-                .map(|f| format!("{}: {}", f.fault, f.detail))
-                .unwrap_or_default();
-            Err(CommandError::new(
-                ErrorKind::Negative,
-                "the campaign was refused: the tests do not exercise the granted kernel",
-            )
-            .cause(why)
-            .hint("look at commands.test and sources.granted in karve.toml, then \"karve doctor\""))
+            let Some(last) = campaign.engagement().last() else {
+                return refused("the campaign was refused", "see \"karve doctor\"");
+            };
+            // A fault without a file was never planted: the kernel failed as it is.
+            let (message, why) = if last.file.is_empty() {
+                let message = "the unchanged kernel does not pass its own test";
+                (message, last.detail.clone())
+            } else {
+                let message = "the tests do not exercise the granted kernel";
+                (message, format!("{}: {}", last.fault, last.detail))
+            };
+            let message = format!("the campaign was refused: {message}");
+            Err(CommandError::new(ErrorKind::Negative, message)
+                .cause(why)
+                .hint("look at commands.test and sources.granted in karve.toml")
+                .hint("then check it with \"karve doctor\""))
         }
         Some(StopReason::BaselineFailed { gate }) => refused(
             &format!("the unchanged kernel does not pass: {}", gate.describe()),

@@ -2,7 +2,7 @@
 
 use super::World;
 use crate::error::Result;
-use crate::harness::{Harness, Variant, fresh_seed};
+use crate::harness::{Gated, Harness, Variant, fresh_seed};
 use karve_core::campaign::{Baseline, Campaign, Event, Halved};
 use karve_core::charter::{Case, CaseSet};
 use karve_core::measurement::{FailureCategory, Gate, Reading};
@@ -32,20 +32,14 @@ impl World {
             Err(gate) => return Ok(failed(gate)),
         };
         let mut cases = self.charter.cases.clone();
-        let mut halved = Vec::new();
-        for (index, case) in cases.iter_mut().enumerate() {
-            match fit(&harness, &built.path, case)? {
-                Ok(false) => {}
-                Ok(true) => halved.push(Halved {
-                    case: index,
-                    params: case.params.clone(),
-                }),
-                Err(gate) => return Ok(failed(gate)),
-            }
-            if !harness.tests_each_case(std::slice::from_ref(case)) {
-                break;
-            }
-        }
+        let halved = match fit_cases(&harness, &built.path, &mut cases)? {
+            Ok(halved) => halved.into_iter().map(|case| Halved {
+                params: cases[case].params.clone(),
+                case,
+            }),
+            Err(gate) => return Ok(failed(gate)),
+        };
+        let halved = halved.collect();
         let mut readings = Vec::new();
         for _ in 0..BASELINE_READINGS {
             let how = (fresh_seed()?, Variant::Usual);
@@ -67,8 +61,25 @@ impl World {
     }
 }
 
+/// Tests the unchanged kernel on each case, and makes those smaller that do not fit into the
+/// device's memory. Gives the indices of those.
+pub fn fit_cases(harness: &Harness, tree: &Path, cases: &mut [Case]) -> Result<Gated<Vec<usize>>> {
+    let mut halved = Vec::new();
+    for (index, case) in cases.iter_mut().enumerate() {
+        match fit(harness, tree, case)? {
+            Ok(false) => {}
+            Ok(true) => halved.push(index),
+            Err(gate) => return Ok(Err(gate)),
+        }
+        if !harness.tests_each_case(std::slice::from_ref(case)) {
+            break;
+        }
+    }
+    Ok(Ok(halved))
+}
+
 /// Tests a case, and makes it smaller while the device is out of memory. Says whether it did.
-fn fit(harness: &Harness, tree: &Path, case: &mut Case) -> Result<std::result::Result<bool, Gate>> {
+fn fit(harness: &Harness, tree: &Path, case: &mut Case) -> Result<Gated<bool>> {
     let mut halved = false;
     for _ in 0..HALVINGS_MAX {
         let gate = match harness.test(tree, std::slice::from_ref(case), Variant::Usual)? {

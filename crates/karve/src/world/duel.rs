@@ -25,7 +25,7 @@ impl World {
         let cases: Option<Vec<Case>> = step.cases.iter().map(|c| campaign.case(*c)).collect();
         let cases = cases.ok_or_else(|| bug("a duel names a case that does not exist"))?;
         let ready = match step.duel {
-            DuelName::Final => self.final_arms(step)?,
+            DuelName::Final => self.final_arms(step, &cases)?,
             DuelName::Round { .. } => self.round_arms(&step.parent, &step.candidate)?,
         };
         let (harness, parent, candidate) = match ready {
@@ -102,8 +102,14 @@ impl World {
     }
 
     #[allow(clippy::type_complexity)]
-    fn final_arms(&mut self, step: &MeasureStep) -> Result<Gated<(Harness, Built, Built)>> {
-        match self.integration_arms(&step.candidate, step.block == 0)? {
+    fn final_arms(
+        &mut self,
+        step: &MeasureStep,
+        cases: &[Case],
+    ) -> Result<Gated<(Harness, Built, Built)>> {
+        // The first block also tests.
+        let tested = (step.block == 0).then_some(cases);
+        match self.integration_arms(&step.candidate, tested)? {
             None => self.round_arms(&step.parent, &step.candidate),
             Some(Err(gate)) => Ok(Err(gate)),
             Some(Ok(arms)) => Ok(Ok(arms)),

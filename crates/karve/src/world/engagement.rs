@@ -6,7 +6,7 @@
 //! once; where that does not build, each half of them is tried on its own. One noticed fault is
 //! proof enough.
 
-use super::World;
+use super::{World, fit_cases};
 use crate::config;
 use crate::error::{Context, Result};
 use crate::git::{Oid, Repo};
@@ -68,13 +68,17 @@ pub fn prove(
     (charter, commit): (&Charter, &str),
 ) -> Result<(bool, Vec<PlantedFault>)> {
     let tree = trees.fresh(repo, "engagement", commit)?;
-    let cases: Vec<Case> = charter
+    let mut cases: Vec<Case> = charter
         .visible_cases()
         .iter()
         .map(|index| charter.cases[*index].clone())
         .collect();
     let start = Instant::now();
-    if let Some(gate) = gate_of(harness, &tree, &cases)? {
+    let unchanged = match harness.build(&tree)? {
+        Ok(()) => fit_cases(harness, &tree, &mut cases)?.err(),
+        Err(gate) => Some(gate),
+    };
+    if let Some(gate) = unchanged {
         trees.remove(repo, &tree)?;
         let fault = PlantedFault {
             file: String::new(),

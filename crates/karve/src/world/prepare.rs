@@ -5,7 +5,7 @@ use crate::error::{CommandError, Result};
 use crate::git::{Expected, Oid, Repo};
 use crate::{config, host, store};
 use karve_core::campaign::{Event, Preparation};
-use karve_core::charter::{Branch, Charter};
+use karve_core::charter::{Branch, Charter, Mode};
 
 impl World {
     pub(super) fn prepare(&mut self) -> Result<Event> {
@@ -18,14 +18,8 @@ impl World {
             None => (head, None),
         };
         check_granted(&self.repo, &base, &self.charter)?;
+        check_branch(&self.repo, &self.charter)?;
         if let Branch::Named { name } = &self.charter.branch {
-            if let Some(path) = self.repo.checked_out(name)? {
-                return Err(CommandError::usage(format!(
-                    "the branch {name} is checked out in {}",
-                    path.display()
-                ))
-                .hint("switch that checkout to another branch, or set git.branch in karve.toml"));
-            }
             self.repo
                 .update_ref(&format!("refs/heads/{name}"), &base, Expected::Absent)?;
         }
@@ -39,6 +33,31 @@ impl World {
             provenance,
         }))
     }
+}
+
+/// Refuses a charter that no campaign can start with, while nothing is written yet: a charter that
+/// is in the log cannot be mended any more.
+pub fn can_start(upstream: &Repo, charter: &Charter) -> Result<()> {
+    check_granted(upstream, upstream.head()?.oid(), charter)?;
+    match charter.mode {
+        Mode::Repo => check_branch(upstream, charter),
+        Mode::Workspace { .. } => Ok(()),
+    }
+}
+
+/// A branch that is checked out would move under the user's feet.
+fn check_branch(repo: &Repo, charter: &Charter) -> Result<()> {
+    let Branch::Named { name } = &charter.branch else {
+        return Ok(());
+    };
+    let Some(path) = repo.checked_out(name)? else {
+        return Ok(());
+    };
+    Err(CommandError::usage(format!(
+        "the branch {name} is checked out in {}",
+        path.display()
+    ))
+    .hint("switch that checkout to another branch, or set git.branch in karve.toml"))
 }
 
 /// Some file must be granted, or no candidate can ever exist.

@@ -61,6 +61,7 @@ pub fn rebuild(
     records: &[Record],
 ) -> Result<()> {
     write_texts(dir, campaign)?;
+    let last = campaign.rounds().last().map_or(0, |round| round.number);
     let mut start = 0;
     for (index, record) in records.iter().enumerate() {
         match &record.event {
@@ -71,7 +72,9 @@ pub fn rebuild(
                     .iter()
                     .find(|summary| summary.number == *round);
                 let target = dir.join(format!("rounds/round-{round}/artifacts/samples.csv"));
-                if let (Some(summary), false) = (summary, target.exists()) {
+                // The files of the last round may have been cut short by a crash.
+                let whole = target.exists() && *round != last;
+                if let (Some(summary), false) = (summary, whole) {
                     write_round(repo, dir, campaign, (summary, &records[start..=index]))?;
                 }
                 start = index + 1;

@@ -24,8 +24,8 @@ impl World {
     pub(super) fn profile(
         &mut self,
         round: u32,
-        commit: &str,
-        depth: ProfileDepth,
+        (commit, depth): (&str, ProfileDepth),
+        campaign: &Campaign,
     ) -> Result<Event> {
         let profile = |digest: String, artifact, skipped| Event::Profiled {
             round,
@@ -43,12 +43,9 @@ impl World {
             Ok(built) => built,
             Err(gate) => return Ok(profile(String::new(), None, Some(gate.describe()))),
         };
-        let case = self
-            .charter
-            .cases
-            .iter()
-            .find(|case| case.set != CaseSet::Hidden);
-        let Some(run) = harness.profile(&built.path, case, depth.name())? else {
+        let first = campaign.cases_of(CaseSet::Full).into_iter().next();
+        let case = first.and_then(|index| campaign.case(index));
+        let Some(run) = harness.profile(&built.path, case.as_ref(), depth.name())? else {
             return Ok(profile(
                 String::new(),
                 None,

@@ -14,7 +14,7 @@ use crate::store::CampaignDir;
 use crate::trees::{Built, Trees};
 use globset::GlobSet;
 use karve_core::campaign::Provenance;
-use karve_core::charter::{Charter, Mode};
+use karve_core::charter::{Case, Charter, Mode};
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -37,7 +37,9 @@ pub(super) fn extract(world: &World, commit: &Oid) -> Result<Option<(Repo, Oid, 
     };
     let globs = config::glob_set(files)?;
     let path = world.dir.join("workspace");
+    let half_made = world.dir.join("workspace.new");
     let _ = fs::remove_dir_all(&path);
+    let _ = fs::remove_dir_all(&half_made);
     let mut taken = Vec::new();
     let mut blobs = BTreeMap::new();
     for entry in world.upstream.entries_outside(commit, &GlobSet::empty())? {
@@ -66,7 +68,10 @@ pub(super) fn extract(world: &World, commit: &Oid) -> Result<Option<(Repo, Oid, 
         message: &message,
         date: clock::now_s(),
     };
-    let (repo, base) = git::init_with(&path, &taken, &note)?;
+    let (_, base) = git::init_with(&half_made, &taken, &note)?;
+    // Under its own name it is whole, whenever karve is killed.
+    fs::rename(&half_made, &path).context(|| format!("cannot make {}", path.display()))?;
+    let repo = Repo::discover(&path)?;
     world
         .upstream
         .update_ref(&upstream_ref(&world.charter), commit, Expected::Any)?;
@@ -82,12 +87,12 @@ pub(super) fn extract(world: &World, commit: &Oid) -> Result<Option<(Repo, Oid, 
 
 impl World {
     /// In workspace mode: the original commit and the synced kernel, built in the user's
-    /// repository with the integration commands. The first block also tests.
+    /// repository with the integration commands, and tested on some cases if any are given.
     #[allow(clippy::type_complexity)]
     pub(super) fn integration_arms(
         &mut self,
         best: &str,
-        first_block: bool,
+        cases: Option<&[Case]>,
     ) -> Result<Option<Gated<(Harness, Built, Built)>>> {
         let Mode::Workspace { integration, .. } = &self.charter.mode else {
             return Ok(None);
@@ -103,8 +108,8 @@ impl World {
             Ok(built) => built,
             Err(gate) => return Ok(Some(Err(gate))),
         };
-        if first_block
-            && let Err(gate) = harness.test(&synced.path, &self.charter.cases, Variant::Usual)?
+        if let Some(cases) = cases
+            && let Err(gate) = harness.test(&synced.path, cases, Variant::Usual)?
         {
             return Ok(Some(Err(gate)));
         }
