@@ -1,0 +1,182 @@
+//! Agents that misbehave: late, talkative, greedy, silent; and what becomes of the round.
+
+use crate::lab::Lab;
+use crate::tidy::{is_tidy, processes_of};
+use std::fs;
+
+/// One round of an agent with this proposal and this change.
+fn round(propose: &str, implement: &str) -> Lab {
+    let lab = Lab::new("gains");
+    fs::remove_dir_all(lab.path("script")).unwrap();
+    lab.script("1", "propose", propose)
+        .script("1", "implement", implement);
+    lab
+}
+
+const CLAIM: &str = "claim \"halve the work\" \"half of it is not needed\" 2.0";
+
+#[test]
+fn an_agent_over_its_time_is_ended_with_all_its_processes() {
+    let hang = "setsid sleep 1000 &\n(setsid sh -c 'sleep 1000; true' &)\nsleep 1000";
+    let lab = round(CLAIM, hang);
+    lab.replace("karve.toml", "agent_s = 20", "agent_s = 1")
+        .commit();
+    lab.karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["no_candidate"]);
+    let event = &lab.events("not_implemented")[0];
+    assert_eq!(event["why"], "the agent ran past 1 s");
+    assert_eq!(processes_of(&lab), Vec::<String>::new());
+    is_tidy(&lab);
+}
+
+#[test]
+fn what_an_agent_leaves_running_is_ended_with_its_turn() {
+    let stray = "setsid sleep 1000 >/dev/null 2>&1 &\nedit s/TIME=.*/TIME=50/\necho done";
+    let lab = round(CLAIM, stray);
+    lab.commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    is_tidy(&lab);
+}
+
+#[test]
+fn three_unusable_answers_drop_the_round_and_three_such_rounds_end_the_campaign() {
+    let lab = Lab::new("gains");
+    fs::remove_dir_all(lab.path("script")).unwrap();
+    lab.script("1", "propose", "echo 'I made it faster!'");
+    lab.script("2", "propose", "echo '{\"title\": \"no more\"}'; exit 3");
+    lab.script("3", "propose", "head -c 3000000 /dev/zero");
+    lab.commit();
+    let said = lab.karve(&["run", "--yes"]).ends(1);
+    said.complains(&[
+        "the agent gave no candidate",
+        "hint: see why with \"karve log\"",
+    ]);
+    assert_eq!(lab.verdicts(), ["no_candidate"; 3]);
+    let refused = lab.events("proposal_refused");
+    assert_eq!(refused.len(), 9);
+    assert_eq!(refused[0]["refusal"]["refusal"], "unreadable");
+    assert_eq!(refused[3]["refusal"]["refusal"], "agent_failed");
+    let why = refused[6]["refusal"]["why"].as_str().unwrap();
+    assert!(why.contains("exceeds"), "{why}");
+    is_tidy(&lab);
+}
+
+#[test]
+fn a_change_out_of_scope_is_not_taken_and_can_be_mended() {
+    let greedy = "edit s/TIME=.*/TIME=50/\nedit s/7/8/ test.sh\nrm bench.sh\necho done";
+    let lab = round(CLAIM, greedy);
+    let told = "grep -q 'protected files changed: bench.sh, test.sh' \"$KARVE_BRIEF\" || exit 9";
+    lab.script(
+        "1",
+        "mend",
+        &format!("{told}\ngrep -q TIME=50 kernel.sh || exit 8\necho mended"),
+    );
+    lab.commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.events("gated")[0]["gate"]["gate"], "out_of_scope");
+    assert_eq!(lab.verdicts(), ["keep"]);
+    assert_eq!(
+        lab.git(&["diff", "--name-only", "main", "optimize/toy"]),
+        "kernel.sh"
+    );
+    // A stray new file is left behind, and that is all.
+    let lab = round(CLAIM, "edit s/TIME=.*/TIME=50/\ntouch notes.md\necho done");
+    lab.commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    assert_eq!(
+        lab.git(&["diff", "--name-only", "main", "optimize/toy"]),
+        "kernel.sh"
+    );
+    // Who insists is dropped.
+    let lab = round(CLAIM, greedy);
+    lab.script("1", "mend", "edit s/7/8/ test.sh").commit();
+    lab.karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["out_of_scope"]);
+    assert_eq!(lab.events("gated").len(), 4);
+}
+
+#[test]
+fn no_change_and_the_same_change_again_are_not_measured() {
+    let lab = round(CLAIM, "echo 'I changed everything'");
+    lab.script("2", "propose", "claim slow sleeping 1.1");
+    lab.script("2", "implement", "edit s/TIME=.*/TIME=300/; echo done");
+    lab.script("3", "propose", "claim other words 1.1");
+    lab.script("3", "implement", "edit s/TIME=.*/TIME=300/; echo done");
+    lab.commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["no_change", "regressed", "already_tried"]);
+    is_tidy(&lab);
+}
+
+#[test]
+fn a_wrong_a_hanging_and_a_lying_kernel_are_dropped() {
+    let lab = Lab::new("gains");
+    fs::remove_dir_all(lab.path("script")).unwrap();
+    let tries = [
+        ("wrong result", "edit 's/2 \\* 3/2 * 4/'"),
+        ("endless loop", "echo HANG=1 >>kernel.sh"),
+        ("zero time", "edit s/TIME=.*/TIME=0/"),
+        ("negative time", "edit s/TIME=.*/TIME=-5/"),
+        ("time that is none", "edit s/TIME=.*/TIME=fast/"),
+        ("longer than the clock", "edit s/TIME=.*/TIME=9e9/"),
+        (
+            "printing another reading",
+            "edit 's/TIME=.*/TIME=\"1 case=n=1\\nMETRIC time_us=2\"/'",
+        ),
+    ];
+    for (number, (title, change)) in tries.iter().enumerate() {
+        let round = (number + 1).to_string();
+        lab.script(
+            &round,
+            "propose",
+            &format!("claim \"{title}\" \"{title} it is\" 2.0"),
+        );
+        lab.script(&round, "implement", &format!("{change}\necho done"));
+        lab.script(&round, "mend", "echo 'it is right as it is'");
+    }
+    lab.replace("karve.toml", "command_s = 20", "command_s = 1")
+        .commit();
+    lab.karve(&["run", "--yes"]).ends(0);
+    let wrong = "wrong_result";
+    let wanted = [
+        wrong,
+        "timed_out",
+        "dishonest",
+        wrong,
+        wrong,
+        "dishonest",
+        wrong,
+    ];
+    assert_eq!(lab.verdicts(), wanted);
+    is_tidy(&lab);
+}
+
+#[test]
+fn an_agent_that_is_not_there_is_refused_at_once() {
+    let lab = Lab::new("gains");
+    let said = lab.karve(&["run", "--yes", "--agent", "nobody"]).ends(2);
+    said.complains(&[
+        "there is no agent `nobody`",
+        "hint: ",
+        "[agents.<name>]",
+        "`script`",
+    ]);
+    lab.karve(&["run", "--yes", "--agent", "replay:/nowhere"])
+        .ends(2)
+        .complains(&["no campaign"]);
+    assert!(!lab.campaign("events.jsonl").exists());
+}
+
+#[test]
+fn what_an_agent_costs_is_counted_and_bounded() {
+    let lab = round(
+        CLAIM,
+        "edit s/TIME=.*/TIME=50/\n\
+        echo '{\"summary\": \"s\", \"usage\": {\"tokens\": 10, \"usd\": 3.5}}'",
+    );
+    lab.replace("karve.toml", "rounds = 10", "rounds = 10\nagent_usd = 3.0")
+        .commit();
+    lab.karve(&["run", "--yes"])
+        .ends(0)
+        .shows(&["the agent's budget is used"]);
+    let usage = lab.karve(&["status", "--json"]).json()["usage"].take();
+    assert_eq!(usage["usd"], 3.5);
+}

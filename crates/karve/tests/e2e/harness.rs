@@ -1,0 +1,236 @@
+//! The harness: engagement, cases that do not fit, formats of output, workspaces, presets.
+
+use crate::lab::{Lab, wait_until};
+use crate::tidy::is_tidy;
+use std::fs;
+
+#[test]
+fn a_harness_that_ignores_the_kernel_is_refused_before_any_work() {
+    let lab = Lab::new("gains");
+    lab.write("test.sh", "true\n");
+    lab.commit();
+    let said = lab.karve(&["run", "--yes"]).ends(1);
+    let parts = [
+        "the tests do not exercise the granted kernel",
+        "hint: look at commands.test",
+    ];
+    said.complains(&parts);
+    assert_eq!(lab.events("proposed").len(), 0);
+    assert_eq!(lab.events("baseline_measured").len(), 0);
+    assert_eq!(lab.events("engagement_checked")[0]["engaged"], false);
+    let said = lab.karve(&["doctor"]).ends(1);
+    said.shows(&["FAILED  engagement", "went unnoticed"])
+        .complains(&["1 check failed"]);
+    is_tidy(&lab);
+}
+
+#[test]
+fn a_kernel_that_fails_its_own_test_is_refused() {
+    let lab = Lab::new("gains");
+    lab.replace("kernel.sh", "2 * 3", "2 * 4").commit();
+    let said = lab.karve(&["run", "--yes"]).ends(1);
+    said.complains(&[
+        "the unchanged kernel does not pass its own test",
+        "mismatch",
+        "hint: ",
+    ]);
+    lab.karve(&["doctor"])
+        .ends(1)
+        .shows(&["FAILED  test", "mismatch"]);
+    assert_eq!(lab.events("proposed").len(), 0);
+    is_tidy(&lab);
+}
+
+#[test]
+fn a_healthy_project_passes_the_doctor_and_a_check() {
+    let lab = Lab::new("gains");
+    let said = lab.karve(&["doctor"]).ends(0);
+    said.shows(&[
+        "ok      engagement",
+        "ok      noise",
+        "1 cases and 1 hidden",
+    ]);
+    lab.karve(&["check"]).ends(0).shows(&["100"]);
+    assert!(
+        !lab.path(".karve/toy").exists(),
+        "neither starts a campaign"
+    );
+    assert_eq!(lab.git(&["worktree", "list"]).lines().count(), 1);
+    assert_eq!(lab.git(&["for-each-ref"]).lines().count(), 1);
+}
+
+#[test]
+fn a_case_that_does_not_fit_is_halved_until_it_does() {
+    let lab = Lab::new("gains");
+    lab.replace(
+        "karve.toml",
+        "list = [\"n=1\"]",
+        "halve = \"n\"\nmatrix = { n = [4, 64] }",
+    );
+    lab.replace("kernel.sh", "TIME=100", "TIME=100\nMEMORY=10")
+        .commit();
+    lab.karve(&["run", "--yes", "--rounds", "1"]).ends(0);
+    let halved = lab.events("baseline_measured")[0]["halved"].clone();
+    assert_eq!(
+        halved,
+        serde_json::json!([{"case": 1, "params": {"n": "8"}}])
+    );
+    assert_eq!(lab.verdicts(), ["keep"]);
+    is_tidy(&lab);
+}
+
+/// One kept round with another bench command and output format.
+fn reads(bench: &str, output: &str, command: &str) -> Lab {
+    let lab = Lab::new("gains");
+    lab.write("bench.sh", &format!(". ./build/kernel.sh\n{bench}\n"));
+    lab.replace("karve.toml", "sh bench.sh {case}", command);
+    let format = "format = \"metric\"\ncase_column = \"case\"\ncheck_column = \"check\"";
+    lab.replace("karve.toml", format, output);
+    lab.replace(
+        "karve.toml",
+        "list = [\"n=1\"]",
+        "list = [\"n=1\", \"n=2\"]",
+    );
+    lab.commit()
+        .karve(&["run", "--yes", "--rounds", "1"])
+        .ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    is_tidy(&lab);
+    lab
+}
+
+#[test]
+fn a_table_of_all_cases_is_read_at_once() {
+    let bench = "echo 'warming up'; echo 'case,time_us,Check'\n\
+        for n in 1 2 3; do echo \"n=$n,$((TIME * n)),PASS\"; done";
+    let csv = "format = \"csv\"\ncase_column = \"case\"\ncheck_column = \"Check\"";
+    let bench = bench.replace("echo 'warming up'; ", "");
+    let lab = reads(&bench, csv, "sh bench.sh");
+    let pairs = lab.events("block_measured")[0]["block"]["pairs"].clone();
+    assert_eq!(pairs[1]["parent"]["value"], 200.0);
+}
+
+#[test]
+fn a_result_file_is_read_where_the_command_is_told_to_write_it() {
+    let bench = "echo 'METRIC time_us=1 case=all'\n\
+        printf '{\"case\": \"%s\", \"time_us\": %s}\\n' \"$2\" \"$TIME\" >\"$1\"";
+    let output = "format = \"jsonl\"\ncase_column = \"case\"";
+    let lab = reads(bench, output, "sh bench.sh {out} {case}");
+    let pairs = lab.events("block_measured")[0]["block"]["pairs"].clone();
+    assert_eq!(pairs[0]["parent"]["value"], 100.0);
+}
+
+#[test]
+fn the_export_of_hyperfine_is_read() {
+    let bench = "t=$TIME; cat >\"$1\" <<END\n\
+        {\"results\": [{\"command\": \"kernel\", \"mean\": 0.000${t}, \"stddev\": 0.0,\n\
+        \"median\": 0.000${t}, \"user\": 0.0, \"system\": 0.0, \"min\": 0.000${t},\n\
+        \"max\": 0.000${t}, \"times\": [0.000${t}, 0.000${t}]}]}\nEND";
+    let lab = Lab::new("gains");
+    // Three digits, so that the text of the number is its value.
+    lab.replace("kernel.sh", "TIME=100", "TIME=200");
+    lab.replace("script/round-1/implement.sh", "TIME=50", "TIME=100");
+    lab.write("bench.sh", &format!(". ./build/kernel.sh\n{bench}\n"));
+    lab.replace(
+        "karve.toml",
+        "sh bench.sh {case}",
+        "sh bench.sh {out} {case}",
+    );
+    let format = "format = \"metric\"\ncase_column = \"case\"\ncheck_column = \"check\"";
+    lab.replace("karve.toml", format, "format = \"hyperfine\"");
+    let metric = "name = \"time_us\"\nunit = \"us\"";
+    lab.replace(
+        "karve.toml",
+        metric,
+        "name = \"median\"\nunit = \"s\"\nbetter = \"lower\"",
+    );
+    lab.commit()
+        .karve(&["run", "--yes", "--rounds", "1"])
+        .ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+}
+
+#[test]
+fn every_preset_runs_a_campaign() {
+    let ends = [
+        ("strict", "nothing is left to try"),
+        ("primus", "nothing is left to try"),
+        ("tilegym", "2 rounds in a row gained nothing"),
+        ("coordinator", "nothing is left to try"),
+        ("hyper-mla", "nothing is left to try"),
+    ];
+    for (preset, end) in ends {
+        let lab = Lab::new("gains");
+        let table = format!("[policy]\npreset = \"{preset}\"\n\n[policy.accept]");
+        lab.replace("karve.toml", "[policy.accept]", &table);
+        let profile = "build = \"sh build.sh\"\nprofile = \"echo Bottleneck: Memory-bound\"";
+        lab.replace("karve.toml", "build = \"sh build.sh\"", profile)
+            .commit();
+        lab.karve(&["run", "--yes"]).ends(0).shows(&[end]);
+        assert_eq!(lab.verdicts()[0], "keep", "{preset}");
+        lab.karve(&["verify"]).ends(0);
+        is_tidy(&lab);
+    }
+}
+
+#[test]
+fn a_workspace_comes_back_only_through_the_integration_gate() {
+    let lab = Lab::new("gains");
+    lab.configure(
+        "[workspace]\nfiles = [\"kernel.sh\", \"build.sh\", \"test.sh\", \"bench.sh\", \
+         \"agent.sh\", \"script/**\"]\n\n[workspace.integration]\nbuild = \"sh build.sh\"\n\
+         test = \"sh test.sh {n} && test -e whole && test ! -e forbidden\"\n\
+         bench = \"sh bench.sh {case}\"",
+    );
+    lab.write("whole", "only in the whole repository\n");
+    lab.commit();
+    for point in ["before:1", "after:1", "before:22", "after:22"] {
+        lab.dies(point);
+    }
+    lab.karve(&["run", "--yes"]).ends(0).shows(&["2.500x"]);
+    assert!(!lab.campaign("workspace/whole").exists());
+    assert!(lab.campaign("workspace/kernel.sh").exists());
+    is_tidy(&lab);
+    lab.karve(&["verify"]).ends(0);
+    lab.karve(&["diff"]).ends(0).shows(&["+TIME=40"]);
+    lab.karve(&["apply", "--branch", "faster"])
+        .ends(0)
+        .shows(&["2.500"]);
+    assert!(lab.git(&["show", "faster:kernel.sh"]).contains("TIME=40"));
+    assert_eq!(
+        lab.git(&["diff", "--name-only", "main", "faster"]),
+        "kernel.sh"
+    );
+    assert_eq!(
+        lab.git(&["rev-parse", "faster~1"]),
+        lab.git(&["rev-parse", "main"])
+    );
+    is_tidy(&lab);
+}
+
+#[test]
+fn a_benchmark_that_prints_a_gigabyte_costs_little_memory() {
+    let lab = Lab::new("gains");
+    let flood = "if [ -e ../../flood ]; then\n    head -c 1000000000 /dev/zero\n\
+        \x20   touch ../../flooded\n    sleep 1000\nfi\n";
+    let bench = lab.read("bench.sh");
+    lab.write("bench.sh", &format!("{flood}{bench}"));
+    lab.script(
+        "1",
+        "propose",
+        "touch ../../flood\nclaim flood \"it is a lot\" 1.1",
+    );
+    lab.script("1", "mend", "edit '/^BROKEN/d'\necho done");
+    lab.commit();
+    let running = lab.start(&["run", "--yes"]);
+    wait_until("a gigabyte is printed", || lab.campaign("flooded").exists());
+    let status = fs::read_to_string(format!("/proc/{}/status", running.pid())).unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM:"))
+        .unwrap();
+    let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    println!("a benchmark that printed 1 GB: karve used {kib} KiB at most");
+    assert!(kib < 64 << 10, "{kib} KiB");
+    running.kill();
+}

@@ -1,0 +1,136 @@
+//! The log under bad conditions: torn, damaged, held by another, dated in the future.
+
+use crate::lab::{Lab, wait_until};
+use crate::tidy::is_tidy;
+use std::fs;
+
+/// A campaign that stands after its first round.
+fn paused() -> Lab {
+    let lab = Lab::new("gains");
+    lab.dies("after:30");
+    assert_eq!(lab.log().len(), 31);
+    lab
+}
+
+#[test]
+fn a_torn_last_line_is_cut_off_and_reported() {
+    let tails: [&[u8]; 4] = [
+        b"{\"v\":1,\"seq\":31,\"at_ms\":17",
+        b"\x00\x00\x00\x00",
+        b"\xff\xfe garbage \x07\n",
+        b"{\"v\":1}\n",
+    ];
+    let lab = paused();
+    let good = fs::read(lab.campaign("events.jsonl")).unwrap();
+    for tail in tails {
+        fs::write(lab.campaign("events.jsonl"), [&good[..], tail].concat()).unwrap();
+        let note = format!("torn ({} bytes)", tail.len());
+        lab.karve(&["status"]).ends(0).complains(&[&note]);
+    }
+    let said = lab.karve(&["run", "--yes"]).ends(0);
+    said.complains(&["cut off a torn last line of the log (8 bytes)"]);
+    assert_eq!(lab.verdicts().len(), 5);
+    is_tidy(&lab);
+}
+
+#[test]
+fn damage_in_the_middle_is_named_and_nothing_is_changed() {
+    let lab = paused();
+    let path = lab.campaign("events.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines[11] = "{\"v\":1,";
+    let damaged = format!("{}\n", lines.join("\n"));
+    fs::write(&path, &damaged).unwrap();
+    for args in [&["run", "--yes"][..], &["status"], &["report"]] {
+        let parts = [
+            "events.jsonl is damaged at line 12",
+            "hint: keep a copy",
+            "head -n 11",
+        ];
+        lab.karve(args).ends(3).complains(&parts);
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), damaged);
+    // A line that is gone is damage too.
+    lines.remove(11);
+    fs::write(&path, format!("{}\n", lines.join("\n"))).unwrap();
+    lab.karve(&["run", "--yes"])
+        .ends(3)
+        .complains(&["damaged at line 12", "number should be 11"]);
+    // What the hint says works.
+    fs::write(&path, format!("{}\n", lines[..11].join("\n"))).unwrap();
+    lab.karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts().len(), 5);
+}
+
+#[test]
+fn a_clock_that_went_back_does_no_harm() {
+    let lab = paused();
+    let path = lab.campaign("events.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("\"at_ms\":1", "\"at_ms\":9")).unwrap();
+    lab.karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts().len(), 5);
+    lab.karve(&["verify"]).ends(0);
+    lab.karve(&["report"]).ends(0);
+}
+
+#[test]
+fn a_campaign_that_is_being_run_is_left_alone() {
+    let lab = Lab::new("gains");
+    lab.script("1", "propose", "touch ../../proposing\nsleep 1000")
+        .commit();
+    let first = lab.start(&["run", "--yes"]);
+    wait_until("the agent is asked", || lab.campaign("proposing").exists());
+    let before = lab.log();
+    let holder = format!("held by process {}", first.pid());
+    let parts = [
+        "the campaign is being run",
+        &holder,
+        "hint: watch it with \"karve status\"",
+    ];
+    lab.karve(&["run", "--yes"]).ends(4).complains(&parts);
+    lab.karve(&["status"]).ends(0).shows(&["round 1"]);
+    assert_eq!(lab.log(), before);
+    first.kill();
+    // The lock died with its holder, and so did the agent.
+    lab.replace(
+        "script/round-1/propose.sh",
+        "sleep 1000",
+        "claim idea reason 1.1",
+    );
+    lab.commit();
+    lab.karve(&["run", "--yes", "--campaign", "toy", "--agent", "builtin"])
+        .ends(0);
+    fs::remove_file(lab.campaign("proposing")).unwrap();
+    is_tidy(&lab);
+}
+
+#[test]
+fn a_lock_that_a_killed_git_left_does_not_stop_a_campaign() {
+    let lab = paused();
+    fs::write(lab.path(".git/refs/heads/optimize/toy.lock"), "").unwrap();
+    fs::write(lab.path(".git/refs/karve/toy/round-2.lock"), "").unwrap();
+    fs::write(lab.path(".git/refs/karve/toy/best.lock"), "").unwrap();
+    lab.karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts().len(), 5);
+    is_tidy(&lab);
+}
+
+#[test]
+fn a_campaign_that_died_before_its_first_record_can_be_looked_at_and_started() {
+    for point in ["before:0", "torn:0"] {
+        let lab = Lab::new("gains");
+        lab.dies(point);
+        for command in ["status", "log", "best", "report", "list", "verify", "queue"] {
+            let said = lab.karve(&[command]);
+            assert!([0, 1, 2].contains(&said.code), "{command}: {said:?}");
+        }
+        lab.karve(&["diff"]).ends(2).complains(&["no baseline yet"]);
+        lab.karve(&["apply", "--branch", "x"])
+            .ends(2)
+            .complains(&["no charter yet"]);
+        lab.karve(&["run", "--yes", "--rounds", "1"]).ends(0);
+        assert_eq!(lab.verdicts(), ["keep"]);
+    }
+}

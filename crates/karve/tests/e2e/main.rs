@@ -1,0 +1,24 @@
+//! The real binary on real repositories, with programs that play a script.
+//!
+//! `lab` makes a project from `testing/toy` and a tree of `testdata`; `tidy` says what must hold
+//! after any campaign. The other modules are the tests, one file per subject.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test stops where something unexpected happens, and prints its figures"
+)]
+
+mod agents;
+mod campaign;
+mod disk;
+mod git_states;
+mod harness;
+mod kill;
+mod lab;
+mod log;
+mod noop;
+mod stop;
+mod tidy;

@@ -1,0 +1,91 @@
+//! Ctrl-C: once finishes the step, twice stops at once; both go on later, and nobody is left.
+
+use crate::lab::{Lab, Running, wait_until};
+use crate::tidy::{is_tidy, processes_of};
+use std::fs;
+
+/// A campaign whose agent waits in its first round, with a stray that left its session.
+fn waiting() -> (Lab, Running) {
+    let lab = Lab::new("gains");
+    let wait = "setsid sleep 1000 &\n(sleep 1000 &)\ntouch ../../waiting\n\
+                while [ ! -e ../../enough ]; do sleep 0.01; done\n\
+                claim \"halve the work\" \"half of it is not needed\" 2.0";
+    lab.script("1", "propose", wait).commit();
+    let running = lab.start(&["run", "--yes"]);
+    wait_until("the agent waits", || lab.campaign("waiting").exists());
+    (lab, running)
+}
+
+#[test]
+fn one_ctrl_c_finishes_the_step_and_the_campaign_goes_on_later() {
+    let (lab, running) = waiting();
+    let before = lab.log().len();
+    assert!(processes_of(&lab).len() >= 3, "{:?}", processes_of(&lab));
+    running.interrupt("finishing this step");
+    fs::write(lab.campaign("enough"), "").unwrap();
+    let said = running.wait().ends(130);
+    said.complains(&[
+        "finishing this step",
+        "stopped as you asked",
+        "hint: go on with",
+    ]);
+    assert_eq!(
+        lab.log().len(),
+        before + 1,
+        "the step was finished, and no other one"
+    );
+    assert_eq!(processes_of(&lab), Vec::<String>::new());
+    is_tidy(&lab);
+    lab.karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts().len(), 5);
+}
+
+#[test]
+fn two_ctrl_c_stop_at_once_and_the_campaign_goes_on_later() {
+    let (lab, running) = waiting();
+    let before = lab.log();
+    running.interrupt("finishing this step");
+    running.interrupt("stopping at once");
+    running
+        .wait()
+        .ends(130)
+        .complains(&["stopped at once", "hint: go on with"]);
+    assert_eq!(lab.log(), before, "what was cut short is no result");
+    is_tidy(&lab);
+    fs::write(lab.campaign("enough"), "").unwrap();
+    lab.karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts().len(), 5);
+}
+
+#[test]
+fn two_ctrl_c_during_a_measurement_are_no_fault_of_the_host() {
+    let lab = Lab::new("gains");
+    let bench = lab.read("bench.sh");
+    let slow = "if [ -e ../../slow ]; then touch ../../measuring; sleep 1000; fi\n";
+    lab.write("bench.sh", &format!("{slow}{bench}"));
+    lab.script(
+        "1",
+        "mend",
+        "edit '/^BROKEN/d'\ntouch ../../slow\necho mended",
+    );
+    lab.commit();
+    let running = lab.start(&["run", "--yes"]);
+    wait_until("a block is measured", || lab.campaign("measuring").exists());
+    let before = lab.log();
+    running.interrupt("finishing this step");
+    running.interrupt("stopping at once");
+    running.wait().ends(130).complains(&["stopped at once"]);
+    assert_eq!(lab.log(), before);
+    fs::remove_file(lab.campaign("slow")).unwrap();
+    lab.karve(&["run", "--yes"]).ends(0);
+    is_tidy(&lab);
+}
+
+#[test]
+fn sigterm_is_as_good_as_ctrl_c() {
+    let (lab, running) = waiting();
+    running.signal("TERM");
+    fs::write(lab.campaign("enough"), "").unwrap();
+    running.wait().ends(130);
+    is_tidy(&lab);
+}

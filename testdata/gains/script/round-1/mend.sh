@@ -1,0 +1,2 @@
+edit '/^BROKEN/d'
+echo '{"summary": "a line too many is gone"}'

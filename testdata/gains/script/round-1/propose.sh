@@ -1,0 +1,1 @@
+claim "halve the work" "half of the iterations are not needed" 2.0

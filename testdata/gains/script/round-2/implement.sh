@@ -1,0 +1,2 @@
+edit 's/^TIME=.*/TIME=60/'
+echo "prefetching, as plain text"

@@ -1,0 +1,2 @@
+edit 's/^# The kernel.*/# The fastest kernel there is./'
+echo '{"summary": "documented"}'

@@ -1,0 +1,1 @@
+claim "prefetch further ahead" "memory latency is still exposed" 1.2

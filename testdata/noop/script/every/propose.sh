@@ -1,0 +1,1 @@
+claim "comment number $round" "comment $round explains more" 1.05
