@@ -6,6 +6,7 @@
 //!
 //! `KARVE_TEST_ALL=1` also kills one campaign of its own at each of these points.
 
+use crate::harness::in_workspace;
 use crate::lab::{KILLED, Lab, wait_until};
 use crate::tidy::Remains;
 use std::collections::BTreeMap;
@@ -96,6 +97,23 @@ fn killed_once_and_left_alone_it_comes_to_the_same_end() {
 /// Whether every point is tried on a campaign of its own, which takes half an hour.
 fn kills_all() -> bool {
     std::env::var_os("KARVE_TEST_ALL").is_some()
+}
+
+#[test]
+fn killed_in_a_workspace_it_comes_to_the_same_end() {
+    let undisturbed = in_workspace();
+    undisturbed.karve(&["run", "--yes"]).ends(0);
+    let reference = Remains::of(&undisturbed);
+    let n = reference.log.len();
+    let lab = in_workspace();
+    for seq in 0..n {
+        let point = ["before", "after"][seq % 2];
+        lab.dies(&format!("{point}:{seq}"));
+    }
+    lab.karve(&["run", "--yes"]).ends(0);
+    assert_eq!(reference.difference(&Remains::of(&lab)), None);
+    lab.karve(&["verify"]).ends(0);
+    println!("kill test: {n} boundaries, killed once at each in a workspace: 0 mismatches");
 }
 
 /// The events whose steps change more than the log.
