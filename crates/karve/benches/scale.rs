@@ -9,21 +9,19 @@
 //!
 //! `cargo bench --bench scale -- --quick` does the same with fewer rounds.
 
-use karve::agents::{Agent, Desk, Implementation, Proposal};
+#[path = "scale/stage.rs"]
+mod stage;
+
 use karve::drive::{self, Session};
 use karve::error::{Context, Result};
-use karve::git::{self, CommitNote, NewFile, Repo};
 use karve::process::StopFlag;
 use karve::store::{self, CampaignDir, Store};
 use karve::ui::{self, Screen, Silent};
 use karve::world::{Parts, World};
-use karve_core::campaign::{Campaign, Event, ImplementStep, Record, Step, Usage};
-use karve_core::charter::{
-    Better, Branch, Case, CaseSet, Charter, Commands, Limits, Metric, Mode, Output, Target,
-};
-use karve_core::hypothesis::{Direction, Hypothesis};
-use karve_core::policy::Preset;
-use karve_core::strategy::Brief;
+use karve_core::campaign::{Campaign, Event, Record, Step};
+use karve_core::charter::Commands;
+use karve_core::measurement::Sample;
+use stage::{Script, charter, cheap_commands, repository, slowed};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -38,14 +36,13 @@ const MEMORY_MIB_MAX: f64 = 200.0;
 const REPLAY_S_MAX: f64 = 1.0;
 /// karve's own share of a campaign with commands of 100 ms.
 const SHARE_PERCENT_MAX: f64 = 2.0;
+/// If others use more of the machine than this, the clock says little about karve.
+const BUSY_PERCENT_MAX: f64 = 15.0;
+/// The unit of CPU times in /proc on every Linux that Rust supports.
+const TICKS_PER_S: f64 = 100.0;
 
 /// The young campaign is compared from this round on.
 const YOUNG_FROM: u32 = 5;
-/// Each so many rounds the agent has a gain to offer.
-const GAIN_EVERY: u32 = 25;
-/// Files of the repository besides the kernel.
-const FILES: u32 = 20;
-
 /// How much is measured.
 struct Size {
     /// Rounds of the long campaign.
@@ -168,46 +165,99 @@ fn long_campaign(size: &Size, scratch: &Path, figures: &mut Figures) -> Result<(
 fn slow_commands(size: &Size, scratch: &Path, figures: &mut Figures) -> Result<()> {
     let count = scratch.join("commands");
     let commands = slowed(&cheap_commands(), &count);
-    let start = Instant::now();
+    let (start, cpu_before) = (Instant::now(), Cpu::now());
     let play = Play::start(scratch, "slow", &commands, size.slow_rounds)?;
     let dir = play.finish()?;
-    let total = start.elapsed().as_secs_f64();
+    let (total, cpu) = (start.elapsed().as_secs_f64(), Cpu::now().since(&cpu_before));
     // A benchmark command's time is in the log; builds and tests take as long, and count
     // themselves.
-    let benches = bench_walls(&store::read(&dir)?.records);
-    let others = fs::metadata(&count).map_or(0, |meta| meta.len());
-    let waited = benches.iter().sum::<f64>() + others as f64 * median(&benches);
-    figures.tell("slow commands", benches.len() as f64 + others as f64, "");
-    figures.tell("one of them, median", median(&benches) * 1e3, "ms");
+    let samples = bench_samples(&store::read(&dir)?.records);
+    let others = fs::metadata(&count).map_or(0, |meta| meta.len()) as f64;
+    let spent = |us: fn(&Sample) -> u64| -> f64 {
+        let each: Vec<f64> = samples.iter().map(|s| us(s) as f64 / 1e6).collect();
+        each.iter().sum::<f64>() + others * median(&each)
+    };
+    let n_commands = samples.len() as f64 + others;
+    let waited = spent(|sample| sample.wall_us);
+    figures.tell("slow commands", n_commands, "");
+    figures.tell("one of them, mean", waited * 1e3 / n_commands, "ms");
     figures.tell("their campaign", total, "s");
+    let per_round = 1e3 / f64::from(size.slow_rounds);
     let own = total - waited;
-    figures.tell(
-        "karve's own, each round",
-        own * 1e3 / f64::from(size.slow_rounds),
-        "ms",
-    );
-    let share = 100.0 * own / total;
-    figures.bound("karve's own share", share, "%", SHARE_PERCENT_MAX);
+    let own_cpu = cpu.own - spent(|sample| sample.cpu_us);
+    figures.tell("karve's own, each round", own * per_round, "ms");
+    figures.tell("karve's own CPU, each round", own_cpu * per_round, "ms");
+    let busy = 100.0 * (cpu.all - cpu.own) / (cpu.all + cpu.idle);
+    figures.tell("CPU that others used", busy, "%");
+    let (what, own) = if busy > BUSY_PERCENT_MAX {
+        // Waiting for a busy machine is not karve's own, and the clock cannot tell it apart.
+        ("karve's own share, by CPU: others are busy", own_cpu)
+    } else {
+        ("karve's own share", own)
+    };
+    figures.bound(what, 100.0 * own / total, "%", SHARE_PERCENT_MAX);
     Ok(())
 }
 
-/// Seconds that each benchmark command took.
-fn bench_walls(records: &[Record]) -> Vec<f64> {
-    let mut walls = Vec::new();
+/// Every sample of a campaign: one for each run of the benchmark command.
+fn bench_samples(records: &[Record]) -> Vec<Sample> {
+    let mut samples = Vec::new();
     for record in records {
         match &record.event {
             Event::BaselineMeasured(baseline) => {
-                walls.extend(baseline.readings.iter().map(|r| r.sample.wall_us));
+                samples.extend(baseline.readings.iter().map(|reading| reading.sample));
             }
             Event::BlockMeasured { block, .. } => {
                 for pair in &block.pairs {
-                    walls.extend([pair.parent.wall_us, pair.candidate.wall_us]);
+                    samples.extend([pair.parent, pair.candidate]);
                 }
             }
             _ => {}
         }
     }
-    walls.into_iter().map(|us| us as f64 / 1e6).collect()
+    samples
+}
+
+/// Seconds of CPU time that were used up to some moment.
+struct Cpu {
+    /// By this process and the processes it waited for.
+    own: f64,
+    /// By everything on the machine.
+    all: f64,
+    /// By nothing.
+    idle: f64,
+}
+
+impl Cpu {
+    fn now() -> Self {
+        let numbers = |path: &str, skip: usize| -> Vec<f64> {
+            let text = fs::read_to_string(path).unwrap_or_default();
+            let line = text.lines().next().unwrap_or_default().to_owned();
+            let words = line.split_whitespace().skip(skip);
+            words.map(|word| word.parse().unwrap_or(0.0)).collect()
+        };
+        // The fields are those of proc(5), in ticks: user, nice, system, idle, waiting for disks,
+        // interrupts twice, stolen; and of one process user and system, own and of its children.
+        let machine = numbers("/proc/stat", 1);
+        let process = numbers("/proc/self/stat", 13);
+        let sum = |numbers: &[f64], from: usize, to: usize| -> f64 {
+            numbers.iter().take(to).skip(from).sum::<f64>() / TICKS_PER_S
+        };
+        let idle = sum(&machine, 3, 5);
+        Self {
+            own: sum(&process, 0, 4),
+            all: sum(&machine, 0, 8) - idle,
+            idle,
+        }
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            own: self.own - before.own,
+            all: self.all - before.all,
+            idle: self.idle - before.idle,
+        }
+    }
 }
 
 /// A campaign in a repository of its own.
@@ -307,156 +357,6 @@ impl Screen for Steps {
         if let (true, Some(stop)) = (over, &self.stop) {
             stop.request();
         }
-    }
-}
-
-/// An agent that has an idea for every round and a gain now and then.
-#[derive(Debug)]
-struct Script;
-
-impl Agent for Script {
-    fn propose(&mut self, brief: &Brief, _: &Desk<'_>) -> Result<Proposal> {
-        let round = brief.round;
-        let directions = Direction::ALL;
-        let hypothesis = Hypothesis {
-            title: format!("Split the loop of step {round} in two and hoist the load"),
-            bottleneck: "memory".into(),
-            mechanism: format!(
-                "I expect the loads of variant {round} to overlap, because the halves of the loop \
-                 do not depend on each other and the compiler cannot see that"
-            ),
-            expected_ratio: 1.03,
-            direction: directions[round as usize % directions.len()],
-            high_risk: false,
-            files: vec!["kernel.c".into()],
-            counters: vec!["loads per cycle".into()],
-            gate: None,
-            config: BTreeMap::new(),
-            question: None,
-        };
-        Ok(Proposal::Stated(Box::new(hypothesis), Usage::default()))
-    }
-
-    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
-        let gain = if step.round.is_multiple_of(GAIN_EVERY) {
-            1.05
-        } else {
-            1.0
-        };
-        let time_us = 100.0 / (step.brief.cumulative_ratio * gain);
-        let path = desk.tree.join("kernel.c");
-        fs::write(&path, kernel(time_us, step.round))
-            .context(|| format!("cannot write {}", path.display()))?;
-        Ok(Implementation::Done {
-            summary: "split the loop".into(),
-            usage: Usage::default(),
-        })
-    }
-
-    fn reads_worktree(&self) -> bool {
-        false
-    }
-}
-
-/// A kernel that says itself how fast it is.
-fn kernel(time_us: f64, round: u32) -> String {
-    format!(
-        "// METRIC time_us={time_us:.9}\n\
-         // round {round}\n\
-         void kernel(int n, const float *a, const float *b, float *c) {{\n\
-         \x20   for (int i = 0; i < n; i++) c[i] += a[i] * b[i];\n\
-         }}\n"
-    )
-}
-
-fn repository(path: &Path) -> Result<Repo> {
-    let file = |path: String, text: String| NewFile {
-        path,
-        bytes: text.into_bytes(),
-        executable: false,
-    };
-    let mut files = vec![file("kernel.c".into(), kernel(100.0, 0))];
-    files.extend((0..FILES).map(|n| file(format!("src/part-{n}.c"), format!("int part_{n};\n"))));
-    let note = CommitNote {
-        message: "A kernel\n",
-        date: 1_700_000_000,
-    };
-    git::init_with(path, &files, &note).map(|(repo, _)| repo)
-}
-
-/// Commands that start no process but the shell; the test notices the planted faults.
-fn cheap_commands() -> Commands {
-    Commands {
-        build: Some(":".into()),
-        test: "while read -r line; do case $line in *'+='*) exit 0;; esac; done < kernel.c; exit 1"
-            .into(),
-        bench: "read -r _ line < kernel.c; echo \"$line\"".into(),
-        ..Commands::default()
-    }
-}
-
-/// The same commands, each 100 ms slower; builds and tests count themselves.
-fn slowed(cheap: &Commands, count: &Path) -> Commands {
-    let counted = |line: &str| format!("printf x >> '{}'; sleep 0.1; {line}", count.display());
-    Commands {
-        build: cheap.build.as_deref().map(counted),
-        test: counted(&cheap.test),
-        bench: format!("sleep 0.1; {}", cheap.bench),
-        ..Commands::default()
-    }
-}
-
-fn charter(name: &str, commands: &Commands, rounds: u32) -> Charter {
-    Charter {
-        name: name.into(),
-        created: "2026-01-01 00:00".into(),
-        target: Target {
-            op: "multiply-add".into(),
-            backend: "c".into(),
-            language: "c".into(),
-            device: "cpu".into(),
-            ..Target::default()
-        },
-        mode: Mode::Repo,
-        granted: vec!["kernel.c".into()],
-        commands: commands.clone(),
-        output: Output {
-            format: "metric".into(),
-            from_file: false,
-            case_column: None,
-            check_column: None,
-            label: None,
-        },
-        metric: Metric {
-            name: "time_us".into(),
-            unit: "us".into(),
-            better: Better::Lower,
-            ..Metric::default()
-        },
-        cases: vec![Case {
-            name: "one".into(),
-            params: BTreeMap::new(),
-            set: CaseSet::Full,
-            minor: false,
-            halve: None,
-        }],
-        policy: Preset::Strict.policy(),
-        limits: Limits {
-            rounds,
-            wall_s: None,
-            command_s: 60,
-            agent_s: 60,
-            duel_s: 600,
-            agent_usd: None,
-            final_blocks: 10,
-        },
-        agent: "script".into(),
-        knobs: Vec::new(),
-        branch: Branch::Named {
-            name: format!("optimize/{name}"),
-        },
-        workdir: String::new(),
-        seed: 1,
     }
 }
 

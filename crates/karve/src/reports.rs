@@ -55,16 +55,17 @@ pub fn derived_files(campaign: &Campaign) -> Vec<DerivedFile> {
     files
 }
 
-/// The derived files that change when a round is settled: its own, and the logs of the campaign.
-/// The others change only with the charter, its limits, and the end.
+/// The derived files of one round.
 pub fn round_files(campaign: &Campaign, round: u32) -> Vec<DerivedFile> {
-    let Some(source) = Source::guarded(campaign) else {
-        return Vec::new();
-    };
-    let mut files = campaign_wide(&source);
-    let own = source.round(round).into_iter();
-    files.extend(own.flat_map(|round| of_round(&source, round)));
-    files
+    let source = Source::guarded(campaign);
+    let files = source.and_then(|source| Some(of_round(&source, source.round(round)?)));
+    files.unwrap_or_default()
+}
+
+/// The derived files that tell of all rounds, and so change with each of them. The others change
+/// only with the charter, its limits, and the end.
+pub fn overview_files(campaign: &Campaign) -> Vec<DerivedFile> {
+    Source::guarded(campaign).map_or_else(Vec::new, |source| campaign_wide(&source))
 }
 
 fn campaign_wide(source: &Source<'_>) -> Vec<DerivedFile> {

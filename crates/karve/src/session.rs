@@ -67,9 +67,11 @@ pub fn run(
         let _ = std::fs::remove_dir_all(dir.path());
         return Err(end.err().unwrap_or_else(paused));
     }
+    let published = session.world.publish_overview(&session.campaign);
     // What stopped the campaign says more than what came of it afterwards.
     let end = end?;
     cleaned?;
+    published?;
     Ok((session.campaign, dir, end))
 }
 

@@ -520,7 +520,7 @@ fn a_file_without_rights_is_no_error() {
     // The administrator may read it all the same, and then nothing is changed.
     let may_read = fs::read(tree.join("README")).is_ok();
     let made = lab.commit(&tree, &["src/*"]);
-    assert_eq!(made.tree, made.parent_tree);
+    assert_eq!(made.tree, lab.repo.tree_of(&lab.base).unwrap());
     let want = [
         ("README", ChangeKind::Modified, Refusal::NotGranted),
         ("src/kernel.c", ChangeKind::Modified, Refusal::Unreadable),
@@ -665,7 +665,7 @@ fn the_patch_makes_the_candidate_from_the_parent() {
 fn no_change_gives_the_parents_tree() {
     let lab = Lab::new();
     let made = lab.commit(&lab.worktree(), &["**"]);
-    assert_eq!(made.tree, made.parent_tree);
+    assert_eq!(made.tree, lab.repo.tree_of(&lab.base).unwrap());
     assert!(made.files.is_empty() && made.patch.is_empty() && made.out_of_scope.is_empty());
     assert!(lab.repo.is_ancestor(&lab.base, &made.oid).unwrap());
 }
@@ -781,7 +781,7 @@ fn links_are_not_followed() {
     fs::remove_dir_all(tree.join("lib")).unwrap();
     symlink(&secret, tree.join("lib")).unwrap();
     let made = lab.commit(&tree, &["src/*", "lib/*"]);
-    assert_eq!(made.tree, made.parent_tree);
+    assert_eq!(made.tree, lab.repo.tree_of(&lab.base).unwrap());
     let want = [
         ("lib", ChangeKind::Added, Refusal::NotGranted),
         ("lib/a.c", ChangeKind::TypeChanged, Refusal::BehindLink),
@@ -813,7 +813,7 @@ fn a_tracked_link_is_compared_by_its_target() {
         refusals(&made),
         [("link", ChangeKind::Modified, Refusal::NotAFile)]
     );
-    assert_eq!(made.tree, made.parent_tree);
+    assert_eq!(made.tree, lab.repo.tree_of(&base).unwrap());
 }
 
 #[test]
@@ -825,7 +825,7 @@ fn a_worktree_that_is_gone_or_a_link_is_no_error() {
     assert_eq!(made.files, ["src/kernel.c", "src/other.c"]);
     symlink(lab.path("moved"), &tree).unwrap();
     let made = lab.commit(&tree, &["src/*"]);
-    assert_eq!(made.tree, made.parent_tree);
+    assert_eq!(made.tree, lab.repo.tree_of(&lab.base).unwrap());
     assert_eq!(made.out_of_scope.len(), 5);
 }
 
@@ -878,7 +878,7 @@ fn a_name_that_is_not_utf8_or_that_git_guards_is_not_taken() {
         write(tree.join("src").join(name), "x");
     }
     let made = lab.commit(&tree, &["**"]);
-    assert_eq!(made.tree, made.parent_tree);
+    assert_eq!(made.tree, lab.repo.tree_of(&lab.base).unwrap());
     assert!(
         made.out_of_scope
             .iter()
@@ -900,7 +900,7 @@ fn the_executable_bit_stays_the_parents() {
     };
     executable("src/kernel.c");
     let made = lab.commit(&tree, &["src/*"]);
-    assert_eq!(made.tree, made.parent_tree);
+    assert_eq!(made.tree, lab.repo.tree_of(&lab.base).unwrap());
     assert!(made.out_of_scope.is_empty());
     write(tree.join("src/kernel.c"), "faster\n");
     write(tree.join("src/new.sh"), "new\n");
@@ -988,7 +988,7 @@ fn large_and_special_files_are_refused_quickly() {
         .status();
     assert!(out.unwrap().success());
     let made = lab.commit(&tree, &["src/*"]);
-    assert_eq!(made.tree, made.parent_tree);
+    assert_eq!(made.tree, lab.repo.tree_of(&lab.base).unwrap());
     let want = [
         ("src/kernel.c", ChangeKind::Modified, Refusal::TooLarge),
         ("src/other.c", ChangeKind::TypeChanged, Refusal::NotAFile),

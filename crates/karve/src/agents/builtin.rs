@@ -96,13 +96,7 @@ pub fn knobs_at(
     let globs = config::glob_set(granted)?;
     let commit = Oid::named(commit)?;
     let mut knobs: Vec<Knob> = Vec::new();
-    for file in repo.list_files(&commit)? {
-        if !globs.is_match(&file) {
-            continue;
-        }
-        let Some(bytes) = repo.read_file(&commit, &file)? else {
-            continue;
-        };
+    for (file, bytes) in repo.read_matching(&commit, &globs)? {
         let text = String::from_utf8_lossy(&bytes);
         let found = parse_knobs(&file, &text, declared).map_err(|reason| {
             CommandError::usage("cannot read the knobs")

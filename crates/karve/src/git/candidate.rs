@@ -67,8 +67,6 @@ pub struct CandidateCommit {
     pub oid: Oid,
     /// Its tree; the parent's tree if nothing was changed that is granted.
     pub tree: Oid,
-    /// The parent's tree.
-    pub parent_tree: Oid,
     /// The paths that differ from the parent, sorted.
     pub files: Vec<String>,
     /// The difference to the parent, binary files included.
@@ -102,21 +100,19 @@ impl Repo {
         note: &CommitNote<'_>,
     ) -> Result<CandidateCommit> {
         let mut survey = self.survey(worktree, parent)?;
-        let parent_tree = self.tree_of(parent)?;
         let (taken, out_of_scope) = self.take(&survey, granted)?;
         let tree = if taken.is_empty() {
-            parent_tree.clone()
+            self.tree_of(parent)?
         } else {
             survey.scratch.load(self, parent)?;
             self.write_tree(&survey.scratch.index(), &taken, parent)?
         };
         let oid = commit_tree(self.call(), &tree, Some(parent), note)?;
-        let mut files = Vec::new();
-        let mut patch = Vec::new();
-        if tree != parent_tree {
-            files = self.changed_paths(&parent_tree, &tree)?;
-            patch = self.patch(&parent_tree, &tree)?;
-        }
+        let (files, patch) = if taken.is_empty() {
+            (Vec::new(), Vec::new())
+        } else {
+            self.changes_between(parent, &tree)?
+        };
         // What a candidate may change is the one thing that must never go wrong here.
         if let Some(path) = files.iter().find(|path| !granted.is_match(path)) {
             let message = format!("the candidate changes {path}, which is not granted");
@@ -127,7 +123,6 @@ impl Repo {
         Ok(CandidateCommit {
             oid,
             tree,
-            parent_tree,
             files,
             patch,
             out_of_scope,

@@ -166,6 +166,30 @@ impl Repo {
             .collect())
     }
 
+    /// The files of a commit that some globs match, with what they hold, in two calls however
+    /// many they are. A link counts as a file that holds its target.
+    pub fn read_matching(&self, oid: &Oid, globs: &GlobSet) -> Result<Vec<(String, Vec<u8>)>> {
+        let matching = |entry: &RawEntry| {
+            let path = std::str::from_utf8(&entry.path);
+            entry.mode != Mode::Gitlink && path.is_ok_and(|path| globs.is_match(path))
+        };
+        let entries: Vec<RawEntry> = self.ls_tree(oid)?.into_iter().filter(matching).collect();
+        if entries.is_empty() {
+            return Ok(Vec::new());
+        }
+        let names: String = entries.iter().map(|e| format!("{}\n", e.oid)).collect();
+        let answer = self
+            .call()
+            .args(["cat-file", "--batch"])
+            .stdin(names)
+            .output()?;
+        let objects = split_objects(&answer)
+            .filter(|objects| objects.len() == entries.len())
+            .ok_or_else(|| CommandError::environment("git cat-file answered something else"))?;
+        let paths = entries.iter().map(|entry| text(&entry.path));
+        Ok(paths.zip(objects).collect())
+    }
+
     /// All that a commit holds outside of the granted paths: the harness, sorted by path. Two
     /// commits with the same answer build, test and measure in the same way.
     pub fn entries_outside(&self, oid: &Oid, granted: &GlobSet) -> Result<Vec<TreeEntry>> {
@@ -218,10 +242,14 @@ impl Repo {
         Ok(text(&answer))
     }
 
-    /// The difference of two commits or trees, such that [`Repo::apply_patch`] makes b from a.
-    pub fn patch(&self, a: &Oid, b: &Oid) -> Result<Vec<u8>> {
-        let options = ["-p", "--binary", "--full-index", a.as_str(), b.as_str()];
-        self.call().args(DIFF).args(options).output()
+    /// The paths that differ between two commits or trees, and the difference, such that
+    /// [`Repo::apply_patch`] makes b from a.
+    pub(super) fn changes_between(&self, a: &Oid, b: &Oid) -> Result<(Vec<String>, Vec<u8>)> {
+        let options = ["--raw", "-z", "-p", "--binary", "--full-index"];
+        let call = self.call().args(DIFF).args(options);
+        let answer = call.args([a.as_str(), b.as_str()]).output()?;
+        split_changes(&answer)
+            .ok_or_else(|| CommandError::environment("git diff-tree answered something else"))
     }
 
     /// How much each file differs between two commits or trees.
@@ -244,13 +272,6 @@ impl Repo {
             })
             .collect();
         stats.ok_or_else(|| CommandError::environment("git diff-tree answered something else"))
-    }
-
-    /// The paths that differ between two trees.
-    pub(super) fn changed_paths(&self, a: &Oid, b: &Oid) -> Result<Vec<String>> {
-        let options = ["--name-only", "-z", a.as_str(), b.as_str()];
-        let answer = self.call().args(DIFF).args(options).output()?;
-        Ok(nul_separated(&answer).map(text).collect())
     }
 
     /// Applies a patch to the files of a worktree, all of it or nothing.
@@ -279,6 +300,38 @@ impl Repo {
             .output()?;
         parse_tree(&answer)
     }
+}
+
+/// Reads `:modes oids status<NUL>path<NUL>` for each path, then `<NUL>` and the patch; nothing at
+/// all for no difference.
+fn split_changes(answer: &[u8]) -> Option<(Vec<String>, Vec<u8>)> {
+    let mut paths = Vec::new();
+    let mut rest = answer;
+    while rest.first() == Some(&b':') {
+        let mut parts = rest.splitn(3, |byte| *byte == 0);
+        parts.next()?;
+        paths.push(text(parts.next()?));
+        rest = parts.next()?;
+    }
+    match rest.split_first() {
+        Some((0, patch)) => Some((paths, patch.to_vec())),
+        None if paths.is_empty() => Some((paths, Vec::new())),
+        Some(_) | None => None,
+    }
+}
+
+/// Reads `oid type size<LF>contents<LF>` for each object.
+fn split_objects(mut answer: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut objects = Vec::new();
+    while !answer.is_empty() {
+        let end = answer.iter().position(|byte| *byte == b'\n')?;
+        let head = std::str::from_utf8(&answer[..end]).ok()?;
+        let len: usize = head.rsplit(' ').next()?.parse().ok()?;
+        let start = end + 1;
+        objects.push(answer.get(start..start + len)?.to_vec());
+        answer = answer.get(start + len + 1..)?;
+    }
+    Some(objects)
 }
 
 /// Reads `mode type oid<TAB>path<NUL>` lines.

@@ -33,6 +33,9 @@ const ADD_PAUSE: Duration = Duration::from_millis(50);
 /// milliseconds; and until it is removed it does no harm.
 const SILENT_AGE: Duration = Duration::from_secs(60);
 
+/// How many worktrees of the same name a repository can have.
+const ENTRIES_MAX: u32 = 10_000;
+
 /// A worktree as the repository knows it.
 struct Entry {
     dir: PathBuf,
@@ -65,12 +68,44 @@ impl Repo {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).context(|| format!("cannot make {}", parent.display()))?;
         }
-        self.call()
+        let path = settled(path);
+        if self.common_dir.join("reftable").exists() {
+            // Where a worktree keeps its HEAD is then a matter of git alone.
+            return self
+                .call()
+                .own_index()
+                .args(["worktree", "add", "--quiet", "--force", "--detach"])
+                .arg(path)
+                .arg(oid.as_str())
+                .effect();
+        }
+        let entry = self.make_entry(&path, oid)?;
+        Call::on(&entry)
             .own_index()
-            .args(["worktree", "add", "--quiet", "--force", "--detach"])
-            .arg(settled(path))
-            .arg(oid.as_str())
-            .effect()
+            .work_tree(&path)
+            .args(["read-tree", "--reset", "-u", oid.as_str()])
+            .effect()?;
+        let lock = entry.join("locked");
+        fs::remove_file(&lock).context(|| format!("cannot remove {}", lock.display()))
+    }
+
+    /// Makes the two directories of a worktree as `git worktree add` does, which starts three
+    /// processes for it; a round makes two worktrees.
+    fn make_entry(&self, path: &Path, oid: &Oid) -> Result<PathBuf> {
+        let all = self.common_dir.join("worktrees");
+        let cannot = || format!("cannot make {}", path.display());
+        fs::create_dir_all(&all).context(cannot)?;
+        let entry = free_entry(&all, path).context(cannot)?;
+        // As long as this is there, "git worktree prune" leaves the entry alone.
+        fs::write(entry.join("locked"), "initializing").context(cannot)?;
+        let link = path.join(".git");
+        let line = |path: &Path| [path.as_os_str().as_bytes(), b"\n"].concat();
+        fs::write(entry.join("gitdir"), line(&link)).context(cannot)?;
+        fs::write(entry.join("commondir"), "../..\n").context(cannot)?;
+        fs::write(entry.join("HEAD"), format!("{oid}\n")).context(cannot)?;
+        fs::create_dir(path).context(cannot)?;
+        fs::write(link, [b"gitdir: ", line(&entry).as_slice()].concat()).context(cannot)?;
+        Ok(entry)
     }
 
     /// Removes a worktree, its files and its entry; one that is not there is removed already.
@@ -184,6 +219,23 @@ impl Repo {
 /// Whether an entry does not say where its worktree is.
 fn is_silent(dir: &Path) -> bool {
     fs::read(dir.join("gitdir")).map_or(true, |bytes| bytes.is_empty())
+}
+
+/// Makes the first directory that is free: the last part of the path, perhaps with a number.
+fn free_entry(all: &Path, path: &Path) -> io::Result<PathBuf> {
+    let name = path.file_name().unwrap_or_default();
+    for number in 0..ENTRIES_MAX {
+        let mut id = name.to_owned();
+        if number > 0 {
+            id.push(number.to_string());
+        }
+        let entry = all.join(id);
+        match fs::create_dir(&entry) {
+            Err(error) if error.kind() == Io::AlreadyExists => {}
+            made => return made.map(|()| entry),
+        }
+    }
+    Err(io::Error::from(Io::AlreadyExists))
 }
 
 /// Whether nothing was made or removed in a directory for so long.

@@ -48,8 +48,19 @@ fn without_escapes(text: &str) -> String {
     kept
 }
 
+/// Whether a text is one line already; nearly all are, and a long campaign has thousands.
+fn is_one_line(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+        && !text.contains("  ")
+        && !text.starts_with(' ')
+        && !text.ends_with(' ')
+}
+
 /// The text as one line: control characters and runs of blanks become one blank.
 pub(super) fn one_line(text: &str) -> String {
+    if is_one_line(text) {
+        return text.to_owned();
+    }
     let seen: String = without_escapes(text)
         .chars()
         .filter(|c| !is_unseen(*c))

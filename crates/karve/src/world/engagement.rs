@@ -210,13 +210,7 @@ fn sites(repo: &Repo, commit: &str, granted: &[String]) -> Result<Vec<Vec<Site>>
     let globs = config::glob_set(granted)?;
     let commit = Oid::named(commit)?;
     let mut all: Vec<Vec<Site>> = vec![Vec::new(); SWAPS.len()];
-    for file in repo.list_files(&commit)? {
-        if !globs.is_match(&file) {
-            continue;
-        }
-        let Some(bytes) = repo.read_file(&commit, &file)? else {
-            continue;
-        };
+    for (file, bytes) in repo.read_matching(&commit, &globs)? {
         let Ok(text) = String::from_utf8(bytes) else {
             continue;
         };

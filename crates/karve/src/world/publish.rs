@@ -5,10 +5,16 @@ use super::World;
 use crate::config;
 use crate::error::Result;
 use crate::git::{Oid, Repo};
-use crate::reports;
+use crate::reports::{self, DerivedFile};
 use crate::store::{self, CampaignDir};
 use karve_core::campaign::{Campaign, DuelName, Event, Record, RoundSummary};
 use std::fmt::Write;
+
+/// After each round up to this one the files are written that tell of all rounds.
+const OVERVIEW_ROUNDS: u32 = 120;
+/// After that only now and then, because they grow with the campaign and a round must not; when
+/// the campaign pauses or ends they are whole again.
+const OVERVIEW_EVERY: u32 = 10;
 
 impl World {
     /// Writes what a record changed. A round's files are written when the round is over.
@@ -16,8 +22,9 @@ impl World {
         self.round_records.push(record.clone());
         match &record.event {
             Event::Learnt { round, .. } => {
-                for file in reports::round_files(campaign, *round) {
-                    store::write_derived(&self.dir.join(&file.path), file.text.as_bytes())?;
+                write_files(&self.dir, reports::round_files(campaign, *round))?;
+                if is_overview_due(*round) {
+                    self.publish_overview(campaign)?;
                 }
                 let records = std::mem::take(&mut self.round_records);
                 if let Some(summary) = campaign.rounds().last() {
@@ -37,6 +44,11 @@ impl World {
             Event::TargetDefined { .. } | Event::Prepared(_) => write_texts(&self.dir, campaign),
             _ => Ok(()),
         }
+    }
+
+    /// Writes the files that tell of all rounds.
+    pub fn publish_overview(&self, campaign: &Campaign) -> Result<()> {
+        write_files(&self.dir, reports::overview_files(campaign))
     }
 
     /// Takes over the records of a round that an earlier process began.
@@ -85,8 +97,17 @@ pub fn rebuild(
     Ok(())
 }
 
+/// Whether the files that tell of all rounds are written after this one.
+fn is_overview_due(round: u32) -> bool {
+    round <= OVERVIEW_ROUNDS || round.is_multiple_of(OVERVIEW_EVERY)
+}
+
 fn write_texts(dir: &CampaignDir, campaign: &Campaign) -> Result<()> {
-    for file in reports::derived_files(campaign) {
+    write_files(dir, reports::derived_files(campaign))
+}
+
+fn write_files(dir: &CampaignDir, files: Vec<DerivedFile>) -> Result<()> {
+    for file in files {
         store::write_derived(&dir.join(&file.path), file.text.as_bytes())?;
     }
     Ok(())
@@ -104,14 +125,8 @@ fn write_round(
     if let Some(candidate) = &round.candidate {
         let globs = config::glob_set(campaign.charter().map_or(&[][..], |c| &c.granted))?;
         let commit = Oid::named(&candidate.commit)?;
-        for file in repo
-            .list_files(&commit)?
-            .iter()
-            .filter(|file| globs.is_match(file))
-        {
-            if let Some(bytes) = repo.read_file(&commit, file)? {
-                store::write_derived(&home.join("kernel_snapshot").join(file), &bytes)?;
-            }
+        for (file, bytes) in repo.read_matching(&commit, &globs)? {
+            store::write_derived(&home.join("kernel_snapshot").join(file), &bytes)?;
         }
         let patch = store::get_artifact(dir, &candidate.patch)?;
         store::write_derived(&home.join("artifacts/patch.diff"), &patch)?;

@@ -132,13 +132,7 @@ pub fn synced(
     })?;
     let globs = config::glob_set(&charter.granted)?;
     let tree = trees.fresh(upstream, "synced", base.as_str())?;
-    for file in repo.list_files(&best)? {
-        if !globs.is_match(&file) {
-            continue;
-        }
-        let Some(bytes) = repo.read_file(&best, &file)? else {
-            continue;
-        };
+    for (file, bytes) in repo.read_matching(&best, &globs)? {
         let path = tree.join(&file);
         let cannot = || format!("cannot write {}", path.display());
         if let Some(parent) = path.parent() {

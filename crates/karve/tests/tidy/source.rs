@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 const NOT_OURS: [&str; 3] = [".git", "target", ".karve"];
 
 /// The top of the repository.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// Every file of the repository, relative to its top, sorted.
-pub fn files() -> Vec<String> {
+pub(crate) fn files() -> Vec<String> {
     let mut found = Vec::new();
     let mut dirs = vec![String::new()];
     while let Some(dir) = dirs.pop() {
@@ -39,31 +39,31 @@ pub fn files() -> Vec<String> {
 }
 
 /// A file of the repository as text; what is not UTF-8 is replaced.
-pub fn read(path: &str) -> String {
+pub(crate) fn read(path: &str) -> String {
     let bytes = fs::read(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// A Rust file, taken apart.
-pub struct Source {
+pub(crate) struct Source {
     /// Relative to the top of the repository.
-    pub path: String,
+    pub(crate) path: String,
     /// All of it.
-    pub text: String,
+    pub(crate) text: String,
     /// The same without comments and without what stands in strings: as long, with spaces instead.
-    pub code: String,
+    pub(crate) code: String,
     /// Where each string stands, quotes excluded.
-    pub literals: Vec<Range<usize>>,
+    pub(crate) literals: Vec<Range<usize>>,
     /// Where the parts stand that are only compiled for tests.
-    pub tests: Vec<Range<usize>>,
+    pub(crate) tests: Vec<Range<usize>>,
 }
 
 impl Source {
-    pub fn open(path: &str) -> Self {
+    pub(crate) fn open(path: &str) -> Self {
         Self::of(path, read(path))
     }
 
-    pub fn of(path: &str, text: String) -> Self {
+    pub(crate) fn of(path: &str, text: String) -> Self {
         let (code, literals) = lex(&text);
         let whole_file = path.contains("/tests/") || path.ends_with("/tests.rs");
         let tests = if whole_file {
@@ -81,25 +81,25 @@ impl Source {
     }
 
     /// The line of a place, from 1.
-    pub fn line(&self, at: usize) -> usize {
+    pub(crate) fn line(&self, at: usize) -> usize {
         self.text[..at].matches('\n').count() + 1
     }
 
     /// `path:line`, as compilers say it.
-    pub fn place(&self, at: usize) -> String {
+    pub(crate) fn place(&self, at: usize) -> String {
         format!("{}:{}", self.path, self.line(at))
     }
 
-    pub fn is_test(&self, at: usize) -> bool {
+    pub(crate) fn is_test(&self, at: usize) -> bool {
         self.tests.iter().any(|part| part.contains(&at))
     }
 
-    pub fn is_in_string(&self, at: usize) -> bool {
+    pub(crate) fn is_in_string(&self, at: usize) -> bool {
         self.literals.iter().any(|range| range.contains(&at))
     }
 
     /// Lines that are not in a test.
-    pub fn n_lines(&self) -> usize {
+    pub(crate) fn n_lines(&self) -> usize {
         let in_tests: usize = self
             .tests
             .iter()
@@ -109,7 +109,7 @@ impl Source {
     }
 
     /// Where a word stands in the code, tests aside.
-    pub fn uses(&self, word: &str) -> Vec<usize> {
+    pub(crate) fn uses(&self, word: &str) -> Vec<usize> {
         places(&self.code, word)
             .into_iter()
             .filter(|at| !self.is_test(*at))
@@ -117,7 +117,7 @@ impl Source {
     }
 
     /// The strings that are not in a test, with their places.
-    pub fn strings(&self) -> impl Iterator<Item = (usize, &str)> {
+    pub(crate) fn strings(&self) -> impl Iterator<Item = (usize, &str)> {
         self.literals
             .iter()
             .filter(|range| !self.is_test(range.start))
@@ -125,13 +125,13 @@ impl Source {
     }
 
     /// What stands between the bracket at `open` and the one that closes it.
-    pub fn bracketed(&self, open: usize) -> Range<usize> {
+    pub(crate) fn bracketed(&self, open: usize) -> Range<usize> {
         open + 1..closing(&self.code, open).unwrap_or(self.code.len())
     }
 }
 
 /// Where a word stands, not as a part of a longer one. A path such as `a::b` counts as a word.
-pub fn places(text: &str, word: &str) -> Vec<usize> {
+pub(crate) fn places(text: &str, word: &str) -> Vec<usize> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word)
         .map(|(at, _)| at)
@@ -146,7 +146,7 @@ pub fn places(text: &str, word: &str) -> Vec<usize> {
 }
 
 /// Where the bracket closes that opens at a place.
-pub fn closing(code: &str, open: usize) -> Option<usize> {
+pub(crate) fn closing(code: &str, open: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for (n, byte) in code.bytes().enumerate().skip(open) {
         match byte {

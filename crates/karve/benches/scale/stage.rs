@@ -1,0 +1,185 @@
+//! What is played: a repository, its commands, and an agent that follows a script.
+
+use karve::agents::{Agent, Desk, Implementation, Proposal};
+use karve::error::{Context, Result};
+use karve::git::{self, CommitNote, NewFile, Repo};
+use karve_core::campaign::{ImplementStep, Usage};
+use karve_core::charter::{
+    Better, Branch, Case, CaseSet, Charter, Commands, Limits, Metric, Mode, Output, Target,
+};
+use karve_core::hypothesis::{Direction, Hypothesis};
+use karve_core::policy::Preset;
+use karve_core::strategy::Brief;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Each so many rounds the agent has a gain to offer.
+const GAIN_EVERY: u32 = 25;
+/// Files of the repository besides the kernel.
+const FILES: u32 = 20;
+
+/// An agent that has an idea for every round and a gain now and then.
+#[derive(Debug)]
+pub(crate) struct Script;
+
+impl Agent for Script {
+    fn propose(&mut self, brief: &Brief, _: &Desk<'_>) -> Result<Proposal> {
+        let round = brief.round;
+        let directions = Direction::ALL;
+        let hypothesis = Hypothesis {
+            title: format!("Split the loop {}", word(round, 0)),
+            bottleneck: "memory".into(),
+            mechanism: format!(
+                "I expect the loads of {} to overlap, because {} does not depend on {} and the \
+                 compiler cannot see that {} stays the same",
+                word(round, 1),
+                word(round, 2),
+                word(round, 3),
+                word(round, 4),
+            ),
+            expected_ratio: 1.03,
+            direction: directions[round as usize % directions.len()],
+            high_risk: false,
+            files: vec!["kernel.c".into()],
+            counters: vec!["loads per cycle".into()],
+            gate: None,
+            config: BTreeMap::new(),
+            question: None,
+        };
+        Ok(Proposal::Stated(Box::new(hypothesis), Usage::default()))
+    }
+
+    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
+        let gain = if step.round.is_multiple_of(GAIN_EVERY) {
+            1.05
+        } else {
+            1.0
+        };
+        let time_us = 100.0 / (step.brief.cumulative_ratio * gain);
+        let path = desk.tree.join("kernel.c");
+        fs::write(&path, kernel(time_us, step.round))
+            .context(|| format!("cannot write {}", path.display()))?;
+        Ok(Implementation::Done {
+            summary: "split the loop".into(),
+            usage: Usage::default(),
+        })
+    }
+
+    fn reads_worktree(&self) -> bool {
+        false
+    }
+}
+
+/// A word that no other round has; with numbers alone hypotheses would be told apart too easily.
+fn word(round: u32, salt: u32) -> String {
+    let mut left = round * 31 + salt;
+    let mut word = String::from("x");
+    while left > 0 {
+        word.push(char::from(b'a' + (left % 26) as u8));
+        left /= 26;
+    }
+    word
+}
+
+/// A kernel that says itself how fast it is.
+fn kernel(time_us: f64, round: u32) -> String {
+    format!(
+        "// METRIC time_us={time_us:.9}\n\
+         // round {round}\n\
+         void kernel(int n, const float *a, const float *b, float *c) {{\n\
+         \x20   for (int i = 0; i < n; i++) c[i] += a[i] * b[i];\n\
+         }}\n"
+    )
+}
+
+pub(crate) fn repository(path: &Path) -> Result<Repo> {
+    let file = |path: String, text: String| NewFile {
+        path,
+        bytes: text.into_bytes(),
+        executable: false,
+    };
+    let mut files = vec![file("kernel.c".into(), kernel(100.0, 0))];
+    files.extend((0..FILES).map(|n| file(format!("src/part-{n}.c"), format!("int part_{n};\n"))));
+    let note = CommitNote {
+        message: "A kernel\n",
+        date: 1_700_000_000,
+    };
+    git::init_with(path, &files, &note).map(|(repo, _)| repo)
+}
+
+/// Commands that start no process but the shell; the test notices the planted faults.
+pub(crate) fn cheap_commands() -> Commands {
+    Commands {
+        build: Some(":".into()),
+        test: "while read -r line; do case $line in *'+='*) exit 0;; esac; done < kernel.c; exit 1"
+            .into(),
+        bench: "read -r _ line < kernel.c; echo \"$line\"".into(),
+        ..Commands::default()
+    }
+}
+
+/// The same commands, each 100 ms slower; builds and tests count themselves.
+pub(crate) fn slowed(cheap: &Commands, count: &Path) -> Commands {
+    let counted = |line: &str| format!("printf x >> '{}'; sleep 0.1; {line}", count.display());
+    Commands {
+        build: cheap.build.as_deref().map(counted),
+        test: counted(&cheap.test),
+        bench: format!("sleep 0.1; {}", cheap.bench),
+        ..Commands::default()
+    }
+}
+
+pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32) -> Charter {
+    Charter {
+        name: name.into(),
+        created: "2026-01-01 00:00".into(),
+        target: Target {
+            op: "multiply-add".into(),
+            backend: "c".into(),
+            language: "c".into(),
+            device: "cpu".into(),
+            ..Target::default()
+        },
+        mode: Mode::Repo,
+        granted: vec!["kernel.c".into()],
+        commands: commands.clone(),
+        output: Output {
+            format: "metric".into(),
+            from_file: false,
+            case_column: None,
+            check_column: None,
+            label: None,
+        },
+        metric: Metric {
+            name: "time_us".into(),
+            unit: "us".into(),
+            better: Better::Lower,
+            ..Metric::default()
+        },
+        cases: vec![Case {
+            name: "one".into(),
+            params: BTreeMap::new(),
+            set: CaseSet::Full,
+            minor: false,
+            halve: None,
+        }],
+        policy: Preset::Strict.policy(),
+        limits: Limits {
+            rounds,
+            wall_s: None,
+            command_s: 60,
+            agent_s: 60,
+            duel_s: 600,
+            agent_usd: None,
+            final_blocks: 10,
+        },
+        agent: "script".into(),
+        knobs: Vec::new(),
+        branch: Branch::Named {
+            name: format!("optimize/{name}"),
+        },
+        workdir: String::new(),
+        seed: 1,
+    }
+}
