@@ -146,6 +146,7 @@ pub struct Repo {
     git_dir: PathBuf,
     common_dir: PathBuf,
     file_modes: FileModes,
+    scratch: Option<PathBuf>,
 }
 
 /// Whether the executable bit of a file means anything in this repository (`core.fileMode`).
@@ -159,6 +160,14 @@ impl Repo {
     /// The top of the user's checkout.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The same repository, with temporary files in a directory that the caller clears up: a
+    /// process that is killed does not.
+    #[must_use]
+    pub fn with_scratch(mut self, dir: PathBuf) -> Self {
+        self.scratch = Some(dir);
+        self
     }
 
     /// The directory that all worktrees of the repository share.

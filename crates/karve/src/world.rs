@@ -77,6 +77,7 @@ impl World {
             stop,
             charter,
         } = parts;
+        let upstream = upstream.with_scratch(dir.join("tmp"));
         let repo = workspace::repo_of(&upstream, &dir, &charter)?;
         crate::process::end_tagged(&tag_of(&dir));
         let trees = Trees::new(&repo, dir.worktrees())?;

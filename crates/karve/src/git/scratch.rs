@@ -26,11 +26,15 @@ enum Index {
 }
 
 impl Scratch {
-    pub(super) fn new() -> Result<Self> {
-        let dir = tempfile::Builder::new()
-            .prefix("karve-git-")
-            .tempdir()
-            .context(|| "cannot make a temporary directory".into())?;
+    /// A scratch below a directory, or where the system keeps such things.
+    pub(super) fn new(below: Option<&Path>) -> Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("karve-git-");
+        let dir = match below {
+            Some(below) => fs::create_dir_all(below).and_then(|()| builder.tempdir_in(below)),
+            None => builder.tempdir(),
+        };
+        let dir = dir.context(|| "cannot make a temporary directory".into())?;
         for name in ["shadow", "kept"] {
             let path = dir.path().join(name);
             fs::create_dir(&path).context(|| format!("cannot make {}", path.display()))?;

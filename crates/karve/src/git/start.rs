@@ -263,6 +263,7 @@ impl Repo {
             git_dir,
             common_dir,
             file_modes,
+            scratch: None,
         })
     }
 

@@ -62,6 +62,7 @@ impl Repo {
             git_dir: git_dir.clone(),
             common_dir: git_dir,
             file_modes,
+            scratch: self.scratch.clone(),
         }))
     }
 

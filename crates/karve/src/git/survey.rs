@@ -106,7 +106,7 @@ impl Repo {
     pub(super) fn survey(&self, worktree: &Path, parent: &Oid) -> Result<Survey> {
         let root = settled(worktree);
         let entries = self.ls_tree(parent)?;
-        let mut scratch = Scratch::new()?;
+        let mut scratch = Scratch::new(self.scratch.as_deref())?;
         let mut found = compare::tracked(self, &root, &entries, &mut scratch)?;
         let differing: Vec<&[u8]> = found
             .iter()

@@ -25,7 +25,9 @@ const FILES_MAX: usize = 10_000;
 pub(super) fn repo_of(upstream: &Repo, dir: &CampaignDir, charter: &Charter) -> Result<Repo> {
     let path = dir.join("workspace");
     match charter.mode {
-        Mode::Workspace { .. } if path.join(".git").exists() => Repo::discover(&path),
+        Mode::Workspace { .. } if path.join(".git").exists() => {
+            Ok(Repo::discover(&path)?.with_scratch(dir.join("tmp")))
+        }
         Mode::Workspace { .. } | Mode::Repo => Ok(upstream.clone()),
     }
 }
@@ -71,7 +73,7 @@ pub(super) fn extract(world: &World, commit: &Oid) -> Result<Option<(Repo, Oid, 
     let (_, base) = git::init_with(&half_made, &taken, &note)?;
     // Under its own name it is whole, whenever karve is killed.
     fs::rename(&half_made, &path).context(|| format!("cannot make {}", path.display()))?;
-    let repo = Repo::discover(&path)?;
+    let repo = Repo::discover(&path)?.with_scratch(world.dir.join("tmp"));
     world
         .upstream
         .update_ref(&upstream_ref(&world.charter), commit, Expected::Any)?;

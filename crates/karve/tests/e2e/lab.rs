@@ -90,6 +90,7 @@ impl Lab {
     pub(crate) fn unversioned(tree: &str) -> Self {
         let lab = Self { dir: scratch() };
         fs::create_dir(lab.path("")).unwrap();
+        fs::create_dir(lab.beside("tmp")).unwrap();
         copy(&source("testing/toy"), &lab.path(""));
         copy(&source("testdata").join(tree), &lab.path(""));
         lab
@@ -162,7 +163,7 @@ impl Lab {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_karve"));
         command.args(args).current_dir(self.path(""));
-        steady(&mut command);
+        steady(&mut command).env("TMPDIR", self.beside("tmp"));
         command
     }
 

@@ -105,6 +105,7 @@ pub(crate) fn is_tidy(lab: &Lab) {
     assert!(!lab.campaign("worktrees").exists(), "worktrees are left");
     assert!(!lab.campaign("tmp").exists(), "temporary files are left");
     assert_eq!(temporary_files(&lab.campaign("")), Vec::<String>::new());
+    assert_eq!(names(&lab.beside("tmp")), BTreeSet::new());
     assert_eq!(lab.git(&["status", "--porcelain"]), "");
     let lock = fs::File::open(lab.campaign("lock")).unwrap();
     lock.try_lock().expect("nobody holds the lock");
