@@ -367,7 +367,7 @@ impl StopReason {
     /// In words.
     pub fn describe(&self) -> String {
         match self {
-            Self::NotEngaged => "the tests do not notice a broken kernel".into(),
+            Self::NotEngaged => "the engagement proof failed".into(),
             Self::BaselineFailed { gate } => {
                 format!("the unchanged kernel does not pass: {}", gate.describe())
             }
