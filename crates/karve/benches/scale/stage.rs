@@ -119,18 +119,26 @@ pub(crate) fn cheap_commands() -> Commands {
     }
 }
 
-/// The same commands, each 100 ms slower; builds and tests count themselves.
+/// The same commands, each 100 ms slower and one for each case; builds and tests count themselves.
 pub(crate) fn slowed(cheap: &Commands, count: &Path) -> Commands {
     let counted = |line: &str| format!("printf x >> '{}'; sleep 0.1; {line}", count.display());
+    let each = |line: &str| format!(": {{case}}; {line}");
     Commands {
         build: cheap.build.as_deref().map(counted),
-        test: counted(&cheap.test),
-        bench: format!("sleep 0.1; {}", cheap.bench),
+        test: each(&counted(&cheap.test)),
+        bench: each(&format!("sleep 0.1; {}", cheap.bench)),
         ..Commands::default()
     }
 }
 
-pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32) -> Charter {
+pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32, n_cases: usize) -> Charter {
+    let case = |name: &&str| Case {
+        name: (*name).to_owned(),
+        params: BTreeMap::new(),
+        set: CaseSet::Full,
+        minor: false,
+        halve: None,
+    };
     Charter {
         name: name.into(),
         created: "2026-01-01 00:00".into(),
@@ -157,13 +165,10 @@ pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32) -> Charter {
             better: Better::Lower,
             ..Metric::default()
         },
-        cases: vec![Case {
-            name: "one".into(),
-            params: BTreeMap::new(),
-            set: CaseSet::Full,
-            minor: false,
-            halve: None,
-        }],
+        cases: ["small", "medium", "large"][..n_cases]
+            .iter()
+            .map(case)
+            .collect(),
         policy: Preset::Strict.policy(),
         limits: Limits {
             rounds,
