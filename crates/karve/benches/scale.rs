@@ -7,7 +7,8 @@
 //! meanwhile hits both alike. At last a campaign whose commands take 100 ms each says what share
 //! of it is karve's own. The exit code is 1 if a bound is missed.
 //!
-//! `cargo bench --bench scale -- --quick` does the same with fewer rounds.
+//! `cargo bench --bench scale -- --quick` does the same with fewer rounds and only shows the
+//! figures: a machine that is busy with other work must not fail a change.
 
 #[path = "scale/stage.rs"]
 mod stage;
@@ -69,14 +70,10 @@ const QUICK: Size = Size {
 };
 
 fn main() -> ExitCode {
-    let size = if std::env::args().any(|arg| arg == "--quick") {
-        QUICK
-    } else {
-        WHOLE
-    };
-    match measure(&size) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+    let quick = std::env::args().any(|arg| arg == "--quick");
+    match measure(if quick { &QUICK } else { &WHOLE }) {
+        Ok(held) if held || quick => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
         Err(error) => {
             ui::note(&error.to_string());
             ExitCode::from(error.kind.exit_code())
