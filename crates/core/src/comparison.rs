@@ -254,7 +254,7 @@ pub struct CaseComparison {
 /// A speedup with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The Hodges–Lehmann estimate; 1.1 means 10% faster.
+    /// The median of the pairs; 1.1 means 10% faster.
     pub ratio: f64,
     /// Lower end of the 95% confidence sequence, if there are blocks enough.
     pub low: Option<f64>,
@@ -291,7 +291,8 @@ impl Estimate {
     pub fn of(ln_speedups: &[f64]) -> Self {
         let interval = stats::interval(ln_speedups, INTERVAL_ALPHA);
         Self {
-            ratio: stats::hodges_lehmann(ln_speedups).map_or(f64::NAN, f64::exp),
+            // The median, because that is what the interval is about.
+            ratio: stats::median(ln_speedups).map_or(f64::NAN, f64::exp),
             low: interval.map(|(low, _)| low.exp()),
             high: interval.map(|(_, high)| high.exp()),
         }

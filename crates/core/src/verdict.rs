@@ -1,6 +1,6 @@
 //! The only place that judges: what becomes of a candidate, and why.
 
-use crate::comparison::Duel;
+use crate::comparison::{Comparison, Duel};
 use crate::measurement::Gate;
 use crate::policy::SmallGain;
 use crate::stats;
@@ -100,6 +100,12 @@ pub enum Time {
     Left,
     /// There is none.
     Up,
+}
+
+/// Whether the final duel confirms that the result is faster than the original; `None` if it had
+/// too few blocks for an interval.
+pub fn confirms(comparison: &Comparison) -> Option<bool> {
+    comparison.overall.low.map(|low| low > 1.0)
 }
 
 /// Judges a round that has no candidate.

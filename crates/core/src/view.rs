@@ -4,7 +4,7 @@ use crate::campaign::{Campaign, RoundSummary, Usage};
 use crate::comparison::{Comparison, Estimate};
 use crate::measurement::Gate;
 use crate::strategy::{self, Directive, QueueItem};
-use crate::{score, stats};
+use crate::{score, stats, verdict};
 use serde::Serialize;
 
 /// A campaign at a glance.
@@ -38,6 +38,8 @@ pub struct View {
     pub cumulative_ratio: f64,
     /// Original against final, measured afresh at the end: the only headline number.
     pub headline: Option<Estimate>,
+    /// Whether the final duel confirms a gain; `None` before it.
+    pub confirmed: Option<bool>,
     /// By how much the product of the kept gains exceeds what the final duel shows on the same
     /// visible cases, in percent.
     pub inflation_percent: Option<f64>,
@@ -118,7 +120,7 @@ impl Campaign {
         let best = self.lineage().best();
         let headline = self.final_comparison().map(|comparison| comparison.overall);
         let cumulative = self.lineage().cumulative_ratio();
-        let now = headline.map_or(cumulative, |headline| headline.ratio);
+        let now = self.final_visible_ratio().unwrap_or(cumulative);
         View {
             campaign: charter.map(|c| c.name.clone()).unwrap_or_default(),
             step: self
@@ -139,6 +141,7 @@ impl Campaign {
             incumbent: self.aggregate_at(now),
             cumulative_ratio: cumulative,
             headline,
+            confirmed: self.final_comparison().and_then(verdict::confirms),
             inflation_percent: self
                 .final_visible_ratio()
                 .map(|ratio| score::percent_change(ratio, cumulative)),
@@ -153,7 +156,7 @@ impl Campaign {
     }
 
     /// What the final duel shows on the visible cases, which is what the rounds measured.
-    fn final_visible_ratio(&self) -> Option<f64> {
+    pub fn final_visible_ratio(&self) -> Option<f64> {
         let visible = self.charter()?.visible_cases();
         let cases = &self.final_comparison()?.cases;
         let of_visible = cases.iter().filter(|case| visible.contains(&case.case));

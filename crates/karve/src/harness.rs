@@ -203,7 +203,10 @@ impl Harness {
         let run = self.run(&line, tree)?;
         let text = match &out {
             Some(path) => {
-                let text = fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+                // A pipe would never end, and a link could lead anywhere.
+                let plain = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
+                let bytes = if plain { fs::read(path).ok() } else { None };
+                let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
                 let _ = fs::remove_file(path);
                 text.unwrap_or_default()
             }

@@ -153,6 +153,7 @@ pub fn read(dir: &CampaignDir) -> Result<Loaded> {
                 loaded.records.push(record);
                 loaded.good_bytes += n as u64;
             }
+            Err(_) if is_newer(&line) => return Err(newer(&path)),
             Err(_) if last => {
                 loaded.torn_bytes = n as u64;
                 return Ok(loaded);
@@ -174,6 +175,18 @@ fn parse_line(line: &[u8]) -> Result<Record, String> {
         ));
     }
     Ok(record)
+}
+
+/// The log of a newer karve is not damaged; it must not be cut.
+fn is_newer(line: &[u8]) -> bool {
+    let value: Option<serde_json::Value> = serde_json::from_slice(line).ok();
+    let version = value.and_then(|value| value.get("v")?.as_u64());
+    version.is_some_and(|version| version > u64::from(LOG_VERSION))
+}
+
+fn newer(path: &Path) -> CommandError {
+    let message = format!("the log {} was written by a newer karve", path.display());
+    CommandError::usage(message).hint("use that version; \"karve --version\" names this one")
 }
 
 fn damaged(path: &Path, loaded: &Loaded, error: &dyn std::fmt::Display) -> CommandError {

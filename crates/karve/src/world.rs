@@ -5,6 +5,7 @@ mod duel;
 mod engagement;
 mod prepare;
 mod publish;
+mod refs;
 mod round;
 mod tips;
 mod workspace;
@@ -13,6 +14,7 @@ pub use baseline::fit_cases;
 pub use engagement::prove as prove_engagement;
 pub use prepare::{can_start, harness_hash};
 pub use publish::rebuild;
+pub use refs::lost_refs;
 pub use workspace::synced;
 
 use crate::agents::Agent;

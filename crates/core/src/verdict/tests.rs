@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::charter::Charter;
-use crate::comparison::{DuelRule, Estimate};
+use crate::comparison::DuelRule;
 use crate::measurement::{Block, First, Pair, Sample};
 use crate::policy::Preset;
 use crate::stats::{Draws, ln_evidence};
@@ -237,7 +237,8 @@ fn oracle(charter: &Charter, values: &[Vec<(f64, f64)>]) -> Option<&'static str>
         (0..n_cases).map(tail).sum::<f64>() / n_cases as f64 <= accept.tail_ratio.ln()
     };
     (accept.blocks_min as usize..=values.len()).find_map(|n| {
-        let worth = |n: usize| Estimate::of(&overall[..n]).ratio >= accept.effect_ratio;
+        let worth =
+            |n: usize| stats::hodges_lehmann(&overall[..n]).unwrap() >= accept.effect_ratio.ln();
         if drop_at <= n {
             Some("drop")
         } else if proven_at <= n && tail_within(n) && worth(n) {

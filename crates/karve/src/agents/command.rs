@@ -74,7 +74,9 @@ impl CommandAgent {
 /// The answer file if there is one, else the standard output, whole or not at all.
 fn read_answer(path: &std::path::Path, run: &Run) -> Turn {
     let too_long = || Turn::Failed(format!("the answer exceeds {ANSWER_BYTES_MAX} bytes"));
-    match fs::metadata(path) {
+    // A pipe would never end, and a link could lead anywhere.
+    match fs::symlink_metadata(path) {
+        Ok(meta) if !meta.is_file() => Turn::Failed("the answer is not a plain file".into()),
         Ok(meta) if meta.len() > ANSWER_BYTES_MAX as u64 => too_long(),
         Ok(_) => match fs::read(path) {
             Ok(bytes) => Turn::Answered(String::from_utf8_lossy(&bytes).into_owned()),

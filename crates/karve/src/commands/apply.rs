@@ -24,6 +24,9 @@ pub struct Apply {
     /// The branch to make
     #[arg(long, value_name = "NAME")]
     branch: String,
+    /// Make the branch even if the final duel does not confirm a gain
+    #[arg(long)]
+    unconfirmed: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -46,8 +49,12 @@ impl Apply {
             )
             .hint("see why with \"karve log\""));
         }
-        let config = place.config()?;
-        let upstream = Repo::discover(config.parent().unwrap_or(&config))?;
+        if campaign.view().confirmed == Some(false) && !self.unconfirmed {
+            let message = "the final duel does not confirm a gain, so nothing is applied";
+            return Err(CommandError::new(ErrorKind::Negative, message)
+                .hint("see \"karve report\"; --unconfirmed makes the branch all the same"));
+        }
+        let upstream = place.repo()?;
         upstream.check_branch_name(&self.branch)?;
         let commit = match &charter.mode {
             Mode::Repo => Oid::named(campaign.incumbent())?,

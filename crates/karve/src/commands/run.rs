@@ -33,7 +33,7 @@ pub struct Run {
     #[arg(long, value_name = "N")]
     pub rounds: Option<u32>,
     /// Hours of work at most; pauses do not count
-    #[arg(long, value_name = "H")]
+    #[arg(long, value_name = "H", allow_negative_numbers = true)]
     pub hours: Option<f64>,
     /// Print every record of the log as a line of JSON
     #[arg(long)]

@@ -52,6 +52,10 @@ impl Verify {
         let repo = repo_of(place, &opened)?;
         check_candidates(&repo, &opened.dir, &opened.campaign, &mut findings)?;
         check_kept(&repo, &opened.campaign, &mut findings)?;
+        for name in world::lost_refs(&repo, &opened.campaign)? {
+            let name = format!("the ref {name} is gone; \"karve run --campaign NAME\" restores it");
+            findings.differences.push(name);
+        }
         for file in reports::derived_files(&opened.campaign) {
             let path = opened.dir.join(&file.path);
             if fs::read(&path).is_ok_and(|bytes| bytes != file.text.as_bytes()) {

@@ -200,7 +200,7 @@ pub(super) struct CasesTable {
     /// Names of the cases that are measured first, in every round.
     #[serde(default)]
     pub(super) quick: Vec<String>,
-    /// Cases that are never shown to an agent; written like those of the list.
+    /// Cases that no brief names; written like those of the list.
     #[serde(default)]
     pub(super) hidden: Vec<CaseEntry>,
     /// Names of the cases that may lose a little more than the others.

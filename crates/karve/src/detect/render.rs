@@ -89,7 +89,7 @@ fn cases(out: &mut Text, proposal: &Proposal) {
     );
     out.comment("the parameters; { name = \"odd\", M = 129 } gives them apart.");
     out.list("list", &proposal.cases);
-    out.comment("Cases that the agent never sees; they show whether a gain is general.");
+    out.comment("Cases that no brief names; they show whether a gain is general.");
     out.comment("hidden = [\"M=100,N=50,K=60\"]");
     out.comment("Names of a few cases that are measured first, to drop a bad candidate early.");
     out.comment("quick = [\"M=256,N=256,K=256\"]");

@@ -110,12 +110,11 @@ pub(super) fn headline<'a>(source: &Source<'a>) -> Option<&'a Comparison> {
     source.campaign.final_comparison().filter(|_| ended)
 }
 
-/// The speedup of the incumbent: measured at the end, or the product of the kept gains.
+/// The speedup of the incumbent on the visible cases: measured at the end, or the product of the
+/// kept gains. It belongs to the aggregates, which are about the visible cases too.
 pub(super) fn speedup_now(source: &Source<'_>) -> f64 {
-    headline(source).map_or_else(
-        || source.campaign.lineage().cumulative_ratio(),
-        |comparison| comparison.overall.ratio,
-    )
+    let measured = headline(source).and_then(|_| source.campaign.final_visible_ratio());
+    measured.unwrap_or_else(|| source.campaign.lineage().cumulative_ratio())
 }
 
 /// The comparison that decided a round, and the set of cases it was made on.

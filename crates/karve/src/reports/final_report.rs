@@ -54,10 +54,14 @@ pub fn render_final_report(campaign: &Campaign) -> String {
     page.list(&[
         "`karve verify` judges every verdict again from the stored readings.".to_owned(),
         "`karve diff` shows the change from the base to the result.".to_owned(),
-        "`karve apply` puts the result into the checkout.".to_owned(),
+        "`karve apply --branch NAME` puts the result on a branch.".to_owned(),
     ]);
     page.finish()
 }
+
+/// What a reader must know before anything else, if the end does not bear out the rounds.
+pub(super) const NOT_CONFIRMED: &str = "The final duel does not confirm a gain: the original may \
+                                        be as fast as the result. Do not use it as it is.";
 
 /// One sentence: how much faster, and how that is known. Not for tables.
 pub(super) fn headline_sentence(source: &Source<'_>) -> String {
@@ -83,6 +87,9 @@ fn summary(source: &Source<'_>, page: &mut Page) {
     let now = speedup_now(source);
     let text = |text: &str| source.markdown(text, CELL_MAX);
     page.block(format!("**Speedup: {}.**", headline_sentence(source)));
+    if campaign.view().confirmed == Some(false) {
+        page.block(NOT_CONFIRMED);
+    }
     if !campaign.is_finished() {
         page.block("The campaign is not finished; everything below is as of now.");
     }
@@ -95,7 +102,7 @@ fn summary(source: &Source<'_>, page: &mut Page) {
             text(&target.device)
         ),
         format!(
-            "{}: {} before, and by that speedup {} after (geometric mean of the visible cases)",
+            "{}: {} before, {} after (geometric mean of the visible cases)",
             text(&source.charter.metric.name),
             escaped(&with_unit(source, campaign.baseline_aggregate())),
             escaped(&with_unit(source, campaign.aggregate_at(now)))

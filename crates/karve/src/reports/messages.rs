@@ -108,7 +108,7 @@ pub fn render_pull_request(campaign: &Campaign) -> String {
     page.block(format!("Speedup: {}.", headline_sentence(source)));
     page.list(&[
         format!(
-            "{}: {} before, and by that speedup {} after (geometric mean of the visible cases)",
+            "{}: {} before, {} after (geometric mean of the visible cases)",
             source.markdown(&source.charter.metric.name, CELL_MAX),
             escaped(&with_unit(source, campaign.baseline_aggregate())),
             escaped(&with_unit(source, campaign.aggregate_at(now)))
@@ -149,7 +149,7 @@ fn title(source: &Source<'_>) -> String {
     } else {
         "about "
     };
-    let gain = ratio(Some(speedup_now(source)));
+    let gain = ratio(Some(source.campaign.view().gain()));
     format!("Optimize {op} ({backend}) on {device}: {about}{gain}")
 }
 

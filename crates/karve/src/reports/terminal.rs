@@ -52,6 +52,12 @@ fn labelled(label: &str, text: &str) -> String {
 fn figures(source: &Source<'_>) -> Vec<String> {
     let (campaign, now) = (source.campaign, speedup_now(source));
     let mut lines = vec![labelled("speedup", &speedup(source))];
+    if campaign.view().confirmed == Some(false) {
+        lines.push(labelled(
+            "warning",
+            "the final duel does not confirm a gain",
+        ));
+    }
     let n_visible = source.charter.visible_cases().len();
     lines.push(labelled(
         "metric",

@@ -39,7 +39,15 @@ pub fn toned(text: &str, tone: Tone, colour: bool) -> String {
 /// Text from outside, safe for a terminal: no control characters, bounded.
 pub fn safe(text: &str, chars_max: usize) -> String {
     let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let clean: String = one_line.chars().filter(|c| !c.is_control()).collect();
+    // Marks that turn the direction of text could show it as something else.
+    let turns = |c: char| {
+        let marks = ['\u{200e}', '\u{200f}'];
+        marks.contains(&c) || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let clean: String = one_line
+        .chars()
+        .filter(|c| !c.is_control() && !turns(*c))
+        .collect();
     if clean.chars().count() <= chars_max {
         return clean;
     }

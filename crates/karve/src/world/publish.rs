@@ -61,6 +61,7 @@ impl World {
         };
         let start = records.iter().rposition(ended).map_or(0, |last| last + 1);
         self.round_records = records[start..].to_vec();
+        self.restore_refs(campaign)?;
         rebuild(&self.repo, &self.dir, campaign, records)
     }
 }

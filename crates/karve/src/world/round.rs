@@ -117,6 +117,11 @@ impl World {
             stop: &self.stop,
         };
         let implementation = self.agent.implement(step, &desk)?;
+        if self.agent.reads_worktree() {
+            // A program may have changed more than its own worktree: the build of the incumbent,
+            // or how git checks files out. Both arms are made anew, alike.
+            self.trees.keep_only(&self.repo, &[])?;
+        }
         let event = match implementation {
             Implementation::NotDone { why, usage } => Event::NotImplemented {
                 round,

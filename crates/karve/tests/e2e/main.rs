@@ -13,6 +13,7 @@
 
 mod agents;
 mod campaign;
+mod cheats;
 mod disk;
 mod git_states;
 mod harness;

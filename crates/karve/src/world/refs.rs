@@ -1,0 +1,59 @@
+//! The hidden refs that keep a campaign's commits from being collected, and the branch.
+
+use super::{World, refs_of};
+use crate::error::Result;
+use crate::git::{Expected, Oid, Repo};
+use karve_core::campaign::Campaign;
+use karve_core::charter::Branch;
+
+impl World {
+    /// Makes the refs anew that somebody deleted, as far as their commits are still there.
+    pub(super) fn restore_refs(&self, campaign: &Campaign) -> Result<()> {
+        for (name, commit) in missing(&self.repo, campaign)? {
+            if self.repo.tree_of(&commit).is_ok() {
+                self.repo.update_ref(&name, &commit, Expected::Any)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Hidden refs that a campaign made and that are gone. The branch is the user's to delete.
+pub fn lost_refs(repo: &Repo, campaign: &Campaign) -> Result<Vec<String>> {
+    let names = missing(repo, campaign)?.into_iter().map(|(name, _)| name);
+    Ok(names
+        .filter(|name| name.starts_with("refs/karve/"))
+        .collect())
+}
+
+/// Each ref that should be there and is not, with the commit it should name.
+fn missing(repo: &Repo, campaign: &Campaign) -> Result<Vec<(String, Oid)>> {
+    let (Some(charter), Some(_)) = (campaign.charter(), campaign.preparation()) else {
+        return Ok(Vec::new());
+    };
+    let prefix = refs_of(&charter.name);
+    let mut wanted = vec![(format!("{prefix}/base"), campaign.base_commit())];
+    for round in campaign.rounds() {
+        if let Some(candidate) = &round.candidate {
+            wanted.push((
+                format!("{prefix}/round-{}", round.number),
+                &candidate.commit,
+            ));
+        }
+    }
+    if let Some(best) = campaign.lineage().best() {
+        wanted.push((format!("{prefix}/best"), &best.commit));
+    }
+    let mut there = repo.list_refs(&prefix)?;
+    if let Branch::Named { name } = &charter.branch {
+        let name = format!("refs/heads/{name}");
+        there.extend(repo.read_ref(&name)?.map(|oid| (name.clone(), oid)));
+        wanted.push((name, campaign.incumbent()));
+    }
+    let is_there = |name: &str| there.iter().any(|(found, _)| found == name);
+    wanted
+        .into_iter()
+        .filter(|(name, _)| !is_there(name))
+        .map(|(name, commit)| Ok((name, Oid::named(commit)?)))
+        .collect()
+}
