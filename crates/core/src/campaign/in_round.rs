@@ -411,7 +411,7 @@ impl Campaign {
         let comparison = measuring.duel.comparison();
         let hypothesis = &measuring.hypothesis;
         let on_quick = measuring.set == CaseSet::Quick;
-        let again = self.full_needed(comparison.overall.ratio, hypothesis.high_risk);
+        let again = on_quick && self.full_needed(comparison.overall.ratio, hypothesis.high_risk);
         // Time can be up after the warm-up alone, which shows nothing.
         let shown = (comparison.blocks > 0).then_some(comparison);
         if on_quick {
@@ -420,8 +420,9 @@ impl Campaign {
             round.comparison = shown;
         }
         let verdict = verdict.gated_by(hypothesis.gate.as_ref());
-        // Nothing is kept that was not right on every case, however few were timed.
-        round.stage = if on_quick && verdict.keeps() {
+        // Nothing is kept that was not right on every case, however few were timed, and right
+        // again on other seeds after it was timed.
+        round.stage = if verdict.keeps() {
             Stage::Gating {
                 hypothesis: hypothesis.clone(),
                 retry: round.retries,
