@@ -317,7 +317,7 @@ impl Campaign {
         match set {
             CaseSet::Quick => self.facts.quick.clone(),
             CaseSet::Full => charter.visible_cases(),
-            CaseSet::Hidden => charter.all_cases(),
+            CaseSet::Hidden => charter.hidden_cases(),
         }
     }
 

@@ -267,6 +267,11 @@ impl Charter {
         self.cases_where(|case| case.set == CaseSet::Quick)
     }
 
+    /// Indices of the hidden cases.
+    pub fn hidden_cases(&self) -> Vec<usize> {
+        self.cases_where(|case| case.set == CaseSet::Hidden)
+    }
+
     /// Indices of all cases.
     pub fn all_cases(&self) -> Vec<usize> {
         (0..self.cases.len()).collect()

@@ -220,6 +220,13 @@ fn trial(round: &RoundSummary) -> Option<Trial> {
             },
             _,
         ) => Outcome::NoEffect,
+        // However fast it was, it was wrong.
+        (
+            Verdict::Drop {
+                reason: DropReason::Gate { .. },
+            },
+            _,
+        ) => Outcome::Failed,
         (verdict, Some(ratio)) => Outcome::Measured {
             ratio,
             kept: verdict.keeps(),

@@ -108,6 +108,34 @@ pub fn confirms(comparison: &Comparison) -> Option<bool> {
     comparison.overall.low.map(|low| low > 1.0)
 }
 
+/// Evidence for a difference between two equal kernels that is worth a warning.
+pub const NOISE_EVIDENCE: f64 = 20.0;
+/// An interval wider than this hides the gains that most campaigns are after.
+const NOISE_WIDTH: f64 = 1.1;
+
+/// What a kernel that meets itself says about the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noise {
+    /// Equal kernels are told apart: the readings cannot be trusted.
+    Differs,
+    /// They are not, but small gains could not be seen either.
+    Wide,
+    /// They are not, and small gains can be seen.
+    Quiet,
+}
+
+/// Judges a duel of a kernel against itself; its rule has θ0 = δ = 0.
+pub fn judge_noise(duel: &Duel) -> Noise {
+    let estimate = duel.comparison().overall;
+    if duel.faster.reached(NOISE_EVIDENCE) || duel.not_faster.reached(NOISE_EVIDENCE) {
+        return Noise::Differs;
+    }
+    match (estimate.low, estimate.high) {
+        (Some(low), Some(high)) if high / low <= NOISE_WIDTH => Noise::Quiet,
+        _ => Noise::Wide,
+    }
+}
+
 /// Judges a round that has no candidate.
 pub fn judge_absent(why: &str) -> Verdict {
     Verdict::Drop {

@@ -11,7 +11,7 @@ use crate::error::{CommandError, Result};
 use crate::git::Repo;
 use crate::process::StopFlag;
 use karve_core::campaign::{ImplementStep, Refusal, Usage};
-use karve_core::charter::{Charter, KnobDeclaration};
+use karve_core::charter::Charter;
 use karve_core::hypothesis::Hypothesis;
 use karve_core::strategy::Brief;
 use std::collections::BTreeMap;
@@ -107,14 +107,4 @@ pub fn agent_of(
         Duration::from_secs(charter.limits.agent_s),
         tag.to_owned(),
     )))
-}
-
-/// The knobs that are declared in the granted files of a commit.
-pub fn knobs_at(
-    repo: &Repo,
-    commit: &str,
-    granted: &[String],
-    declared: &[KnobDeclaration],
-) -> Result<Vec<karve_core::space::Knob>> {
-    builtin::knobs_at(repo, commit, granted, declared)
 }

@@ -172,22 +172,28 @@ fn holder() -> String {
     )
 }
 
-/// The plan for `karve run`: the named campaign, the newest unfinished one, or a new one.
-pub fn plan(
-    loaded: &Loaded,
-    name: Option<&str>,
-    new: bool,
-    limits: (Option<u32>, Option<u64>),
-) -> Result<Plan> {
+/// Which campaign the user asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish<'a> {
+    /// The newest one that is not finished, or else a new one.
+    Newest,
+    /// A new one.
+    New,
+    /// The one of this name, there already or not.
+    Named(&'a str),
+}
+
+/// The plan for `karve run`.
+pub fn plan(loaded: &Loaded, wish: Wish<'_>, limits: (Option<u32>, Option<u64>)) -> Result<Plan> {
     let resume = |dir| Plan::Resume {
         dir,
         rounds: limits.0,
         wall_s: limits.1,
     };
-    let found = match name {
-        Some(name) => Some(CampaignDir::new(&loaded.root, name)).filter(CampaignDir::exists),
-        None if new => None,
-        None => newest_unfinished(&loaded.root)?,
+    let found = match wish {
+        Wish::Named(name) => Some(CampaignDir::new(&loaded.root, name)).filter(CampaignDir::exists),
+        Wish::New => None,
+        Wish::Newest => newest_unfinished(&loaded.root)?,
     };
     let mut charter = loaded.charter.clone();
     if let Some(dir) = found {
@@ -198,7 +204,7 @@ pub fn plan(
         rename(&mut charter, &dir.name());
         return Ok(Plan::Start(Box::new(charter)));
     }
-    if let Some(name) = name {
+    if let Wish::Named(name) = wish {
         rename(&mut charter, name);
     }
     let wanted = charter.name.clone();

@@ -291,6 +291,7 @@ impl Campaign {
         round.retries = retry;
         // What an earlier candidate of this round showed says nothing about this one.
         round.quick = None;
+        round.comparison = None;
         let judged = verdict::judge_source(&candidate.tree, self.incumbent_tree(), tried);
         round.stage = match judged.or(not_mended) {
             Some(verdict) => Stage::Settling { verdict },

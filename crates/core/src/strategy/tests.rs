@@ -345,3 +345,19 @@ fn a_brief_stays_small_after_a_thousand_rounds() {
     assert_eq!(brief.answers.len(), TIPS_MAX);
     assert!(brief.answers.iter().all(|answer| answer.len() == TEXT_MAX));
 }
+
+#[test]
+fn a_setting_that_was_fast_and_wrong_is_a_failure_and_no_gain() {
+    let (campaign, _) = play(&of(vec![knobs(1, 3.0, &[("TILE", "8")])]));
+    let mut round = campaign.rounds()[0].clone();
+    assert!(matches!(
+        trial(&round).unwrap().outcome,
+        Outcome::Measured { kept: true, .. }
+    ));
+    // It was timed first, and then the last look before the keep found it wrong.
+    let gate = wrong_result("small");
+    round.verdict = Verdict::Drop {
+        reason: DropReason::Gate { gate },
+    };
+    assert_eq!(trial(&round).unwrap().outcome, Outcome::Failed);
+}

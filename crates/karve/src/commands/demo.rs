@@ -8,7 +8,7 @@ use crate::git::{self, CommitNote, NewFile};
 use crate::process::{self, StopFlag};
 use crate::project::Place;
 use crate::reports;
-use crate::session::{self, Setting};
+use crate::session::{self, Setting, Wish};
 use crate::ui::{self, Plain};
 use std::path::PathBuf;
 
@@ -96,7 +96,7 @@ impl Demo {
             ..Overrides::default()
         };
         let loaded = place.load(&overrides)?;
-        let plan = session::plan(&loaded, None, true, (None, None))?;
+        let plan = session::plan(&loaded, Wish::New, (None, None))?;
         let setting = Setting {
             repo: git::Repo::discover(&dir)?,
             root: &loaded.root,

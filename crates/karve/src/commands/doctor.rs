@@ -1,6 +1,6 @@
 //! `karve doctor`: checks everything a campaign needs, each finding with a hint.
 
-use crate::agents;
+use crate::agents::builtin;
 use crate::config::{Loaded, Overrides};
 use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::git::{self, Repo};
@@ -13,15 +13,11 @@ use crate::{host, session, ui, world};
 use karve_core::charter::{Case, Charter};
 use karve_core::comparison::{Duel, DuelRule};
 use karve_core::measurement::{Block, First, Pair};
+use karve_core::verdict::{self, NOISE_EVIDENCE, Noise};
 use serde::Serialize;
 
 /// Blocks of the unchanged kernel against itself.
 const NOISE_BLOCKS: u32 = 16;
-/// Evidence for a difference between two equal kernels that is worth a warning.
-const NOISE_EVIDENCE: f64 = 20.0;
-
-/// An interval wider than this hides the gains that most campaigns are after.
-const NOISE_WIDTH: f64 = 1.1;
 
 /// Check git, commands, cases, metric, profilers, agents, device and noise
 ///
@@ -236,7 +232,7 @@ fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut Findings) -> Resu
         let detail = format!("uncommitted: {}", dirty.join(", "));
         findings.add(Level::Note, "checkout", detail, Some(hint));
     }
-    let knobs = agents::knobs_at(repo, head.oid().as_str(), &charter.granted, &charter.knobs);
+    let knobs = builtin::knobs_at(repo, head.oid().as_str(), &charter.granted, &charter.knobs);
     match knobs {
         Ok(knobs) if knobs.is_empty() && charter.agent == "builtin" => {
             let hint = "declare some, as in \"// karve: knob TILE in 8,16,32\", or name another \
@@ -398,26 +394,19 @@ fn examine_noise(
 
 fn report_noise(duel: &Duel, findings: &mut Findings) {
     let estimate = duel.comparison().overall;
-    let differs = duel.faster.reached(NOISE_EVIDENCE) || duel.not_faster.reached(NOISE_EVIDENCE);
     let detail = format!("the kernel against itself: {}", estimate.describe());
-    let wide = match (estimate.low, estimate.high) {
-        (Some(low), Some(high)) => high / low > NOISE_WIDTH,
-        _ => true,
-    };
-    if differs {
-        let hint = "quiet the host or use a longer benchmark; readings that differ for equal \
-                    kernels cannot be trusted";
-        findings.add(
-            Level::Note,
-            "noise",
-            format!("{detail}, which should be 1"),
-            Some(hint),
-        );
-    } else if wide {
-        let hint = "quiet the host, or make the benchmark longer in commands.bench: small gains \
-                    will stay undecided";
-        findings.add(Level::Note, "noise", detail, Some(hint));
-    } else {
-        findings.fine("noise", detail);
+    match verdict::judge_noise(duel) {
+        Noise::Differs => {
+            let hint = "quiet the host or use a longer benchmark in commands.bench; readings that \
+                        differ for equal kernels cannot be trusted";
+            let detail = format!("{detail}, which should be 1");
+            findings.add(Level::Note, "noise", detail, Some(hint));
+        }
+        Noise::Wide => {
+            let hint = "quiet the host, or make the benchmark longer in commands.bench: small \
+                        gains will stay undecided";
+            findings.add(Level::Note, "noise", detail, Some(hint));
+        }
+        Noise::Quiet => findings.fine("noise", detail),
     }
 }

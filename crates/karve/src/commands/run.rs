@@ -7,7 +7,7 @@ use crate::git::Repo;
 use crate::process::StopFlag;
 use crate::project::Place;
 use crate::reports;
-use crate::session::{self, Plan, Setting};
+use crate::session::{self, Plan, Setting, Wish};
 use crate::ui::{self, JsonLines, Plain, Screen};
 use karve_core::campaign::{Campaign, StopReason};
 use karve_core::charter::Charter;
@@ -62,7 +62,12 @@ impl Run {
         let loaded = place.load_in(&repo, &overrides)?;
         let wall_s = self.hours.map(|hours| (hours * 3_600.0) as u64);
         let name = place.campaign.as_deref();
-        let plan = session::plan(&loaded, name, self.new, (self.rounds, wall_s))?;
+        let wish = match name {
+            Some(name) => Wish::Named(name),
+            None if self.new => Wish::New,
+            None => Wish::Newest,
+        };
+        let plan = session::plan(&loaded, wish, (self.rounds, wall_s))?;
         if self.dry_run {
             return dry_run(&plan, &loaded.root, self.json);
         }

@@ -222,11 +222,7 @@ impl World {
         let visible = cases_at(campaign, &campaign.cases_of(*set));
         let mut gate = harness.test(&built.path, &visible, variant)?;
         if gate.is_ok() && *set == CaseSet::Full {
-            let is_hidden = |case: &Case| case.set == CaseSet::Hidden;
-            let hidden: Vec<Case> = cases_at(campaign, &campaign.cases_of(CaseSet::Hidden))
-                .into_iter()
-                .filter(is_hidden)
-                .collect();
+            let hidden = cases_at(campaign, &campaign.cases_of(CaseSet::Hidden));
             if harness.tests_each_case(&hidden) {
                 gate = harness
                     .test(&built.path, &hidden, variant)?

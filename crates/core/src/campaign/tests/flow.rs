@@ -538,3 +538,22 @@ fn a_kept_candidate_goes_on_under_its_final_commit() {
     assert_eq!(campaign.incumbent(), "final");
     assert_eq!(campaign.incumbent_tree(), "t-r1.0.0");
 }
+
+#[test]
+fn what_is_found_wrong_after_the_duel_is_not_kept() {
+    let script = script(&[1.3]);
+    let second = |step: &Step| matches!(step, Step::Settle { .. });
+    let (_, log) = play_until(&script, &second);
+    let mut campaign = Campaign::new();
+    for record in &log[..log.len() - 1] {
+        campaign.record(record).unwrap();
+    }
+    let mut last = log.last().unwrap().clone();
+    let Event::Gated { gate, .. } = &mut last.event else {
+        panic!("{last:?}");
+    };
+    *gate = wrong_result("small");
+    campaign.record(&last).unwrap();
+    assert!(!matches!(campaign.next_step(), Some(Step::Settle { verdict, .. }) if verdict.keeps()));
+    assert!(campaign.current_round().unwrap().comparison.is_some());
+}
