@@ -18,11 +18,14 @@ pub use record::OutOfOrder;
 pub use round::{Measuring, RoundState, RoundSummary, Stage};
 
 use crate::charter::{Case, CaseSet, Charter, Goal, Limits};
-use crate::comparison::{Comparison, Duel};
+use crate::comparison::Comparison;
+use crate::duel::{Clock, Duel};
 use crate::hypothesis::Gist;
 use crate::lineage::Lineage;
+use crate::measurement::Sample;
 use crate::policy::{FullWhen, ProfileWhen, StopRule, StreakAction};
 use crate::profile::{Profile, ProfileDepth};
+use crate::sampling;
 use crate::strategy::{self, Brief};
 
 /// After so many rounds in a row without any candidate the agent is taken for broken.
@@ -330,6 +333,13 @@ impl Campaign {
             .take_while(|round| !round.verdict.keeps())
             .count();
         u32::try_from(tail).unwrap_or(u32::MAX)
+    }
+
+    /// The clock that counts beside the metric, once the baseline is known.
+    pub fn second_clock(&self) -> Option<Clock> {
+        let (charter, baseline) = (self.charter()?, self.baseline()?);
+        let samples: Vec<Sample> = baseline.readings.iter().map(|r| r.sample).collect();
+        sampling::second_clock(&charter.metric, &samples)
     }
 
     /// Everything an agent may know for the round under way.

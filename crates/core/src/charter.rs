@@ -109,6 +109,9 @@ pub struct Commands {
     pub test: String,
     /// Measures.
     pub bench: String,
+    /// Runs before each timed run of either arm, such as one that empties caches.
+    #[serde(default)]
+    pub condition: Option<String>,
     /// A faster test for the quick set.
     pub quick_test: Option<String>,
     /// A faster benchmark for the quick set.
@@ -151,6 +154,22 @@ pub struct Metric {
     pub expr: Option<String>,
     /// Work of one case, as an expression over its parameters, in floating-point operations.
     pub work: Option<String>,
+    /// Which clocks decide.
+    #[serde(default)]
+    pub clocks: ClockRule,
+}
+
+/// Which clocks decide a duel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClockRule {
+    /// The metric alone; also what logs mean that do not say.
+    #[default]
+    Metric,
+    /// Also the second clock, where the metric is the time of a command with a single thread.
+    Auto,
+    /// Always also the second clock.
+    Both,
 }
 
 /// Which direction is better.

@@ -42,6 +42,9 @@ pub struct Pair {
 pub struct Block {
     /// The seed that both arms were given.
     pub seed: u64,
+    /// By how many bytes the environment of both arms was made larger.
+    #[serde(default)]
+    pub pad: u32,
     /// One entry per case, in the order of the duel.
     pub pairs: Vec<Pair>,
     /// Why the block does not count, if it does not.

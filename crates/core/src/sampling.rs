@@ -1,7 +1,8 @@
 //! What is sampled: which cases stand for all, and which blocks only warm up.
 
-use crate::charter::Metric;
-use crate::measurement::{Discarded, Reading};
+use crate::charter::{ClockRule, Metric};
+use crate::duel::Clock;
+use crate::measurement::{Discarded, Reading, Sample};
 use crate::stats;
 
 /// Up to so many cases are all measured in every round.
@@ -10,6 +11,32 @@ const REPRESENTATIVES: usize = 5;
 const WARM_UP_BLOCKS: u32 = 1;
 /// Readings of each case that the baseline takes.
 pub const BASELINE_READINGS: u32 = 5;
+
+/// CPU time above this share of the wall time means more than one thread.
+const SINGLE_THREAD_SHARE: f64 = 1.05;
+
+/// CPU time below this share of the wall time, in the calmest run, means that the command waits.
+const BUSY_SHARE: f64 = 0.7;
+
+/// The clock that counts beside the metric, from what the incumbent alone showed.
+///
+/// With `auto` it is the CPU time of a command that is timed as a whole, runs in one thread and
+/// does not wait: there CPU time is the same work read by a clock that a busy host cannot stretch.
+pub fn second_clock(metric: &Metric, incumbent: &[Sample]) -> Option<Clock> {
+    let other = match metric.name.as_str() {
+        "wall_time" => Some(Clock::Cpu),
+        "cpu_time" => Some(Clock::Wall),
+        _ => None,
+    };
+    let share = |sample: &Sample| sample.cpu_us as f64 / sample.wall_us.max(1) as f64;
+    let shares: Vec<f64> = incumbent.iter().map(share).collect();
+    let highest = shares.iter().copied().fold(f64::NAN, f64::max);
+    match metric.clocks {
+        ClockRule::Metric => None,
+        ClockRule::Both => Some(other.unwrap_or(Clock::Cpu)),
+        ClockRule::Auto => other.filter(|_| (BUSY_SHARE..=SINGLE_THREAD_SHARE).contains(&highest)),
+    }
+}
 
 /// Why block `block` of a duel does not count, if it does not.
 pub fn discards(block: u32) -> Option<Discarded> {
@@ -56,6 +83,33 @@ mod tests {
     use super::*;
     use crate::measurement::Sample;
     use crate::testing::charter;
+
+    #[test]
+    fn a_second_clock_counts_where_a_command_of_one_thread_is_timed_as_a_whole() {
+        let sample = |cpu_us| Sample {
+            value: 1.0,
+            wall_us: 100,
+            cpu_us,
+        };
+        let check = |name: &str, clocks, shares: &[u64], want| {
+            let metric = Metric {
+                name: name.into(),
+                clocks,
+                ..charter().metric
+            };
+            let samples: Vec<Sample> = shares.iter().map(|cpu| sample(*cpu)).collect();
+            assert_eq!(second_clock(&metric, &samples), want, "{name} {shares:?}");
+        };
+        use ClockRule::{Auto, Both, Metric as Alone};
+        check("wall_time", Auto, &[40, 98], Some(Clock::Cpu));
+        check("cpu_time", Auto, &[98], Some(Clock::Wall));
+        check("wall_time", Auto, &[98, 190], None);
+        check("wall_time", Auto, &[10, 30], None);
+        check("wall_time", Auto, &[], None);
+        check("time_ms", Auto, &[98], None);
+        check("time_ms", Both, &[198], Some(Clock::Cpu));
+        check("wall_time", Alone, &[98], None);
+    }
 
     fn readings(values: &[(usize, f64)]) -> Vec<Reading> {
         let sample = |value| Sample {

@@ -3,7 +3,8 @@
 pub(crate) mod script;
 
 use crate::charter::{
-    Better, Branch, Case, CaseSet, Charter, Commands, Limits, Metric, Mode, Output, Target,
+    Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, Limits, Metric, Mode, Output,
+    Target,
 };
 use crate::policy::Preset;
 use proptest::test_runner::{Config, RngSeed};
@@ -49,6 +50,7 @@ pub(crate) fn charter() -> Charter {
             better: Better::Lower,
             expr: None,
             work: Some("2*M*M*M".into()),
+            clocks: ClockRule::Auto,
         },
         cases: vec![
             case("small", 64, CaseSet::Full),

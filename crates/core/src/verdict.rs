@@ -1,6 +1,7 @@
 //! The only place that judges: what becomes of a candidate, and why.
 
-use crate::comparison::{Comparison, Duel};
+use crate::comparison::{Change, Comparison};
+use crate::duel::{Clock, Duel, Track};
 use crate::measurement::Gate;
 use crate::policy::SmallGain;
 use crate::stats;
@@ -48,6 +49,13 @@ pub enum Note {
         /// Indices of the cases in the charter.
         cases: Vec<usize>,
     },
+    /// The second clock has the proof; the metric does not contradict it.
+    ShownBy {
+        /// That clock.
+        clock: Clock,
+    },
+    /// The metric is better, but the whole command became slower.
+    CommandSlower,
 }
 
 /// Why a candidate is dropped.
@@ -82,6 +90,20 @@ pub enum DropReason {
     },
     /// The round took longer than the policy allows.
     RoundTimeUp,
+    /// Other layouts of the same code do not show the gain.
+    LayoutLuck {
+        /// The speedup of each layout.
+        ratios: Vec<f64>,
+    },
+    /// The metric and the second clock differ: work was moved off, sleeps or hides in threads.
+    ClocksDisagree {
+        /// The second clock.
+        clock: Clock,
+        /// The speedup by the metric.
+        metric: f64,
+        /// The speedup by the second clock.
+        second: f64,
+    },
 }
 
 /// What a duel says after a block.
@@ -127,7 +149,8 @@ pub enum Noise {
 /// Judges a duel of a kernel against itself; its rule has θ0 = δ = 0.
 pub fn judge_noise(duel: &Duel) -> Noise {
     let estimate = duel.comparison().overall;
-    if duel.faster.reached(NOISE_EVIDENCE) || duel.not_faster.reached(NOISE_EVIDENCE) {
+    let track = duel.main();
+    if track.faster.reached(NOISE_EVIDENCE) || track.not_faster.reached(NOISE_EVIDENCE) {
         return Noise::Differs;
     }
     match (estimate.low, estimate.high) {
@@ -176,58 +199,81 @@ pub fn judge_gate(gate: &Gate, same_artifact: bool) -> Option<Verdict> {
 
 /// Judges a duel after any block. Looking early and often costs nothing: see `stats`.
 pub fn judge_duel(duel: &Duel, time: Time) -> Ruling {
-    let decided = |verdict| Ruling::Decided(verdict);
     let rule = &duel.rule;
     let n = duel.n_blocks();
     if n >= rule.blocks_min {
-        let regressed: Vec<usize> = duel
-            .tracks
-            .iter()
-            .filter(|track| track.regressed.reached(rule.guard_evidence))
-            .map(|track| track.case)
-            .collect();
-        if !regressed.is_empty() {
-            let reason = DropReason::Regressed { cases: regressed };
-            return decided(Verdict::Drop { reason });
+        if let Some(reason) = drop_reason(duel) {
+            return Ruling::Decided(Verdict::Drop { reason });
         }
-        if duel.not_faster.reached(rule.guard_evidence) {
-            return decided(Verdict::Drop {
-                reason: DropReason::NotFaster,
-            });
-        }
-        if let Some(notes) = keep_notes(duel) {
-            return decided(Verdict::Keep { notes });
+        // Either clock may supply the proof if the other does not contradict it.
+        let supplied = duel.tracks.iter().find_map(|track| {
+            let others = duel
+                .tracks
+                .iter()
+                .filter(|other| other.clock != track.clock);
+            let contradicted = |other: &Track| other.slower.reached(rule.guard_evidence);
+            let notes = keep_notes(duel, track)?;
+            (!others.into_iter().any(contradicted)).then_some(notes)
+        });
+        if let Some(notes) = supplied {
+            return Ruling::Decided(Verdict::Keep { notes });
         }
     }
     if n >= rule.blocks_max || time == Time::Up {
-        return decided(Verdict::Undecided { blocks: n });
+        return Ruling::Decided(Verdict::Undecided { blocks: n });
     }
     Ruling::Continue
 }
 
-/// The notes of a keep, if everything that a keep needs is there.
-fn keep_notes(duel: &Duel) -> Option<Vec<Note>> {
-    let rule = &duel.rule;
-    if !duel.faster.reached(rule.keep_evidence) {
-        return None;
+/// Why a candidate is dropped now, if anything is proven against it by any clock.
+fn drop_reason(duel: &Duel) -> Option<DropReason> {
+    let enough = duel.rule.guard_evidence;
+    if let Some(second) = duel.second()
+        && (duel.ahead.reached(enough) || duel.behind.reached(enough))
+    {
+        let ratio = |track: &Track| stats::median(&track.ln_speedups).map_or(f64::NAN, f64::exp);
+        return Some(DropReason::ClocksDisagree {
+            clock: second.clock,
+            metric: ratio(duel.main()),
+            second: ratio(second),
+        });
     }
-    let guarded = duel
+    let mut regressed: Vec<usize> = duel
         .tracks
         .iter()
-        .filter(|track| track.regress_ln.is_some());
-    if guarded
-        .clone()
-        .any(|track| !track.safe.reached(rule.guard_evidence))
-    {
+        .flat_map(|track| &track.cases)
+        .filter(|track| track.regressed.reached(enough))
+        .map(|track| track.case)
+        .collect();
+    regressed.sort_unstable();
+    regressed.dedup();
+    if !regressed.is_empty() {
+        return Some(DropReason::Regressed { cases: regressed });
+    }
+    let not_faster = |track: &Track| track.not_faster.reached(enough);
+    duel.tracks
+        .iter()
+        .any(not_faster)
+        .then_some(DropReason::NotFaster)
+}
+
+/// The notes of a keep, if one clock has everything that a keep needs.
+fn keep_notes(duel: &Duel, track: &Track) -> Option<Vec<Note>> {
+    let rule = &duel.rule;
+    if !track.faster.reached(rule.keep_evidence) {
+        return None;
+    }
+    let mut guarded = track.cases.iter().filter(|case| case.regress_ln.is_some());
+    if guarded.any(|case| !case.safe.reached(rule.guard_evidence)) {
         return None;
     }
     // A ratio that is no number is not within the limit.
-    let tail_within = duel.tail_ratio() <= rule.tail_ratio;
+    let tail_within = duel.tail_ratio(track) <= rule.tail_ratio;
     if !tail_within {
         return None;
     }
     // The estimate comes last: it takes a quadratic number of pairs.
-    let estimate = stats::hodges_lehmann(&duel.ln_speedups)?;
+    let estimate = stats::hodges_lehmann(&track.ln_speedups)?;
     if estimate < rule.effect_ln {
         return None;
     }
@@ -243,17 +289,31 @@ fn keep_notes(duel: &Duel) -> Option<Vec<Note>> {
             }
         }
     }
+    notes.extend(other_notes(duel, track));
+    Some(notes)
+}
+
+/// What a reader of a keep should know beyond its size.
+fn other_notes(duel: &Duel, track: &Track) -> Vec<Note> {
+    let mut notes = Vec::new();
     let comparison = duel.comparison();
     let losses: Vec<usize> = comparison
         .cases
         .iter()
-        .filter(|case| case.change == crate::comparison::Change::Regressed)
+        .filter(|case| case.change == Change::Regressed)
         .map(|case| case.case)
         .collect();
     if !losses.is_empty() {
         notes.push(Note::Losses { cases: losses });
     }
-    Some(notes)
+    if track.clock != Clock::Metric {
+        notes.push(Note::ShownBy { clock: track.clock });
+    }
+    // As sure as the gain itself: a note that noise can write is worse than none.
+    if duel.command_slower.reached(duel.rule.keep_evidence) {
+        notes.push(Note::CommandSlower);
+    }
+    notes
 }
 
 fn remeasured_blocks(keep_evidence: f64) -> u32 {
@@ -317,6 +377,10 @@ impl Verdict {
                 .map(|note| match note {
                     Note::SmallGain => "; a small gain".to_owned(),
                     Note::Losses { cases } => format!("; slower on {}", list(cases)),
+                    Note::ShownBy { clock } => format!("; shown by the {}", clock.name()),
+                    Note::CommandSlower => {
+                        "; the whole command became slower, so look at what moved there".to_owned()
+                    }
                 })
                 .collect()
         };
@@ -339,6 +403,22 @@ impl Verdict {
                 DropReason::NotFaster => "not faster".into(),
                 DropReason::Regressed { cases } => format!("slower on {}", list(cases)),
                 DropReason::RoundTimeUp => "the round ran past its time".into(),
+                DropReason::LayoutLuck { ratios } => {
+                    let ratios: Vec<String> = ratios.iter().map(|r| format!("{r:.3}x")).collect();
+                    format!(
+                        "the gain hangs on the layout of the code: {} in its layouts",
+                        ratios.join(", ")
+                    )
+                }
+                DropReason::ClocksDisagree {
+                    clock,
+                    metric,
+                    second,
+                } => format!(
+                    "the clocks disagree: {metric:.3}x by the metric, {second:.3}x by the {}; \
+                     work sleeps, was moved off or hides in threads (metric.clocks)",
+                    clock.name()
+                ),
             },
         }
     }

@@ -26,6 +26,12 @@ const ARTIFACTS_MAX: usize = 10_000;
 /// A reported time may exceed the whole command's time by this much, for rounding.
 const CLOCK_SLACK: f64 = 1.05;
 
+/// The environment of a benchmark is made larger by less than this, to move the stack.
+const PAD_BYTES_MAX: u64 = 4_096;
+
+/// The variable that does it.
+const PAD: &str = "KARVE_PAD";
+
 /// Which variant of a command is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
@@ -33,6 +39,28 @@ pub enum Variant {
     Usual,
     /// The quick one, where there is one.
     Quick,
+}
+
+/// What one run of a benchmark is given, the same for both arms of a duel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The seed of the inputs.
+    pub seed: u64,
+    /// Which variant of the command.
+    pub variant: Variant,
+    /// By how many bytes the environment is made larger.
+    pub pad: u16,
+}
+
+impl Call {
+    /// A call that nobody can foresee.
+    pub fn fresh(variant: Variant) -> Result<Self> {
+        Ok(Self {
+            seed: fresh_seed()?,
+            variant,
+            pad: u16::try_from(fresh_seed()? % PAD_BYTES_MAX).unwrap_or_default(),
+        })
+    }
 }
 
 /// The project's commands, ready to run.
@@ -80,15 +108,24 @@ impl Harness {
         self
     }
 
+    /// Whether the user wants everything to stop at once.
+    pub fn stopped(&self) -> bool {
+        self.stop.at_once()
+    }
+
     /// Runs one line in a tree, where the project's `karve.toml` lies in it.
     pub fn run(&self, line: &str, tree: &Path) -> Result<Run> {
+        process::run(&self.command(line, tree), &self.stop)
+    }
+
+    fn command(&self, line: &str, tree: &Path) -> Command {
         let mut command = Command::shell(line, &tree.join(&self.workdir))
             .limit(self.limit)
             .tag(&self.tag);
         for (name, value) in &self.commands.env {
             command = command.env(name, value);
         }
-        process::run(&command, &self.stop)
+        command
     }
 
     /// Builds a tree.
@@ -149,22 +186,17 @@ impl Harness {
     }
 
     /// Benchmarks a built tree: one sample for each case, or why not.
-    pub fn bench(
-        &self,
-        tree: &Path,
-        cases: &[Case],
-        (seed, variant): (u64, Variant),
-    ) -> Result<Gated<Vec<Sample>>> {
-        let line = match (variant, &self.commands.quick_bench) {
+    pub fn bench(&self, tree: &Path, cases: &[Case], call: Call) -> Result<Gated<Vec<Sample>>> {
+        let line = match (call.variant, &self.commands.quick_bench) {
             (Variant::Quick, Some(quick)) => quick,
             (Variant::Quick | Variant::Usual, _) => &self.commands.bench,
         };
         if !names_case(line, cases) {
-            return self.bench_once(line, tree, cases, seed);
+            return self.bench_once(line, tree, cases, call);
         }
         let mut samples = Vec::with_capacity(cases.len());
         for case in cases {
-            match self.bench_once(line, tree, std::slice::from_ref(case), seed)? {
+            match self.bench_once(line, tree, std::slice::from_ref(case), call)? {
                 Ok(mut one) => samples.append(&mut one),
                 Err(gate) => return Ok(Err(gate)),
             }
@@ -182,8 +214,9 @@ impl Harness {
         line: &str,
         tree: &Path,
         cases: &[Case],
-        seed: u64,
+        call: Call,
     ) -> Result<Gated<Vec<Sample>>> {
+        let seed = call.seed;
         let out = self
             .output
             .from_file
@@ -200,7 +233,10 @@ impl Harness {
                     .cause(error)
             })?;
         }
-        let run = self.run(&line, tree)?;
+        self.condition(tree)?;
+        let command = self.command(&line, tree);
+        let pad = "x".repeat(usize::from(call.pad));
+        let run = process::run(&command.env(PAD, pad), &self.stop)?;
         let text = match &out {
             Some(path) => {
                 // A pipe would never end, and a link could lead anywhere.
@@ -213,6 +249,20 @@ impl Harness {
             None => run.stdout.text().into_owned(),
         };
         Ok(self.read_samples(&run, &text, cases))
+    }
+
+    /// Brings the machine into the state that every timed run starts from.
+    fn condition(&self, tree: &Path) -> Result<()> {
+        let Some(line) = &self.commands.condition else {
+            return Ok(());
+        };
+        let run = self.run(&expand(line, None, &self.placeholders(0, None))?, tree)?;
+        if run.exit.success() || self.stop.at_once() {
+            return Ok(());
+        }
+        Err(CommandError::environment("commands.condition failed")
+            .cause(excerpt(&run))
+            .hint("run it by hand, and mend commands.condition in karve.toml"))
     }
 
     fn read_samples(&self, run: &Run, text: &str, cases: &[Case]) -> Gated<Vec<Sample>> {

@@ -4,6 +4,7 @@
 //! `agents`, `trees` and `process`; `store` remembers; `ui` and `reports` show.
 
 pub mod agents;
+pub mod arena;
 pub mod clock;
 pub mod commands;
 pub mod config;

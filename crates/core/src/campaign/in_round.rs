@@ -6,7 +6,7 @@ use super::{
     Campaign, DuelName, Event, Lesson, Phase, Record, Refusal, RoundSummary, StopReason, Usage,
 };
 use crate::charter::{CaseSet, Charter};
-use crate::comparison::{Duel, DuelRule};
+use crate::duel::{Duel, DuelRule};
 use crate::hypothesis::{Candidate, Gist, Hypothesis};
 use crate::lineage::Kept;
 use crate::measurement::{Block, Gate};
@@ -382,7 +382,7 @@ impl Campaign {
         Duel::new(
             charter,
             &self.cases_of(set),
-            DuelRule::of(charter, evidence),
+            DuelRule::of(charter, evidence).with_second(self.second_clock()),
         )
     }
 

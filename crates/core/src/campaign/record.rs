@@ -3,7 +3,7 @@
 use super::round::{RoundState, Stage};
 use super::{Baseline, Campaign, DuelName, Event, Phase, Record, StopReason};
 use crate::charter::Limits;
-use crate::comparison::{Duel, DuelRule};
+use crate::duel::{Duel, DuelRule};
 use crate::measurement::{Block, Gate};
 use crate::policy::BLOCKS_MAX;
 use crate::sampling;
@@ -202,7 +202,8 @@ impl Campaign {
         let open = self.lineage.best().is_some() && self.final_comparison.is_none();
         match self.charter() {
             Some(charter) if open => {
-                let mut rule = DuelRule::of(charter, charter.keep_evidence());
+                let mut rule =
+                    DuelRule::of(charter, charter.keep_evidence()).with_second(self.second_clock());
                 rule.blocks_min = rule.blocks_min.max(1);
                 rule.blocks_max = charter.limits.final_blocks.min(BLOCKS_MAX);
                 rule.blocks_max = rule.blocks_max.max(rule.blocks_min);

@@ -2,7 +2,8 @@
 
 use super::{Lesson, Usage};
 use crate::charter::CaseSet;
-use crate::comparison::{Comparison, Duel};
+use crate::comparison::Comparison;
+use crate::duel::Duel;
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::measurement::Gate;
 use crate::verdict::Verdict;

@@ -394,6 +394,7 @@ impl Script {
             duel: step.duel,
             block: Block {
                 seed,
+                pad: 0,
                 pairs: step.cases.iter().map(pair).collect(),
                 discarded: sampling::discards(step.block),
             },

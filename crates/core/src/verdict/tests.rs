@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::charter::Charter;
-use crate::comparison::DuelRule;
+use crate::duel::DuelRule;
 use crate::measurement::{Block, First, Pair, Sample};
 use crate::policy::Preset;
 use crate::stats::{Draws, ln_evidence};
@@ -27,6 +27,7 @@ fn block(values: &[(f64, f64)]) -> Block {
         .collect();
     Block {
         seed: 0,
+        pad: 0,
         pairs,
         discarded: None,
     }
@@ -391,4 +392,89 @@ proptest! {
         // A power of two scales without rounding, so even ties stay ties.
         prop_assert_eq!(run(1.0), run(2_f64.powi(power)));
     }
+}
+
+/// A block of one case whose readings differ by clock: log speedup by the metric and by CPU time.
+fn two_clocks(metric_ln: f64, cpu_ln: f64) -> Block {
+    let micros = |ln: f64| (1e6 * (-ln).exp()) as u64;
+    let mut block = block(&[(10.0, 10.0 * (-metric_ln).exp())]);
+    block.pairs[0].parent.cpu_us = micros(0.0);
+    block.pairs[0].candidate.cpu_us = micros(cpu_ln);
+    block
+}
+
+/// Decides a duel by two clocks; each next block is given as the two log speedups.
+fn decide_by_two(next: &mut dyn FnMut() -> (f64, f64)) -> Verdict {
+    let charter = charter();
+    let rule = DuelRule::of(&charter, charter.keep_evidence()).with_second(Some(Clock::Cpu));
+    let mut duel = Duel::new(&charter, &[0], rule);
+    loop {
+        match judge_duel(&duel, Time::Left) {
+            Ruling::Continue => {
+                let (metric, cpu) = next();
+                duel.take(&two_clocks(metric, cpu)).unwrap();
+            }
+            Ruling::Decided(verdict) => return verdict,
+        }
+    }
+}
+
+#[test]
+fn the_cpu_clock_supplies_the_proof_that_a_loaded_host_hides() {
+    let mut draws = Draws::new(11);
+    let verdict = decide_by_two(&mut || {
+        let gain = 1.04_f64.ln();
+        let wall_noise = (draws.next_f64() - 0.5) * 0.8;
+        (gain + wall_noise, gain + (draws.next_f64() - 0.5) * 0.01)
+    });
+    let shown = Note::ShownBy { clock: Clock::Cpu };
+    assert_eq!(verdict, keep(&[shown]));
+}
+
+#[test]
+fn work_that_left_the_cpu_clock_is_a_flag_and_no_gain() {
+    for (metric, cpu) in [(0.7, 0.0), (0.0, 0.7), (0.3, -0.2)] {
+        let verdict = decide_by_two(&mut || (metric, cpu));
+        let disagree = matches!(
+            verdict,
+            Verdict::Drop {
+                reason: DropReason::ClocksDisagree { .. }
+            }
+        );
+        assert!(disagree, "{metric} {cpu}: {verdict:?}");
+    }
+}
+
+#[test]
+fn a_clock_that_contradicts_takes_the_proof_back() {
+    // By the metric 4% faster, by CPU time 0.8% slower: within what clocks may differ.
+    let verdict = decide_by_two(&mut || (1.04_f64.ln(), 0.992_f64.ln()));
+    let not_faster = DropReason::NotFaster;
+    assert_eq!(verdict, Verdict::Drop { reason: not_faster });
+}
+
+#[test]
+fn a_second_clock_does_not_make_noise_a_gain() {
+    let mut draws = Draws::new(5);
+    for _ in 0..200 {
+        let verdict = decide_by_two(&mut || {
+            let mut noise = |width: f64| (draws.next_f64() - 0.5) * width;
+            (noise(0.5), noise(0.05))
+        });
+        assert!(!verdict.keeps());
+    }
+}
+
+#[test]
+fn a_reported_gain_of_a_slower_command_is_noted() {
+    let charter = charter();
+    let mut duel = duel_of(&charter, 1);
+    for _ in 0..40 {
+        let mut block = block(&[(10.0, 8.0)]);
+        block.pairs[0].parent.wall_us = 1_000;
+        block.pairs[0].candidate.wall_us = 1_200;
+        duel.take(&block).unwrap();
+    }
+    let ruling = judge_duel(&duel, Time::Left);
+    assert_eq!(ruling, Ruling::Decided(keep(&[Note::CommandSlower])));
 }

@@ -4,7 +4,7 @@ use crate::clock;
 use crate::config::Overrides;
 use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::git::{CommitNote, Oid, Repo};
-use crate::harness::{Gated, Harness, Variant, fresh_seed};
+use crate::harness::{Call, Gated, Harness, Variant};
 use crate::process::StopFlag;
 use crate::project::Place;
 use crate::trees::Trees;
@@ -189,7 +189,7 @@ fn measure(
     }
     let mut values: Vec<Vec<f64>> = vec![Vec::new(); cases.len()];
     for _ in 0..READINGS {
-        match harness.bench(&built.path, cases, (fresh_seed()?, variant))? {
+        match harness.bench(&built.path, cases, Call::fresh(variant)?)? {
             Ok(samples) => {
                 values
                     .iter_mut()

@@ -1,18 +1,18 @@
 //! `karve doctor`: checks everything a campaign needs, each finding with a hint.
 
 use crate::agents::builtin;
+use crate::arena::{Arena, Arm, NumberedCase};
 use crate::config::{Loaded, Overrides};
 use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::git::{self, Repo};
-use crate::harness::{Harness, Variant, fresh_seed};
+use crate::harness::{Call, Harness, Variant};
 use crate::process::{self, StopFlag};
 use crate::project::Place;
 use crate::trees::{Built, Trees};
 use crate::ui::style::{Tone, colour, safe, toned};
 use crate::{host, session, ui, world};
-use karve_core::charter::{Case, Charter};
-use karve_core::comparison::{Duel, DuelRule};
-use karve_core::measurement::{Block, First, Pair};
+use karve_core::charter::Charter;
+use karve_core::duel::{Duel, DuelRule};
 use karve_core::verdict::{self, NOISE_EVIDENCE, Noise};
 use serde::Serialize;
 
@@ -277,7 +277,7 @@ fn examine_kernel(
         return Ok(());
     };
     let charter = &charter;
-    match harness.bench(&built.path, &charter.cases, (fresh_seed()?, Variant::Usual))? {
+    match harness.bench(&built.path, &charter.cases, Call::fresh(Variant::Usual)?)? {
         Ok(samples) => {
             let value = samples.first().map_or(f64::NAN, |sample| sample.value);
             let detail = format!("{} = {value} {}", charter.metric.name, charter.metric.unit);
@@ -343,18 +343,23 @@ fn examine_noise(
     findings: &mut Findings,
 ) -> Result<()> {
     let indices = charter.visible_cases();
-    let cases: Vec<Case> = indices
+    let cases: Vec<NumberedCase> = indices
         .iter()
-        .map(|index| charter.cases[*index].clone())
+        .map(|index| (*index, charter.cases[*index].clone()))
         .collect();
-    let mut rule = DuelRule::of(charter, NOISE_EVIDENCE);
-    rule.null_ln = 0.0;
-    rule.effect_ln = 0.0;
+    let rule = DuelRule::of(charter, NOISE_EVIDENCE).for_equals();
     let mut duel = Duel::new(charter, &indices, rule);
+    let arm = Arm {
+        harness: harness.clone(),
+        tree: built.path.clone(),
+    };
+    let arena = Arena {
+        parent: arm.clone(),
+        candidate: arm,
+        variant: Variant::Usual,
+    };
     for _ in 0..NOISE_BLOCKS {
-        let seed = fresh_seed()?;
-        let bench = || harness.bench(&built.path, &cases, (seed, Variant::Usual));
-        let (Ok(first), Ok(second)) = (bench()?, bench()?) else {
+        let Ok(block) = arena.block(&cases, None)? else {
             findings.failed(
                 "noise",
                 "the benchmark does not always work",
@@ -362,31 +367,7 @@ fn examine_noise(
             );
             return Ok(());
         };
-        let swap = fresh_seed()? & 1 == 1;
-        let (parent, candidate) = if swap {
-            (second, first)
-        } else {
-            (first, second)
-        };
-        let pairs = indices
-            .iter()
-            .zip(parent.into_iter().zip(candidate))
-            .map(|(case, (parent, candidate))| Pair {
-                case: *case,
-                first: if swap {
-                    First::Candidate
-                } else {
-                    First::Parent
-                },
-                parent,
-                candidate,
-            })
-            .collect();
-        let _ = duel.take(&Block {
-            seed,
-            pairs,
-            discarded: None,
-        });
+        let _ = duel.take(&block);
     }
     report_noise(&duel, findings);
     Ok(())

@@ -8,7 +8,7 @@ use super::values::Scalar;
 use super::{AgentConfig, Loaded, Now, Overrides, cases, naming, rules};
 use crate::error::{CommandError, Result};
 use karve_core::charter::{
-    Better, Case, Charter, Goal, KnobDeclaration, Metric, Mode, Output, Target,
+    Better, Case, Charter, ClockRule, Goal, KnobDeclaration, Metric, Mode, Output, Target,
 };
 use karve_core::expr::{Expr, parse_expr};
 use std::collections::BTreeMap;
@@ -144,6 +144,7 @@ fn metric_of(source: &Source<'_>, table: &MetricTable) -> Result<Metric> {
         better: Better::Lower,
         expr: table.expr.clone(),
         work: table.work.clone(),
+        clocks: table.clocks.unwrap_or(ClockRule::Auto),
     };
     metric.better = match table.better {
         Some(better) => better,

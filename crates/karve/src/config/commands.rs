@@ -14,6 +14,7 @@ pub(super) fn commands_of(source: &Source<'_>, table: &CommandsTable) -> Result<
         build: table.build.clone(),
         test: table.test.clone(),
         bench: table.bench.clone(),
+        condition: table.condition.clone(),
         quick_test: table.quick.test.clone(),
         quick_bench: table.quick.bench.clone(),
         profile: table.profile.clone(),
@@ -128,6 +129,12 @@ fn written<'a>(commands: &'a Commands, mode: &'a Mode) -> Vec<Written<'a>> {
         }
     };
     add("commands.build", commands.build.as_ref(), FOR_BUILD, No);
+    add(
+        "commands.condition",
+        commands.condition.as_ref(),
+        FOR_BUILD,
+        No,
+    );
     add("commands.peak", commands.peak.as_ref(), FOR_BUILD, No);
     add("commands.test", Some(&commands.test), FOR_TEST, Yes);
     add("commands.bench", Some(&commands.bench), FOR_BENCH, Yes);

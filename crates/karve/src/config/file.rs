@@ -4,7 +4,7 @@
 //! person who writes the file. Nothing here is checked beyond its shape; see `charter_of`.
 
 use super::values::{CaseEntry, OrNone, Scalar};
-use karve_core::charter::Better;
+use karve_core::charter::{Better, ClockRule};
 use karve_core::policy::{HistoryView, ProfileWhen, SmallGain, StreakAction};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -101,6 +101,9 @@ pub(super) struct CommandsTable {
     /// Measures.
     #[schemars(length(min = 1))]
     pub(super) bench: String,
+    /// Runs before each timed run of either arm, not timed, such as one that empties caches.
+    #[schemars(length(min = 1))]
+    pub(super) condition: Option<String>,
     /// Prints a profile of the kernel.
     #[schemars(length(min = 1))]
     pub(super) profile: Option<String>,
@@ -183,6 +186,10 @@ pub(super) struct MetricTable {
     /// Floating-point operations of one case over its parameters, such as `2*M*N*K`.
     #[schemars(length(min = 1))]
     pub(super) work: Option<String>,
+    /// Which clocks decide: the metric alone, also CPU time, or `auto`, which takes CPU time in
+    /// where the metric is the time of a command with a single thread.
+    #[schemars(with = "Option<ClockRuleName>")]
+    pub(super) clocks: Option<ClockRule>,
 }
 
 /// What the kernel is judged on.
@@ -394,6 +401,6 @@ pub(super) struct KnobTable {
 }
 
 pub(super) use super::names::{
-    BetterName, FullWhenName, HistoryViewName, PresetName, ProfileWhenName, SmallGainName,
-    StopName, StreakActionName,
+    BetterName, ClockRuleName, FullWhenName, HistoryViewName, PresetName, ProfileWhenName,
+    SmallGainName, StopName, StreakActionName,
 };

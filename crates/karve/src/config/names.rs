@@ -122,3 +122,7 @@ words!(
     /// How the history is shown.
     HistoryViewName: Versions, Lineage, Backups, Iterations
 );
+words!(
+    /// Which clocks decide a duel.
+    ClockRuleName: Metric, Auto, Both
+);

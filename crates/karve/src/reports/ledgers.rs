@@ -76,6 +76,8 @@ fn iteration_status(verdict: &Verdict) -> &'static str {
             | DropReason::AlreadyTried { .. }
             | DropReason::NotFaster
             | DropReason::Regressed { .. }
+            | DropReason::ClocksDisagree { .. }
+            | DropReason::LayoutLuck { .. }
             | DropReason::RoundTimeUp => "revert",
         },
     }
@@ -141,11 +143,15 @@ pub(super) fn ineffective<'a>(source: &Source<'a>) -> Vec<&'a RoundSummary> {
     let shown = |round: &&RoundSummary| match &round.verdict {
         Verdict::Keep { .. } | Verdict::KeepGated { .. } | Verdict::Undecided { .. } => false,
         Verdict::Drop { reason } => match reason {
-            DropReason::NotFaster | DropReason::Regressed { .. } | DropReason::SameArtifact => true,
+            DropReason::NotFaster
+            | DropReason::Regressed { .. }
+            | DropReason::LayoutLuck { .. }
+            | DropReason::SameArtifact => true,
             DropReason::NoCandidate { .. }
             | DropReason::NoChange
             | DropReason::AlreadyTried { .. }
             | DropReason::Gate { .. }
+            | DropReason::ClocksDisagree { .. }
             | DropReason::RoundTimeUp => false,
         },
     };

@@ -2,7 +2,7 @@
 
 use super::World;
 use crate::error::Result;
-use crate::harness::{Gated, Harness, Variant, fresh_seed};
+use crate::harness::{Call, Gated, Harness, Variant};
 use karve_core::campaign::{Baseline, Campaign, Event, Halved};
 use karve_core::charter::{Case, CaseSet};
 use karve_core::measurement::{FailureCategory, Gate, Reading};
@@ -42,8 +42,7 @@ impl World {
         let halved = halved.collect();
         let mut readings = Vec::new();
         for _ in 0..BASELINE_READINGS {
-            let how = (fresh_seed()?, Variant::Usual);
-            match harness.bench(&built.path, &cases, how)? {
+            match harness.bench(&built.path, &cases, Call::fresh(Variant::Usual)?)? {
                 Ok(samples) => {
                     let numbered = samples.into_iter().enumerate();
                     readings.extend(numbered.map(|(case, sample)| Reading { case, sample }));

@@ -5,13 +5,15 @@
 //! repository, and that is what the final duel and `karve apply` use.
 
 use super::World;
+use super::duel::arena_of;
+use crate::arena::Arena;
 use crate::clock;
 use crate::config;
 use crate::error::{CommandError, Context, Result};
 use crate::git::{self, CommitNote, Expected, NewFile, Oid, Repo};
-use crate::harness::{Gated, Harness, Variant};
+use crate::harness::{Gated, Variant};
 use crate::store::CampaignDir;
-use crate::trees::{Built, Trees};
+use crate::trees::Trees;
 use globset::GlobSet;
 use karve_core::campaign::Provenance;
 use karve_core::charter::{Case, Charter, Mode};
@@ -90,12 +92,11 @@ pub(super) fn extract(world: &World, commit: &Oid) -> Result<Option<(Repo, Oid, 
 impl World {
     /// In workspace mode: the original commit and the synced kernel, built in the user's
     /// repository with the integration commands, and tested on some cases if any are given.
-    #[allow(clippy::type_complexity)]
-    pub(super) fn integration_arms(
+    pub(super) fn integration_arena(
         &mut self,
         best: &str,
         cases: Option<&[Case]>,
-    ) -> Result<Option<Gated<(Harness, Built, Built)>>> {
+    ) -> Result<Option<Gated<Arena>>> {
         let Mode::Workspace { integration, .. } = &self.charter.mode else {
             return Ok(None);
         };
@@ -115,7 +116,7 @@ impl World {
         {
             return Ok(Some(Err(gate)));
         }
-        Ok(Some(Ok((harness, base, synced))))
+        Ok(Some(Ok(arena_of(harness, base, synced, Variant::Usual))))
     }
 }
 

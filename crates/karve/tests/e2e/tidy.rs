@@ -65,8 +65,8 @@ pub(crate) fn steady(mut value: Value) -> Value {
         Value::Object(fields) => {
             for (name, field) in fields.iter_mut() {
                 *field = match name.as_str() {
-                    "at_ms" | "created" | "spent_ms" | "seed" | "first" | "wall_us" | "cpu_us"
-                    | "commit" | "base" | "environment" => json!("*"),
+                    "at_ms" | "created" | "spent_ms" | "seed" | "pad" | "first" | "wall_us"
+                    | "cpu_us" | "commit" | "base" | "environment" => json!("*"),
                     _ => steady(field.take()),
                 };
             }

@@ -5,7 +5,8 @@ use karve_core::campaign::{
     Refusal, Step, Usage,
 };
 use karve_core::charter::{
-    Better, Branch, Case, CaseSet, Charter, Commands, Limits, Metric, Mode, Output, Target,
+    Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, Limits, Metric, Mode, Output,
+    Target,
 };
 use karve_core::hypothesis::{Candidate, Direction, Hypothesis};
 use karve_core::measurement::{
@@ -86,6 +87,7 @@ pub(super) fn charter() -> Charter {
             better: Better::Lower,
             expr: None,
             work: Some("2*M*M*M".into()),
+            clocks: ClockRule::Auto,
         },
         cases: vec![
             case("small", 512, CaseSet::Full),
@@ -320,6 +322,7 @@ impl Player {
             duel: step.duel,
             block: Block {
                 seed: u64::from(step.block),
+                pad: 0,
                 pairs: step.cases.iter().map(pair).collect(),
                 discarded: sampling::discards(step.block),
             },

@@ -1,0 +1,356 @@
+//! Parent and candidate by turns, and what that has shown so far, by each clock that counts.
+//!
+//! A duel is a fold over its blocks: pushing and looking may be mixed in any way. Nothing here
+//! judges; `verdict` does.
+
+use crate::charter::{Charter, ClockRule, Metric};
+use crate::comparison::{CaseComparison, Comparison, Estimate, SecondClock};
+use crate::measurement::{Block, Pair, Sample};
+use crate::policy::SmallGain;
+use crate::stats::{self, Evidence};
+use serde::{Deserialize, Serialize};
+
+/// Clocks that differ by more than this ratio do not see the same work.
+pub const DISAGREEMENT_RATIO: f64 = 1.05;
+
+/// By which clock something was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// The metric of the charter.
+    Metric,
+    /// The CPU time of the command's process tree.
+    Cpu,
+    /// The wall time of the command.
+    Wall,
+}
+
+impl Clock {
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Metric => "metric",
+            Self::Cpu => "CPU time",
+            Self::Wall => "wall time",
+        }
+    }
+
+    /// Log speedup of a pair and the readings it comes from.
+    fn read(self, metric: &Metric, pair: &Pair) -> (f64, (f64, f64)) {
+        // A clock of whole microseconds can say 0 for what took less.
+        let micros = |us: u64| us.max(1) as f64;
+        let of = |sample: &Sample| match self {
+            Self::Metric => sample.value,
+            Self::Cpu => micros(sample.cpu_us),
+            Self::Wall => micros(sample.wall_us),
+        };
+        let values = (of(&pair.parent), of(&pair.candidate));
+        let ln_speedup = match self {
+            Self::Metric => metric.ln_speedup(values.0, values.1),
+            Self::Cpu | Self::Wall => values.0.ln() - values.1.ln(),
+        };
+        (ln_speedup, values)
+    }
+}
+
+/// The thresholds of one duel, in natural logs where they are ratios.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DuelRule {
+    /// θ0: the speedup that must be disproved.
+    pub null_ln: f64,
+    /// δ: the smallest speedup worth keeping.
+    pub effect_ln: f64,
+    /// Evidence that a keep needs.
+    pub keep_evidence: f64,
+    /// Evidence that a drop or a guard needs.
+    pub guard_evidence: f64,
+    /// The highest tail ratio.
+    pub tail_ratio: f64,
+    /// Fewest blocks.
+    pub blocks_min: u32,
+    /// Most blocks.
+    pub blocks_max: u32,
+    /// What happens to a small gain.
+    pub small_gain: SmallGain,
+    /// Where a gain stops being small.
+    pub small_gain_ln: f64,
+    /// The clock that counts beside the metric, if one does.
+    pub second: Option<Clock>,
+    /// Whether a command that became slower is worth a note beside a reported metric.
+    pub watches_command: bool,
+}
+
+impl DuelRule {
+    /// The charter's rule, for a duel that needs `keep_evidence`, by the metric alone.
+    pub fn of(charter: &Charter, keep_evidence: f64) -> Self {
+        let accept = &charter.policy.accept;
+        Self {
+            null_ln: accept.null_ratio.ln(),
+            effect_ln: accept.effect_ratio.ln(),
+            keep_evidence,
+            guard_evidence: accept.guard_evidence,
+            tail_ratio: accept.tail_ratio,
+            blocks_min: accept.blocks_min,
+            blocks_max: accept.blocks_max,
+            small_gain: accept.small_gain,
+            small_gain_ln: accept.small_gain_ratio.ln(),
+            second: None,
+            watches_command: charter.metric.clocks != ClockRule::Metric,
+        }
+    }
+
+    /// The same rule with a second clock.
+    #[must_use]
+    pub fn with_second(mut self, second: Option<Clock>) -> Self {
+        self.second = second;
+        self
+    }
+
+    /// The same rule for two kernels that should be equal: any difference counts.
+    #[must_use]
+    pub fn for_equals(mut self) -> Self {
+        self.null_ln = 0.0;
+        self.effect_ln = 0.0;
+        self
+    }
+}
+
+/// What one clock says of one case.
+#[derive(Clone, Debug)]
+pub struct CaseTrack {
+    /// Index of the case in the charter.
+    pub case: usize,
+    /// How much it may lose, as a log; `None` if nobody looks.
+    pub regress_ln: Option<f64>,
+    /// Log speedups, one per block.
+    pub ln_speedups: Vec<f64>,
+    /// Readings of the parent and the candidate, in the clock's unit.
+    pub values: Vec<(f64, f64)>,
+    /// Evidence that it did not lose more than allowed.
+    pub safe: Evidence,
+    /// Evidence that it did.
+    pub regressed: Evidence,
+}
+
+/// What one clock says, per case and overall.
+#[derive(Clone, Debug)]
+pub struct Track {
+    /// The clock.
+    pub clock: Clock,
+    /// One entry per case, in the order of the blocks.
+    pub cases: Vec<CaseTrack>,
+    /// Log of the geometric-mean speedup, one per block.
+    pub ln_speedups: Vec<f64>,
+    /// Evidence for a speedup above θ0.
+    pub faster: Evidence,
+    /// Evidence for a speedup below δ.
+    pub not_faster: Evidence,
+    /// Evidence for a speedup below 1.
+    pub slower: Evidence,
+}
+
+/// Parent and candidate by turns, and what that has shown.
+#[derive(Clone, Debug)]
+pub struct Duel {
+    /// The thresholds.
+    pub rule: DuelRule,
+    metric: Metric,
+    /// What each clock says: the metric first, then the second one where it counts.
+    pub tracks: Vec<Track>,
+    /// Evidence that the metric shows more than the second clock does, by over 5%.
+    pub ahead: Evidence,
+    /// Evidence that it shows less, by over 5%.
+    pub behind: Evidence,
+    /// Evidence that the whole command became slower by over 5%, where the metric is reported.
+    pub command_slower: Evidence,
+}
+
+/// Why a block cannot be taken in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadBlock(pub String);
+
+impl Duel {
+    /// A duel on `cases` before its first block.
+    pub fn new(charter: &Charter, cases: &[usize], rule: DuelRule) -> Self {
+        let accept = &charter.policy.accept;
+        let track = |case: &usize| CaseTrack {
+            case: *case,
+            regress_ln: accept.case_regress_ratio.map(|ratio| {
+                let minor = charter.cases.get(*case).is_some_and(|case| case.minor);
+                if minor {
+                    ratio.max(accept.minor_regress_ratio).ln()
+                } else {
+                    ratio.ln()
+                }
+            }),
+            ln_speedups: Vec::new(),
+            values: Vec::new(),
+            safe: Evidence::default(),
+            regressed: Evidence::default(),
+        };
+        let clocks = std::iter::once(Clock::Metric).chain(rule.second);
+        let tracks = clocks.map(|clock| Track {
+            clock,
+            cases: cases.iter().map(track).collect(),
+            ln_speedups: Vec::new(),
+            faster: Evidence::default(),
+            not_faster: Evidence::default(),
+            slower: Evidence::default(),
+        });
+        Self {
+            tracks: tracks.collect(),
+            rule,
+            metric: charter.metric.clone(),
+            ahead: Evidence::default(),
+            behind: Evidence::default(),
+            command_slower: Evidence::default(),
+        }
+    }
+
+    /// What the metric says.
+    pub fn main(&self) -> &Track {
+        // There is always one: `new` makes it.
+        &self.tracks[0]
+    }
+
+    /// What the second clock says, where it counts.
+    pub fn second(&self) -> Option<&Track> {
+        self.tracks.get(1)
+    }
+
+    /// Indices of the cases, in order.
+    pub fn cases(&self) -> Vec<usize> {
+        self.main().cases.iter().map(|track| track.case).collect()
+    }
+
+    /// Blocks that count.
+    pub fn n_blocks(&self) -> u32 {
+        u32::try_from(self.main().ln_speedups.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Takes in one block; a discarded one is checked and left out.
+    pub fn take(&mut self, block: &Block) -> Result<(), BadBlock> {
+        self.check(block)?;
+        if block.discarded.is_some() {
+            return Ok(());
+        }
+        let rule = &self.rule;
+        let overall: Vec<f64> = self
+            .tracks
+            .iter_mut()
+            .map(|track| track.take(&block.pairs, rule, &self.metric))
+            .collect();
+        let limit = DISAGREEMENT_RATIO.ln();
+        match overall[..] {
+            [metric, second] => {
+                self.ahead.see(metric - second > limit);
+                self.behind.see(second - metric > limit);
+            }
+            _ if self.rule.watches_command => {
+                let walls = block.pairs.iter();
+                let walls = walls.map(|pair| Clock::Wall.read(&self.metric, pair).0);
+                let wall = walls.sum::<f64>() / block.pairs.len() as f64;
+                self.command_slower.see(wall < -limit);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn check(&self, block: &Block) -> Result<(), BadBlock> {
+        let bad = |why: &str| Err(BadBlock(why.to_owned()));
+        if block.pairs.len() != self.main().cases.len() {
+            return bad("the block does not have one pair for each case");
+        }
+        for (track, pair) in self.main().cases.iter().zip(&block.pairs) {
+            let usable = |value: f64| value.is_finite() && value > 0.0;
+            if pair.case != track.case {
+                return bad("the pairs of the block are not in order");
+            }
+            if !usable(pair.parent.value) || !usable(pair.candidate.value) {
+                return bad("a reading is not a positive number");
+            }
+        }
+        Ok(())
+    }
+
+    /// What the duel has shown.
+    pub fn comparison(&self) -> Comparison {
+        let main = self.main();
+        Comparison {
+            blocks: self.n_blocks(),
+            overall: Estimate::of(&main.ln_speedups),
+            evidence_faster: main.faster.max(),
+            evidence_not_faster: main.not_faster.max(),
+            cases: main.cases.iter().map(CaseTrack::comparison).collect(),
+            second: self.second().map(|track| SecondClock {
+                clock: track.clock,
+                overall: Estimate::of(&track.ln_speedups),
+                evidence_faster: track.faster.max(),
+                evidence_not_faster: track.not_faster.max(),
+            }),
+        }
+    }
+
+    /// The geometric mean over cases of the tail ratios, by one of the clocks.
+    pub fn tail_ratio(&self, track: &Track) -> f64 {
+        let time = |value: f64| match track.clock {
+            // For a rate the slow tail is the low one; as times both are the reciprocal.
+            Clock::Metric => self.metric.ln_speedup(value, 1.0).exp(),
+            Clock::Cpu | Clock::Wall => value,
+        };
+        let of_case = |case: &CaseTrack| case.tail_ratio(time);
+        let ratios: Vec<f64> = track.cases.iter().map(of_case).collect();
+        stats::geometric_mean(&ratios).unwrap_or(f64::NAN)
+    }
+}
+
+impl Track {
+    /// Takes in one block and gives its overall log speedup.
+    fn take(&mut self, pairs: &[Pair], rule: &DuelRule, metric: &Metric) -> f64 {
+        let mut sum = 0.0;
+        for (case, pair) in self.cases.iter_mut().zip(pairs) {
+            let (ln_speedup, values) = self.clock.read(metric, pair);
+            sum += ln_speedup;
+            case.values.push(values);
+            case.ln_speedups.push(ln_speedup);
+            if let Some(regress_ln) = case.regress_ln {
+                case.safe.see(ln_speedup > -regress_ln);
+                case.regressed.see(ln_speedup < -regress_ln);
+            }
+        }
+        let overall = sum / self.cases.len() as f64;
+        self.ln_speedups.push(overall);
+        self.faster.see(overall > rule.null_ln);
+        self.not_faster.see(overall < rule.effect_ln);
+        self.slower.see(overall < 0.0);
+        overall
+    }
+}
+
+impl CaseTrack {
+    fn comparison(&self) -> CaseComparison {
+        let estimate = Estimate::of(&self.ln_speedups);
+        let side = |pick: fn(&(f64, f64)) -> f64| {
+            let values: Vec<f64> = self.values.iter().map(pick).collect();
+            stats::median(&values).unwrap_or(f64::NAN)
+        };
+        CaseComparison {
+            case: self.case,
+            change: estimate.change(),
+            magnitude: estimate.magnitude(),
+            parent_median: side(|pair| pair.0),
+            candidate_median: side(|pair| pair.1),
+            estimate,
+        }
+    }
+
+    /// p90 of the candidate's times over the parent's.
+    fn tail_ratio(&self, time: impl Fn(f64) -> f64) -> f64 {
+        let p90 = |pick: fn(&(f64, f64)) -> f64| {
+            let times: Vec<f64> = self.values.iter().map(|pair| time(pick(pair))).collect();
+            stats::quantile(&times, 0.9).unwrap_or(f64::NAN)
+        };
+        p90(|pair| pair.1) / p90(|pair| pair.0)
+    }
+}

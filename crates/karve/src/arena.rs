@@ -1,0 +1,134 @@
+//! Runs the blocks of a duel: two arms by turns, in an order that nobody can foresee.
+//!
+//! Every run is a fresh process, so no arm is idle in memory while the other is timed, and its
+//! addresses are drawn anew. Both arms of a block are given the same seed and an environment of
+//! the same size, which differs from block to block: where the stack begins is part of what is
+//! drawn, not of what is compared.
+
+use crate::error::Result;
+use crate::harness::{Call, Gated, Harness, Variant, fresh_seed};
+use karve_core::charter::Case;
+use karve_core::measurement::{Block, Discarded, First, Gate, Pair, Sample};
+use std::path::PathBuf;
+
+/// How often a block may be run again because the parent failed, which passed before.
+const PARENT_TRIES: u32 = 3;
+
+/// One side of a duel, built.
+#[derive(Clone, Debug)]
+pub struct Arm {
+    /// What runs it.
+    pub harness: Harness,
+    /// Where it stands.
+    pub tree: PathBuf,
+}
+
+/// The two arms of a duel.
+#[derive(Clone, Debug)]
+pub struct Arena {
+    /// The incumbent.
+    pub parent: Arm,
+    /// What challenges it.
+    pub candidate: Arm,
+    /// Which variant of the benchmark is run.
+    pub variant: Variant,
+}
+
+/// A case with its index in the charter.
+pub type NumberedCase = (usize, Case);
+
+/// Why there is no block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The parent cannot be measured.
+    Parent(Gate),
+    /// The candidate cannot.
+    Candidate(Gate),
+}
+
+impl Arena {
+    /// One block: each case once by each arm.
+    pub fn block(
+        &self,
+        cases: &[NumberedCase],
+        discarded: Option<Discarded>,
+    ) -> Result<std::result::Result<Block, Fault>> {
+        let mut last = Gate::Passed;
+        for _ in 0..PARENT_TRIES {
+            match self.block_once(cases, discarded)? {
+                // The block as a whole is run again: half of it would no longer be a pair.
+                Err(Fault::Parent(gate)) => last = gate,
+                done => return Ok(done),
+            }
+            if self.parent.harness.stopped() {
+                break;
+            }
+        }
+        Ok(Err(Fault::Parent(last)))
+    }
+
+    fn block_once(
+        &self,
+        cases: &[NumberedCase],
+        discarded: Option<Discarded>,
+    ) -> Result<std::result::Result<Block, Fault>> {
+        let call = Call::fresh(self.variant)?;
+        let plain: Vec<Case> = cases.iter().map(|(_, case)| case.clone()).collect();
+        // Both arms see all cases at once if either must.
+        let at_once = |arm: &Arm| arm.harness.benches_all_at_once(&plain);
+        let group = if at_once(&self.parent) || at_once(&self.candidate) {
+            plain.len().max(1)
+        } else {
+            1
+        };
+        let mut pairs = Vec::with_capacity(cases.len());
+        for (numbers, cases) in cases.chunks(group).zip(plain.chunks(group)) {
+            let (first, parent, candidate) = match self.turn(cases, call)? {
+                Ok(turn) => turn,
+                Err(fault) => return Ok(Err(fault)),
+            };
+            let samples = parent.into_iter().zip(candidate);
+            let numbered = numbers.iter().zip(samples);
+            pairs.extend(numbered.map(|((case, _), (parent, candidate))| Pair {
+                case: *case,
+                first,
+                parent,
+                candidate,
+            }));
+        }
+        Ok(Ok(Block {
+            seed: call.seed,
+            pad: u32::from(call.pad),
+            pairs,
+            discarded,
+        }))
+    }
+
+    /// Each arm once, right after each other.
+    fn turn(&self, cases: &[Case], call: Call) -> Result<std::result::Result<Turn, Fault>> {
+        let run = |arm: &Arm| arm.harness.bench(&arm.tree, cases, call);
+        // The coin comes from the operating system, after everything else is fixed.
+        let (first, parent, candidate) = if fresh_seed()? & 1 == 0 {
+            let parent = run(&self.parent)?;
+            (First::Parent, parent, run(&self.candidate)?)
+        } else {
+            let candidate = run(&self.candidate)?;
+            (First::Candidate, run(&self.parent)?, candidate)
+        };
+        Ok(turn_of(first, parent, candidate))
+    }
+}
+
+/// Who was first, and the readings of both.
+type Turn = (First, Vec<Sample>, Vec<Sample>);
+
+fn turn_of(
+    first: First,
+    parent: Gated<Vec<Sample>>,
+    candidate: Gated<Vec<Sample>>,
+) -> std::result::Result<Turn, Fault> {
+    // A host that fails both is no fault of the candidate's.
+    let parent = parent.map_err(Fault::Parent)?;
+    let candidate = candidate.map_err(Fault::Candidate)?;
+    Ok((first, parent, candidate))
+}
