@@ -3,6 +3,8 @@
 //! A campaign is a fold over its events. `next_step` is pure, `record` takes in what was made
 //! durable and refuses what is out of order. Nothing else changes a campaign.
 
+mod controls;
+mod duels;
 mod event;
 mod in_round;
 mod record;
@@ -10,12 +12,13 @@ mod round;
 #[cfg(test)]
 mod tests;
 
+pub use controls::{CONTROL_SLOWDOWN, Control, ControlKind, ControlResult, Detectable};
 pub use event::{
     Baseline, DuelName, Event, Halved, ImplementStep, LOG_VERSION, Lesson, MeasureStep,
     PlantedFault, Preparation, Provenance, Record, Refusal, Step, StopReason, Tip, Usage,
 };
 pub use record::OutOfOrder;
-pub use round::{Measuring, RoundState, RoundSummary, Stage};
+pub use round::{LayoutTrial, Measuring, RoundState, RoundSummary, Stage};
 
 use crate::charter::{Case, CaseSet, Charter, Goal, Limits};
 use crate::comparison::Comparison;
@@ -27,6 +30,9 @@ use crate::policy::{FullWhen, ProfileWhen, StopRule, StreakAction};
 use crate::profile::{Profile, ProfileDepth};
 use crate::sampling;
 use crate::strategy::{self, Brief};
+use controls::Controlling;
+use round::OpenDuel;
+use std::collections::BTreeMap;
 
 /// After so many rounds in a row without any candidate the agent is taken for broken.
 const ABSENT_ROUNDS_MAX: u32 = 3;
@@ -41,6 +47,11 @@ pub struct Campaign {
     gists: Vec<Option<Gist>>,
     lineage: Lineage,
     final_comparison: Option<Comparison>,
+    controls: Vec<ControlResult>,
+    /// Settled rounds when the measurement was last checked.
+    controlled_at: Option<u32>,
+    /// Duels that were not decided, by parent and tree: they go on, and never start again.
+    open_duels: BTreeMap<(String, String), OpenDuel>,
     n_events: u64,
     spent_ms: u64,
     cost: Usage,
@@ -72,6 +83,7 @@ enum Phase {
     Prepared,
     Engaged,
     TipsKnown,
+    Controlling(Box<Controlling>),
     Round(Box<RoundState>),
     Confirming {
         reason: StopReason,
@@ -98,6 +110,7 @@ impl Campaign {
             Phase::Prepared => Step::ProveEngagement,
             Phase::Engaged => Step::ReadTips,
             Phase::TipsKnown => Step::MeasureBaseline,
+            Phase::Controlling(control) => control.step(self.incumbent()),
             Phase::Round(round) => self.round_step(round),
             Phase::Confirming { duel, blocks, .. } => Step::Measure(MeasureStep {
                 duel: DuelName::Final,
@@ -152,10 +165,7 @@ impl Campaign {
                 set: *set,
             },
             Stage::Measuring(measuring) => Step::Measure(MeasureStep {
-                duel: DuelName::Round {
-                    round,
-                    set: measuring.set,
-                },
+                duel: measuring.name(round),
                 parent: self.incumbent().to_owned(),
                 candidate: measuring.candidate.commit.clone(),
                 cases: measuring.duel.cases(),
@@ -219,6 +229,7 @@ impl Campaign {
             | Phase::Prepared
             | Phase::Engaged
             | Phase::TipsKnown
+            | Phase::Controlling(_)
             | Phase::Confirming { .. }
             | Phase::Closing(_)
             | Phase::Finished(_) => None,
@@ -236,6 +247,7 @@ impl Campaign {
             | Phase::Prepared
             | Phase::Engaged
             | Phase::TipsKnown
+            | Phase::Controlling(_)
             | Phase::Round(_) => None,
         }
     }
@@ -333,6 +345,15 @@ impl Campaign {
             .take_while(|round| !round.verdict.keeps())
             .count();
         u32::try_from(tail).unwrap_or(u32::MAX)
+    }
+
+    /// The evidence that the next keep needs.
+    fn keep_evidence(&self) -> f64 {
+        let kept = u32::try_from(self.lineage.kept().len()).unwrap_or(u32::MAX);
+        self.charter().map_or(f64::INFINITY, |charter| {
+            let rounds = charter.limits.rounds;
+            charter.policy.accept.keep_evidence(rounds, kept)
+        })
     }
 
     /// The clock that counts beside the metric, once the baseline is known.

@@ -159,6 +159,15 @@ pub struct Metric {
     pub clocks: ClockRule,
 }
 
+/// The clocks of karve itself, around the whole command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnClock {
+    /// Wall time.
+    Wall,
+    /// CPU time of the process tree.
+    Cpu,
+}
+
 /// Which clocks decide a duel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -271,9 +280,9 @@ impl Charter {
         self
     }
 
-    /// The rounds that share the family-wise error.
+    /// The evidence that the first keep needs.
     pub fn keep_evidence(&self) -> f64 {
-        self.policy.accept.keep_evidence(self.limits.rounds)
+        self.policy.accept.keep_evidence(self.limits.rounds, 0)
     }
 
     /// Indices of the visible cases.
@@ -300,6 +309,14 @@ impl Charter {
         (0..self.cases.len())
             .filter(|index| wanted(&self.cases[*index]))
             .collect()
+    }
+}
+
+impl Commands {
+    /// Whether the build can lay out the same code in other ways: it names `{layout}`.
+    pub fn has_layouts(&self) -> bool {
+        let build = self.build.as_deref();
+        build.is_some_and(|line| line.contains("{layout}"))
     }
 }
 
@@ -372,6 +389,15 @@ impl Metric {
             "ns" => 1e-9,
             _ => return None,
         })
+    }
+
+    /// The clock of karve itself that this metric is, if it is one.
+    pub fn own_clock(&self) -> Option<OwnClock> {
+        match self.name.as_str() {
+            "wall_time" => Some(OwnClock::Wall),
+            "cpu_time" => Some(OwnClock::Cpu),
+            _ => None,
+        }
     }
 
     /// Operations per second per unit, if the unit is a rate of operations.

@@ -13,6 +13,7 @@ pub mod hypothesis;
 pub mod lineage;
 pub mod measurement;
 pub mod policy;
+pub mod power;
 pub mod profile;
 pub mod sampling;
 pub mod score;

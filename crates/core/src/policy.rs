@@ -4,6 +4,9 @@
 //! differ in how evidence is gathered: every one decides by the exact sequential test of
 //! `stats`, so that none of them can be fooled by noise.
 
+mod presets;
+
+use presets::{coordinator, hyper_mla, primus, strict, tilegym};
 use serde::{Deserialize, Serialize};
 
 /// Rounds that the family-wise error is shared among, unless the charter allows more rounds.
@@ -43,6 +46,18 @@ pub struct Policy {
     pub history_view: HistoryView,
     /// The number of the baseline in tables.
     pub baseline_number: u32,
+    /// How often the measurement itself is checked.
+    #[serde(default)]
+    pub controls: Controls,
+}
+
+/// How often the measurement itself is checked: the incumbent against its own copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Controls {
+    /// At the baseline and after every so many rounds; 0 is never.
+    pub every: u32,
+    /// Blocks of one control.
+    pub blocks: u32,
 }
 
 /// The names of the presets.
@@ -86,6 +101,20 @@ pub struct AcceptRule {
     pub small_gain: SmallGain,
     /// Where a gain stops being small.
     pub small_gain_ratio: f64,
+    /// Which error the rounds share.
+    #[serde(default)]
+    pub errors: ErrorRule,
+}
+
+/// Which error `alpha` bounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorRule {
+    /// The chance that any round of the campaign is kept wrongly.
+    #[default]
+    FamilyWise,
+    /// The expected share of wrong keeps among all keeps (e-LOND): each keep eases the next.
+    FalseDiscovery,
 }
 
 /// What happens to a proven but small gain.
@@ -185,13 +214,6 @@ pub enum HistoryView {
     Iterations,
 }
 
-const LADDER: [(u32, StreakAction); 4] = [
-    (1, StreakAction::Diagnose),
-    (2, StreakAction::Reprofile),
-    (3, StreakAction::InspectCode),
-    (4, StreakAction::CompareOrAsk),
-];
-
 impl Preset {
     /// All presets, ours first.
     pub const ALL: [Self; 5] = [
@@ -230,140 +252,14 @@ impl Preset {
     }
 }
 
-fn strict() -> Policy {
-    Policy {
-        preset: Preset::Strict,
-        accept: AcceptRule {
-            null_ratio: 1.01,
-            effect_ratio: 1.02,
-            alpha: 0.05,
-            guard_evidence: 20.0,
-            case_regress_ratio: Some(1.02),
-            minor_regress_ratio: 1.05,
-            tail_ratio: 1.05,
-            blocks_min: 8,
-            blocks_max: 400,
-            small_gain: SmallGain::Reject,
-            small_gain_ratio: 1.02,
-        },
-        full_when: FullWhen::Always,
-        profile_when: ProfileWhen::OnChange,
-        stop: vec![
-            StopRule::TargetMet,
-            StopRule::Rounds,
-            StopRule::WallTime,
-            StopRule::AgentCost,
-            StopRule::ProposalsExhausted,
-        ],
-        on_streak: LADDER.to_vec(),
-        rounds_max: ROUNDS_SHARING_ALPHA - 1,
-        round_minutes: None,
-        debug_retries: 3,
-        proposal_tries: 3,
-        changes_per_round: 1,
-        duplicate_similarity: 0.6,
-        history_view: HistoryView::Lineage,
-        baseline_number: 0,
-    }
-}
-
-/// C: at least 1% (re-measured below 2%), a core case may lose less than 5%, and only the four
-/// termination conditions stop: target, hardware, rounds, the user.
-fn primus() -> Policy {
-    let base = strict();
-    Policy {
-        preset: Preset::Primus,
-        accept: AcceptRule {
-            null_ratio: 1.0,
-            effect_ratio: 1.01,
-            case_regress_ratio: Some(1.05),
-            small_gain: SmallGain::Remeasure,
-            ..base.accept
-        },
-        full_when: FullWhen::Borderline { ratio: 1.05 },
-        stop: vec![
-            StopRule::TargetMet,
-            StopRule::HardwareLimit { share: 0.95 },
-            StopRule::Rounds,
-            StopRule::WallTime,
-            StopRule::AgentCost,
-            StopRule::ProposalsExhausted,
-        ],
-        baseline_number: 1,
-        ..base
-    }
-}
-
-/// D: any proven gain, but a small one ends the campaign, as do two rounds without one; no case
-/// may lose 2%; 25 iterations of at most ten minutes.
-fn tilegym() -> Policy {
-    let base = strict();
-    Policy {
-        preset: Preset::Tilegym,
-        accept: AcceptRule {
-            null_ratio: 1.0,
-            effect_ratio: 1.002,
-            small_gain: SmallGain::AcceptAndStop,
-            ..base.accept
-        },
-        stop: vec![
-            StopRule::TargetMet,
-            StopRule::SmallGainKept,
-            StopRule::NoGain { rounds: 2 },
-            StopRule::Rounds,
-            StopRule::WallTime,
-            StopRule::AgentCost,
-            StopRule::ProposalsExhausted,
-        ],
-        profile_when: ProfileWhen::OnEscalation,
-        on_streak: vec![(1, StreakAction::Diagnose)],
-        rounds_max: 25,
-        round_minutes: Some(10),
-        history_view: HistoryView::Iterations,
-        ..base
-    }
-}
-
-/// B: keep what improves, roll back what slows anything by more than 5%, go down the list.
-fn coordinator() -> Policy {
-    let base = strict();
-    Policy {
-        preset: Preset::Coordinator,
-        accept: AcceptRule {
-            null_ratio: 1.0,
-            effect_ratio: 1.002,
-            case_regress_ratio: Some(1.05),
-            small_gain: SmallGain::AcceptNote,
-            ..base.accept
-        },
-        profile_when: ProfileWhen::EveryRound,
-        on_streak: vec![(1, StreakAction::Diagnose)],
-        history_view: HistoryView::Backups,
-        ..base
-    }
-}
-
-/// A: a new version is adopted when it is faster over the trial matrix; single points are not
-/// gated; a version may bundle several optimizations; stop when the target is met.
-fn hyper_mla() -> Policy {
-    let base = strict();
-    Policy {
-        preset: Preset::HyperMla,
-        accept: AcceptRule {
-            case_regress_ratio: None,
-            ..base.accept
-        },
-        profile_when: ProfileWhen::EveryRound,
-        changes_per_round: 5,
-        history_view: HistoryView::Versions,
-        ..base
-    }
-}
-
 impl AcceptRule {
-    /// The evidence a keep needs, if `rounds_max` rounds share the error.
-    pub fn keep_evidence(&self, rounds_max: u32) -> f64 {
-        f64::from(rounds_max.max(ROUNDS_SHARING_ALPHA)) / self.alpha
+    /// The evidence a keep needs, if `rounds_max` rounds share the error and `kept` were kept.
+    pub fn keep_evidence(&self, rounds_max: u32, kept: u32) -> f64 {
+        let family_wise = f64::from(rounds_max.max(ROUNDS_SHARING_ALPHA)) / self.alpha;
+        match self.errors {
+            ErrorRule::FamilyWise => family_wise,
+            ErrorRule::FalseDiscovery => family_wise / (1.0 + f64::from(kept)),
+        }
     }
 }
 
@@ -400,6 +296,10 @@ impl Policy {
         check(
             self.round_minutes != Some(0),
             "round_minutes must be at least 1",
+        );
+        check(
+            self.controls.every == 0 || (8..=BLOCKS_MAX).contains(&self.controls.blocks),
+            "controls.blocks must be between 8 and 4000: fewer can show nothing",
         );
         check(self.debug_retries <= 20, "debug_retries must be at most 20");
         check(
@@ -507,8 +407,22 @@ mod tests {
 
     #[test]
     fn a_keep_at_120_rounds_needs_evidence_of_2400() {
-        assert!((strict().accept.keep_evidence(10) - 2400.0).abs() < 1e-9);
-        assert!((strict().accept.keep_evidence(1200) - 24_000.0).abs() < 1e-9);
+        assert!((strict().accept.keep_evidence(10, 7) - 2400.0).abs() < 1e-9);
+        assert!((strict().accept.keep_evidence(1200, 0) - 24_000.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn with_false_discoveries_bounded_each_keep_eases_the_next() {
+        let accept = AcceptRule {
+            errors: ErrorRule::FalseDiscovery,
+            ..strict().accept
+        };
+        for (kept, want) in [(0, 2400.0), (1, 1200.0), (5, 400.0)] {
+            assert!(
+                (accept.keep_evidence(119, kept) - want).abs() < 1e-9,
+                "{kept}"
+            );
+        }
     }
 
     #[test]

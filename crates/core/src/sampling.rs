@@ -1,6 +1,6 @@
 //! What is sampled: which cases stand for all, and which blocks only warm up.
 
-use crate::charter::{ClockRule, Metric};
+use crate::charter::{ClockRule, Metric, OwnClock};
 use crate::duel::Clock;
 use crate::measurement::{Discarded, Reading, Sample};
 use crate::stats;
@@ -23,11 +23,10 @@ const BUSY_SHARE: f64 = 0.7;
 /// With `auto` it is the CPU time of a command that is timed as a whole, runs in one thread and
 /// does not wait: there CPU time is the same work read by a clock that a busy host cannot stretch.
 pub fn second_clock(metric: &Metric, incumbent: &[Sample]) -> Option<Clock> {
-    let other = match metric.name.as_str() {
-        "wall_time" => Some(Clock::Cpu),
-        "cpu_time" => Some(Clock::Wall),
-        _ => None,
-    };
+    let other = metric.own_clock().map(|own| match own {
+        OwnClock::Wall => Clock::Cpu,
+        OwnClock::Cpu => Clock::Wall,
+    });
     let share = |sample: &Sample| sample.cpu_us as f64 / sample.wall_us.max(1) as f64;
     let shares: Vec<f64> = incumbent.iter().map(share).collect();
     let highest = shares.iter().copied().fold(f64::NAN, f64::max);
@@ -36,6 +35,34 @@ pub fn second_clock(metric: &Metric, incumbent: &[Sample]) -> Option<Clock> {
         ClockRule::Both => Some(other.unwrap_or(Clock::Cpu)),
         ClockRule::Auto => other.filter(|_| (BUSY_SHARE..=SINGLE_THREAD_SHARE).contains(&highest)),
     }
+}
+
+/// A sample should take at least this long: a thousand times what the clocks resolve.
+const SAMPLE_SECONDS: f64 = 1e-3;
+
+/// Calls of a kernel in one run at most.
+const REPEATS_MAX: u32 = 1 << 20;
+
+/// How often the kernel should rather be called in one run, from a run of the incumbent with
+/// `repeats` calls; `None` if that is enough. The same count serves both arms.
+pub fn more_repeats(metric: &Metric, sample: &Sample, repeats: u32) -> Option<u32> {
+    // A time that is reported is that of one call; all else is judged by the whole command.
+    let reported = metric
+        .seconds_per_unit()
+        .filter(|_| metric.own_clock().is_none());
+    let (wanted, enough) = match reported {
+        Some(unit) => {
+            // A shade less, so that what rounds up a whole number is not the next one.
+            let calls = (SAMPLE_SECONDS / (sample.value * unit) - 1e-6).ceil();
+            (calls.min(f64::from(REPEATS_MAX)) as u32, false)
+        }
+        None => {
+            // Starting a program takes about as long as the shortest sample, so ten times that.
+            let seconds = sample.wall_us as f64 * 1e-6;
+            (repeats.saturating_mul(2), seconds >= 10.0 * SAMPLE_SECONDS)
+        }
+    };
+    (!enough && wanted > repeats && repeats < REPEATS_MAX).then(|| wanted.min(REPEATS_MAX))
 }
 
 /// Why block `block` of a duel does not count, if it does not.
@@ -109,6 +136,34 @@ mod tests {
         check("time_ms", Auto, &[98], None);
         check("time_ms", Both, &[198], Some(Clock::Cpu));
         check("wall_time", Alone, &[98], None);
+    }
+
+    #[test]
+    fn a_sample_is_made_long_enough_for_the_clock() {
+        let sample = |value, wall_us| Sample {
+            value,
+            wall_us,
+            cpu_us: wall_us,
+        };
+        // Four microseconds a call as the benchmark reports it, in milliseconds.
+        let reported = charter().metric;
+        assert_eq!(more_repeats(&reported, &sample(0.004, 3_000), 1), Some(250));
+        assert_eq!(more_repeats(&reported, &sample(0.004, 3_000), 250), None);
+        assert_eq!(more_repeats(&reported, &sample(5.0, 6_000), 1), None);
+        assert_eq!(
+            more_repeats(&reported, &sample(1e-12, 3_000), 1),
+            Some(1 << 20)
+        );
+        assert_eq!(
+            more_repeats(&reported, &sample(1e-12, 3_000), 1 << 20),
+            None
+        );
+        let own = Metric {
+            name: "wall_time".into(),
+            ..charter().metric
+        };
+        assert_eq!(more_repeats(&own, &sample(1.5, 1_500), 4), Some(8));
+        assert_eq!(more_repeats(&own, &sample(12.0, 12_000), 64), None);
     }
 
     fn readings(values: &[(usize, f64)]) -> Vec<Reading> {

@@ -6,7 +6,7 @@ use crate::charter::{
     Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, Limits, Metric, Mode, Output,
     Target,
 };
-use crate::policy::Preset;
+use crate::policy::{Controls, Policy, Preset};
 use proptest::test_runner::{Config, RngSeed};
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ pub(crate) fn charter() -> Charter {
             case("large", 256, CaseSet::Full),
             case("secret", 100, CaseSet::Hidden),
         ],
-        policy: Preset::Strict.policy(),
+        policy: policy(Preset::Strict),
         limits: Limits {
             rounds: 5,
             wall_s: None,
@@ -74,6 +74,14 @@ pub(crate) fn charter() -> Charter {
         },
         workdir: String::new(),
         seed: 1,
+    }
+}
+
+/// The rules of a preset without controls: tests that want them say so.
+pub(crate) fn policy(preset: Preset) -> Policy {
+    Policy {
+        controls: Controls::default(),
+        ..preset.policy()
     }
 }
 

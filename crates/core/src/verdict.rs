@@ -159,6 +159,52 @@ pub fn judge_noise(duel: &Duel) -> Noise {
     }
 }
 
+/// Equal kernels that were told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suspicion {
+    /// By this clock.
+    pub clock: Clock,
+    /// In favour of this arm.
+    pub favours: Arm,
+}
+
+/// The arms of a duel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Arm {
+    Parent,
+    Candidate,
+}
+
+/// Judges a control; its rule has θ0 = δ = 0. Whatever it finds between equals is suspicious.
+pub fn judge_control(duel: &Duel) -> Option<Suspicion> {
+    duel.tracks.iter().find_map(|track| {
+        let arms = [
+            (track.faster, Arm::Candidate),
+            (track.not_faster, Arm::Parent),
+        ];
+        let found = arms.into_iter().find(|(e, _)| e.reached(NOISE_EVIDENCE));
+        found.map(|(_, favours)| Suspicion {
+            clock: track.clock,
+            favours,
+        })
+    })
+}
+
+/// Judges the layouts of a proven candidate, as log speedups; the first is the proven one.
+pub fn judge_layouts(ln_speedups: &[f64], effect_ln: f64) -> Option<Verdict> {
+    let agree = ln_speedups.iter().all(|gain| *gain > 0.0);
+    let middle = stats::median(ln_speedups).unwrap_or(f64::NAN);
+    if agree && middle >= effect_ln {
+        return None;
+    }
+    let ratios = ln_speedups.iter().map(|gain| gain.exp()).collect();
+    Some(Verdict::Drop {
+        reason: DropReason::LayoutLuck { ratios },
+    })
+}
+
 /// Judges a round that has no candidate.
 pub fn judge_absent(why: &str) -> Verdict {
     Verdict::Drop {

@@ -11,6 +11,7 @@ pub mod init;
 pub mod list;
 pub mod report;
 pub mod run;
+pub mod spin;
 pub mod status;
 pub mod verify;
 
@@ -64,6 +65,7 @@ enum Command {
     Queue(answer::Queue),
     Answer(answer::Answer),
     Schema(completions::Schema),
+    Spin(spin::Spin),
     Completions(completions::Completions),
 }
 
@@ -88,6 +90,7 @@ pub fn run(cli: &Cli) -> Result<()> {
         Command::Queue(command) => command.run(place),
         Command::Answer(command) => command.run(place),
         Command::Schema(command) => command.run(),
+        Command::Spin(command) => command.run(),
         Command::Completions(command) => command.run(),
     }
 }

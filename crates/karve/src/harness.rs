@@ -5,14 +5,13 @@
 
 pub mod output;
 
+mod artifacts;
 mod rows;
 
 use crate::config::{Placeholders, expand};
 use crate::error::{CommandError, Result};
 use crate::process::{self, Command, Exit, Run, StopFlag};
-use crate::store;
-use globset::{Glob, GlobSetBuilder};
-use karve_core::charter::{Case, Charter, Commands, Metric, Output};
+use karve_core::charter::{Case, Charter, Commands, Metric, Output, OwnClock};
 use karve_core::measurement::{FailureCategory, Gate, Sample, classify_failure};
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,8 +20,6 @@ use std::time::Duration;
 
 /// Characters of a log that an excerpt keeps, from its end.
 const EXCERPT_CHARS: usize = 2_000;
-/// Files that artifact globs may match.
-const ARTIFACTS_MAX: usize = 10_000;
 /// A reported time may exceed the whole command's time by this much, for rounding.
 const CLOCK_SLACK: f64 = 1.05;
 
@@ -74,6 +71,16 @@ pub struct Harness {
     scratch: PathBuf,
     tag: String,
     stop: StopFlag,
+    per_case: BTreeMap<String, PerCase>,
+}
+
+/// What differs from case to case beside its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PerCase {
+    /// How often the kernel is called in one run, where the benchmark names `{repeats}`.
+    pub repeats: u32,
+    /// Microseconds of plain work that follow the benchmark in the same timed command.
+    pub spin_us: Option<u64>,
 }
 
 /// What went wrong, or a value.
@@ -91,7 +98,15 @@ impl Harness {
             scratch: scratch.to_owned(),
             tag: tag.to_owned(),
             stop: stop.clone(),
+            per_case: BTreeMap::new(),
         }
+    }
+
+    /// The same harness with what differs from case to case, by the case's name.
+    #[must_use]
+    pub fn with_cases(mut self, per_case: BTreeMap<String, PerCase>) -> Self {
+        self.per_case = per_case;
+        self
     }
 
     /// The same harness with other commands.
@@ -130,10 +145,17 @@ impl Harness {
 
     /// Builds a tree.
     pub fn build(&self, tree: &Path) -> Result<Gated<()>> {
+        self.build_layout(tree, 0)
+    }
+
+    /// Builds a tree in one of the layouts of its code; 0 is the usual one.
+    pub fn build_layout(&self, tree: &Path, layout: u32) -> Result<Gated<()>> {
         let Some(line) = &self.commands.build else {
             return Ok(Ok(()));
         };
-        let line = expand(line, None, &self.placeholders(0, None))?;
+        let mut values = self.placeholders(0, None);
+        values.layout = Some(layout);
+        let line = expand(line, None, &values)?;
         let run = self.run(&line, tree)?;
         Ok(match run.exit {
             Exit::Code(0) => Ok(()),
@@ -204,6 +226,16 @@ impl Harness {
         Ok(Ok(samples))
     }
 
+    /// Whether the benchmark lets karve choose how often the kernel is called in one run.
+    pub fn lets_repeat(&self) -> bool {
+        self.commands.bench.contains("{repeats}")
+    }
+
+    /// What is measured.
+    pub fn metric(&self) -> &Metric {
+        &self.metric
+    }
+
     /// Whether one run of the benchmark gives all cases.
     pub fn benches_all_at_once(&self, cases: &[Case]) -> bool {
         !names_case(&self.commands.bench, cases)
@@ -226,7 +258,14 @@ impl Harness {
         } else {
             None
         };
-        let line = expand(line, one_case, &self.placeholders(seed, out.as_deref()))?;
+        let mut values = self.placeholders(seed, out.as_deref());
+        let of_case = self.of_cases(cases);
+        values.repeats = Some(of_case.repeats);
+        let line = expand(line, one_case, &values)?;
+        let line = match of_case.spin_us {
+            Some(us) => followed_by_work(&line, us)?,
+            None => line,
+        };
         if out.is_some() {
             fs::create_dir_all(&self.scratch).map_err(|error| {
                 CommandError::environment(format!("cannot make {}", self.scratch.display()))
@@ -249,6 +288,16 @@ impl Harness {
             None => run.stdout.text().into_owned(),
         };
         Ok(self.read_samples(&run, &text, cases))
+    }
+
+    /// What one run on these cases is given: the most of what they need.
+    fn of_cases(&self, cases: &[Case]) -> PerCase {
+        let known = |case: &Case| self.per_case.get(&case.name).copied();
+        let all: Vec<PerCase> = cases.iter().filter_map(known).collect();
+        PerCase {
+            repeats: all.iter().map(|one| one.repeats).max().unwrap_or(1),
+            spin_us: all.iter().filter_map(|one| one.spin_us).max(),
+        }
     }
 
     /// Brings the machine into the state that every timed run starts from.
@@ -302,11 +351,11 @@ impl Harness {
     /// The metrics that karve's own clock supplies: no output needs to be read.
     fn own_clock(&self, run: &Run) -> Option<f64> {
         let per_unit = self.metric.seconds_per_unit()?;
-        match self.metric.name.as_str() {
-            "wall_time" => Some(run.wall.as_secs_f64() / per_unit),
-            "cpu_time" => Some(run.cpu.as_secs_f64().max(1e-6) / per_unit),
-            _ => None,
-        }
+        let seconds = match self.metric.own_clock()? {
+            OwnClock::Wall => run.wall.as_secs_f64(),
+            OwnClock::Cpu => run.cpu.as_secs_f64().max(1e-6),
+        };
+        Some(seconds / per_unit)
     }
 
     /// A time for one call cannot exceed the time of the whole command.
@@ -369,59 +418,17 @@ impl Harness {
             ..Placeholders::default()
         }
     }
-
-    /// One digest of everything the build made; `None` if the charter names no artifacts.
-    pub fn artifacts_digest(&self, tree: &Path) -> Result<Option<String>> {
-        if self.commands.artifacts.is_empty() {
-            return Ok(None);
-        }
-        let mut globs = GlobSetBuilder::new();
-        for pattern in &self.commands.artifacts {
-            let glob = Glob::new(pattern).map_err(|error| {
-                CommandError::usage(format!("commands.artifacts has a bad glob {pattern:?}"))
-                    .cause(error)
-                    .hint("mend it in karve.toml")
-            })?;
-            globs.add(glob);
-        }
-        let globs = globs.build().map_err(|error| {
-            CommandError::usage("commands.artifacts cannot be used").cause(error)
-        })?;
-        let tree = &tree.join(&self.workdir);
-        let mut files = Vec::new();
-        walk(tree, Path::new(""), &mut |relative| {
-            if globs.is_match(relative) && files.len() < ARTIFACTS_MAX {
-                files.push(relative.to_owned());
-            }
-        });
-        if files.is_empty() {
-            return Ok(None);
-        }
-        files.sort();
-        let mut list = String::new();
-        for file in files {
-            let hash = store::sha256_file(&tree.join(&file))?;
-            list.push_str(&format!("{hash} {}\n", file.display()));
-        }
-        Ok(Some(store::sha256_hex(list.as_bytes())))
-    }
 }
 
-/// Calls `visit` with the path of every plain file below a tree, git's own aside.
-fn walk(tree: &Path, below: &Path, visit: &mut dyn FnMut(&Path)) {
-    let Ok(entries) = fs::read_dir(tree.join(below)) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let relative = below.join(entry.file_name());
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() && entry.file_name() != ".git" => {
-                walk(tree, &relative, visit);
-            }
-            Ok(kind) if kind.is_file() => visit(&relative),
-            Ok(_) | Err(_) => {}
-        }
-    }
+/// The same line, followed by plain work that counts to its time.
+fn followed_by_work(line: &str, us: u64) -> Result<String> {
+    let own = std::env::current_exe().map_err(|error| {
+        CommandError::environment("cannot find karve's own program").cause(error)
+    })?;
+    let own = own.to_string_lossy().replace('\'', r"'\''");
+    Ok(format!(
+        "{line}\nstatus=$?\n'{own}' spin {us} || exit 1\nexit $status"
+    ))
 }
 
 fn micros(time: Duration) -> u64 {

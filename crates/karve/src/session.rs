@@ -150,7 +150,7 @@ fn extend(
     if limits == old {
         return Ok(());
     }
-    let allowed = charter.policy.accept.keep_evidence(limits.rounds);
+    let allowed = charter.policy.accept.keep_evidence(limits.rounds, 0);
     if allowed > charter.keep_evidence() + 0.5 {
         return Err(CommandError::usage(format!(
             "{} rounds would weaken the error bound that this campaign started with",

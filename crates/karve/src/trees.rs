@@ -22,6 +22,17 @@ pub struct Built {
     pub artifacts: Option<String>,
 }
 
+/// Which build of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Build {
+    /// The one that everything is measured on.
+    Usual,
+    /// A second one, for a control.
+    Copy,
+    /// The same code laid out in another way.
+    Layout(u32),
+}
+
 /// The worktrees of one campaign.
 #[derive(Debug)]
 pub struct Trees {
@@ -49,12 +60,27 @@ impl Trees {
 
     /// The built worktree of a commit, or why it does not build.
     pub fn built(&mut self, repo: &Repo, harness: &Harness, commit: &str) -> Result<Gated<Built>> {
-        if let Some(built) = self.built.get(commit) {
+        self.built_as(repo, harness, (commit, Build::Usual))
+    }
+
+    /// One of the builds of a commit, or why it does not build.
+    pub fn built_as(
+        &mut self,
+        repo: &Repo,
+        harness: &Harness,
+        (commit, build): (&str, Build),
+    ) -> Result<Gated<Built>> {
+        let (key, layout) = match build {
+            Build::Usual => (commit.to_owned(), 0),
+            Build::Copy => (store::sha256_hex(format!("{commit} copy").as_bytes()), 0),
+            Build::Layout(n) => (store::sha256_hex(format!("{commit} {n}").as_bytes()), n),
+        };
+        if let Some(built) = self.built.get(&key) {
             return Ok(Ok(built.clone()));
         }
-        let path = self.path_of(commit);
+        let path = self.path_of(&key);
         repo.worktree_add(&path, &Oid::named(commit)?)?;
-        if let Err(gate) = harness.build(&path)? {
+        if let Err(gate) = harness.build_layout(&path, layout)? {
             repo.worktree_remove(&path)?;
             return Ok(Err(gate));
         }
@@ -62,7 +88,7 @@ impl Trees {
             artifacts: harness.artifacts_digest(&path)?,
             path,
         };
-        self.built.insert(commit.to_owned(), built.clone());
+        self.built.insert(key, built.clone());
         Ok(Ok(built))
     }
 
@@ -109,8 +135,8 @@ impl Trees {
         Ok(())
     }
 
-    fn path_of(&self, commit: &str) -> PathBuf {
-        let short = commit.get(..12).unwrap_or(commit);
+    fn path_of(&self, key: &str) -> PathBuf {
+        let short = key.get(..12).unwrap_or(key);
         self.dir.join(format!("{}-{short}", self.prefix))
     }
 }

@@ -1,16 +1,17 @@
 //! Steps are what must happen next; events are what happened. Only events are stored.
 
+use super::controls::Control;
 use crate::charter::{CaseSet, Charter, Limits};
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::measurement::{Block, Environment, Gate, Reading};
 use crate::profile::{Profile, ProfileDepth};
 use crate::strategy::Brief;
-use crate::verdict::Verdict;
+use crate::verdict::{Suspicion, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The version of the log's format that this code writes.
-pub const LOG_VERSION: u32 = 1;
+pub const LOG_VERSION: u32 = 2;
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -163,6 +164,9 @@ pub struct Baseline {
     pub peak: BTreeMap<String, f64>,
     /// Cases whose parameter was halved because the device ran out of memory.
     pub halved: Vec<Halved>,
+    /// How often the kernel is called in one run, by case, where the benchmark lets us choose.
+    #[serde(default)]
+    pub repeats: BTreeMap<usize, u32>,
 }
 
 /// A case that was made smaller to fit.
@@ -203,6 +207,14 @@ pub enum Refusal {
 pub enum DuelName {
     /// Incumbent against candidate, on a set of cases.
     Round { round: u32, set: CaseSet },
+    /// The same on another layout of the candidate's code.
+    Layout {
+        round: u32,
+        set: CaseSet,
+        variant: u32,
+    },
+    /// Kernels that are known to be equal, or to differ.
+    Control(Control),
     /// The original against the final kernel, on all cases.
     Final,
 }
@@ -241,6 +253,8 @@ pub enum StopReason {
     Exhausted { why: String },
     /// The agent gave no candidate in so many rounds in a row.
     AgentUnusable { rounds: u32 },
+    /// Equal kernels were told apart twice in a row.
+    MeasurementInvalid { found: Suspicion },
 }
 
 /// What must happen next.
@@ -380,6 +394,11 @@ impl StopReason {
             Self::NoGain { rounds } => format!("{rounds} rounds in a row gained nothing"),
             Self::SmallGain => "the last gain was small".into(),
             Self::Exhausted { why } => format!("nothing is left to try: {why}"),
+            Self::MeasurementInvalid { found } => format!(
+                "measurement invalid: the incumbent and its own copy differ by the {}, twice in \
+                 a row",
+                found.clock.name()
+            ),
             Self::AgentUnusable { rounds } => {
                 format!("the agent gave no candidate in {rounds} rounds in a row")
             }

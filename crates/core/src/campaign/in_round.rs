@@ -2,11 +2,8 @@
 
 use super::record::{Taken, check_discard, not_due};
 use super::round::{Measuring, RoundState, Stage};
-use super::{
-    Campaign, DuelName, Event, Lesson, Phase, Record, Refusal, RoundSummary, StopReason, Usage,
-};
-use crate::charter::{CaseSet, Charter};
-use crate::duel::{Duel, DuelRule};
+use super::{Campaign, Event, Lesson, Phase, Record, Refusal, RoundSummary, StopReason, Usage};
+use crate::charter::CaseSet;
 use crate::hypothesis::{Candidate, Gist, Hypothesis};
 use crate::lineage::Kept;
 use crate::measurement::{Block, Gate};
@@ -19,6 +16,22 @@ fn unchanged_failure(round: &RoundState, candidate: &Candidate) -> Option<Verdic
         return None;
     }
     verdict::judge_gate(round.gate.as_ref()?, false)
+}
+
+/// Nothing is kept that was not right on every case, however few were timed, and right again on
+/// other seeds after it was timed.
+pub(super) fn gate_again(
+    round: &RoundState,
+    measuring: &Measuring,
+    proven: Option<Verdict>,
+) -> Stage {
+    Stage::Gating {
+        hypothesis: measuring.hypothesis.clone(),
+        retry: round.retries,
+        candidate: measuring.candidate.clone(),
+        set: CaseSet::Full,
+        proven,
+    }
 }
 
 impl Campaign {
@@ -152,10 +165,7 @@ impl Campaign {
         let Stage::Measuring(measuring) = &round.stage else {
             return not_due();
         };
-        let due = DuelName::Round {
-            round: round.number,
-            set: measuring.set,
-        };
+        let due = measuring.name(round.number);
         match &record.event {
             Event::BlockMeasured { duel, block } if *duel == due => {
                 self.take_block(round, block, record.spent_ms)
@@ -215,9 +225,13 @@ impl Campaign {
         let limit = self
             .charter()
             .map_or(1.0, |charter| charter.policy.duplicate_similarity);
-        // Knob settings are tried again when the kernel around them changed.
-        let comparable =
-            |summary: &RoundSummary| new.config.is_empty() || summary.parent == round.parent;
+        // Knob settings are tried again when the kernel around them changed, and a duel that was
+        // not decided may go on.
+        let comparable = |summary: &RoundSummary| {
+            let same_parent = summary.parent == round.parent;
+            let undecided = matches!(summary.verdict, Verdict::Undecided { .. });
+            (new.config.is_empty() || same_parent) && !(same_parent && undecided)
+        };
         let gist = Gist::of(new);
         let alike = |old: &Option<Gist>| {
             old.as_ref()
@@ -277,9 +291,13 @@ impl Campaign {
         hypothesis: Box<Hypothesis>,
         candidate: &Candidate,
     ) {
+        let open = self
+            .open_duel(&round.parent, &candidate.tree)
+            .map(|open| open.set);
         let tried = self
             .rounds
             .iter()
+            .filter(|_| open.is_none())
             .find(|s| {
                 s.candidate
                     .as_ref()
@@ -299,7 +317,7 @@ impl Campaign {
                 hypothesis,
                 retry,
                 candidate: candidate.clone(),
-                set: self.first_set(),
+                set: open.unwrap_or_else(|| self.first_set()),
                 proven: None,
             },
         };
@@ -357,7 +375,10 @@ impl Campaign {
                 verdict: verdict.clone(),
             }
         } else {
-            let duel = self.duel_on(charter, *set, hypothesis.high_risk);
+            let duel = match self.open_duel(&round.parent, &candidate.tree) {
+                Some(open) if open.set == *set => self.continued(charter, open),
+                _ => self.duel_on(charter, *set, hypothesis.high_risk),
+            };
             Stage::Measuring(Measuring {
                 hypothesis: hypothesis.clone(),
                 candidate: candidate.clone(),
@@ -365,25 +386,10 @@ impl Campaign {
                 duel: Box::new(duel),
                 blocks: 0,
                 spent_ms: 0,
+                layouts: None,
             })
         };
         Ok(())
-    }
-
-    /// A fresh duel on a set. A quick duel that can never keep by itself only has to be
-    /// promising; one that can needs all the evidence.
-    fn duel_on(&self, charter: &Charter, set: CaseSet, high_risk: bool) -> Duel {
-        let only_promising = set == CaseSet::Quick && self.full_needed(f64::INFINITY, high_risk);
-        let evidence = if only_promising {
-            charter.policy.accept.guard_evidence
-        } else {
-            charter.keep_evidence()
-        };
-        Duel::new(
-            charter,
-            &self.cases_of(set),
-            DuelRule::of(charter, evidence).with_second(self.second_clock()),
-        )
     }
 
     fn take_block(&mut self, round: &mut RoundState, block: &Block, spent: u64) -> Taken {
@@ -400,19 +406,26 @@ impl Campaign {
         } else {
             Time::Left
         };
+        if measuring.layouts.is_some() {
+            if measuring.duel.n_blocks() >= measuring.duel.rule.blocks_max || time == Time::Up {
+                let measuring = measuring.clone();
+                self.take_layout(round, measuring);
+            }
+            return Ok(());
+        }
         let Ruling::Decided(verdict) = verdict::judge_duel(&measuring.duel, time) else {
             return Ok(());
         };
         let measuring = measuring.clone();
-        self.take_ruling(round, &measuring, verdict);
+        self.take_ruling(round, measuring, verdict);
         Ok(())
     }
 
-    fn take_ruling(&self, round: &mut RoundState, measuring: &Measuring, verdict: Verdict) {
+    fn take_ruling(&mut self, round: &mut RoundState, measuring: Measuring, verdict: Verdict) {
         let comparison = measuring.duel.comparison();
-        let hypothesis = &measuring.hypothesis;
         let on_quick = measuring.set == CaseSet::Quick;
-        let again = on_quick && self.full_needed(comparison.overall.ratio, hypothesis.high_risk);
+        let high_risk = measuring.hypothesis.high_risk;
+        let again = on_quick && self.full_needed(comparison.overall.ratio, high_risk);
         // Time can be up after the warm-up alone, which shows nothing.
         let shown = (comparison.blocks > 0).then_some(comparison);
         if on_quick {
@@ -420,19 +433,15 @@ impl Campaign {
         } else {
             round.comparison = shown;
         }
-        let verdict = verdict.gated_by(hypothesis.gate.as_ref());
-        // Nothing is kept that was not right on every case, however few were timed, and right
-        // again on other seeds after it was timed.
-        round.stage = if verdict.keeps() {
-            Stage::Gating {
-                hypothesis: hypothesis.clone(),
-                retry: round.retries,
-                candidate: measuring.candidate.clone(),
-                set: CaseSet::Full,
-                proven: (!again).then_some(verdict),
-            }
-        } else {
+        self.remember_duel(&round.parent, &measuring, &verdict);
+        let verdict = verdict.gated_by(measuring.hypothesis.gate.as_ref());
+        let layouts = self.charter().is_some_and(|c| c.commands.has_layouts());
+        round.stage = if !verdict.keeps() {
             Stage::Settling { verdict }
+        } else if again || !layouts {
+            gate_again(round, &measuring, (!again).then_some(verdict))
+        } else {
+            self.layout_trial(measuring, verdict)
         };
     }
 

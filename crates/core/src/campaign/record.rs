@@ -98,6 +98,10 @@ impl Campaign {
             | Event::TipsRead { .. }
             | Event::BaselineMeasured(_) => self.take_opening(&record.event),
             Event::BlockMeasured {
+                duel: DuelName::Control(control),
+                block,
+            } => self.take_control_block(*control, block, record.spent_ms),
+            Event::BlockMeasured {
                 duel: DuelName::Final,
                 block,
             } => self.take_final_block(block, record.spent_ms),
@@ -177,6 +181,7 @@ impl Campaign {
     pub(super) fn advance(&mut self) {
         self.phase = match self.stop_due() {
             Some(reason) => self.closing(reason),
+            None if let Some(control) = self.control_due() => control,
             None => {
                 let number = u32::try_from(self.rounds.len()).unwrap_or(u32::MAX) + 1;
                 let stage = if self.profile_due() {
@@ -203,7 +208,7 @@ impl Campaign {
         match self.charter() {
             Some(charter) if open => {
                 let mut rule =
-                    DuelRule::of(charter, charter.keep_evidence()).with_second(self.second_clock());
+                    DuelRule::of(charter, self.keep_evidence()).with_second(self.second_clock());
                 rule.blocks_min = rule.blocks_min.max(1);
                 rule.blocks_max = charter.limits.final_blocks.min(BLOCKS_MAX);
                 rule.blocks_max = rule.blocks_max.max(rule.blocks_min);
@@ -223,14 +228,18 @@ impl Campaign {
         let Some(charter) = self.facts.charter.as_mut() else {
             return not_due();
         };
-        if charter.policy.accept.keep_evidence(limits.rounds) > charter.keep_evidence() + 0.5 {
+        if charter.policy.accept.keep_evidence(limits.rounds, 0) > charter.keep_evidence() + 0.5 {
             return Err("more rounds would weaken the error bound of the charter".into());
         }
         charter.limits = limits;
         match self.stop_reason() {
             // No limit mends a base that cannot be judged.
             None | Some(StopReason::NotEngaged | StopReason::BaselineFailed { .. }) => {}
-            Some(_) => {
+            Some(reason) => {
+                if matches!(reason, StopReason::MeasurementInvalid { .. }) {
+                    // What made it invalid may be gone: it is checked again first.
+                    self.controlled_at = None;
+                }
                 self.resumed_at = self.rounds.len();
                 if self.stop_due().is_none() {
                     self.advance();

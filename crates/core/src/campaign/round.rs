@@ -1,6 +1,6 @@
 //! A round: one hypothesis from proposal to verdict.
 
-use super::{Lesson, Usage};
+use super::{DuelName, Lesson, Usage};
 use crate::charter::CaseSet;
 use crate::comparison::Comparison;
 use crate::duel::Duel;
@@ -86,6 +86,52 @@ pub struct Measuring {
     pub blocks: u32,
     /// Time spent on it.
     pub spent_ms: u64,
+    /// The layouts of a proven candidate, while they are tried.
+    pub layouts: Option<LayoutTrial>,
+}
+
+/// A proven candidate whose other layouts are tried.
+#[derive(Clone, Debug)]
+pub struct LayoutTrial {
+    /// The verdict, if they agree.
+    pub verdict: Verdict,
+    /// The smallest log speedup worth keeping.
+    pub effect_ln: f64,
+    /// Log speedups of the layouts so far; the first is the proven one.
+    pub ln_speedups: Vec<f64>,
+}
+
+impl Measuring {
+    /// The duel's name in a round.
+    pub(super) fn name(&self, round: u32) -> DuelName {
+        match self.layout() {
+            0 => DuelName::Round {
+                round,
+                set: self.set,
+            },
+            variant => DuelName::Layout {
+                round,
+                set: self.set,
+                variant,
+            },
+        }
+    }
+
+    /// Which layout of the candidate is measured; 0 is the usual one.
+    pub(super) fn layout(&self) -> u32 {
+        let tried = self
+            .layouts
+            .as_ref()
+            .map_or(0, |trial| trial.ln_speedups.len());
+        u32::try_from(tried).unwrap_or(u32::MAX)
+    }
+}
+
+/// A duel that was not decided.
+#[derive(Clone, Debug)]
+pub(super) struct OpenDuel {
+    pub(super) set: CaseSet,
+    pub(super) duel: Box<Duel>,
 }
 
 impl Stage {

@@ -1,13 +1,14 @@
 //! The machine, driven by scripts: resumable after any event, and deaf to what is not due.
 
+mod controls;
 mod flow;
 mod log;
 mod stops;
 
-use super::{Campaign, DuelName, Event, Record, Step};
+use super::{Campaign, Control, DuelName, Event, Record, Step};
 use crate::charter::CaseSet;
 use crate::measurement::Gate;
-use crate::policy::Preset;
+use crate::policy::{Controls, Preset};
 use crate::testing::script::{
     Answer, Attempt, Idea, Script, build_failed, fold, idea, play, resume, script, wrong_result,
 };
@@ -20,6 +21,11 @@ pub(super) fn varied() -> Script {
     script.charter.cases[0].set = CaseSet::Quick;
     script.charter.commands.profile = Some("./profile".into());
     script.charter.limits.rounds = 9;
+    script.charter.policy.controls = Controls {
+        every: 3,
+        blocks: 8,
+    };
+    script.charter.commands.build = Some("make LAYOUT={layout}".into());
     edit(&mut script, 2).speed = vec![1.5, 1.0];
     edit(&mut script, 2).attempts = vec![
         Attempt::fails(&build_failed()),
@@ -176,6 +182,19 @@ fn misplaced(event: &Event) -> Vec<Event> {
                     round: 1,
                     set: CaseSet::Full,
                 },
+                DuelName::Layout {
+                    round,
+                    set,
+                    variant,
+                } => DuelName::Layout {
+                    round,
+                    set,
+                    variant: variant + 1,
+                },
+                DuelName::Control(control) => DuelName::Control(Control {
+                    attempt: control.attempt + 1,
+                    ..control
+                }),
                 DuelName::Round { .. } => DuelName::Final,
             };
         }

@@ -4,6 +4,7 @@ use super::hidden::mentions;
 use super::*;
 use crate::campaign::{Event, Record, Step};
 use crate::policy::Preset;
+use crate::testing::policy;
 use crate::testing::script::{
     Answer, Attempt, Idea, Script, idea, play, play_until, resume_until, script, wrong_result,
 };
@@ -247,7 +248,7 @@ fn told(log: &[Record]) -> Vec<String> {
 fn an_agent_is_never_told_of_a_hidden_case() {
     for preset in Preset::ALL {
         let mut script = of((1..=5).map(|n| idea(n, &[0.8, 1.5, 0.7])).collect());
-        script.charter.policy = preset.policy();
+        script.charter.policy = policy(preset);
         script.charter.cases[2].params = BTreeMap::from([("M".to_owned(), "7919".to_owned())]);
         let attempts = |gate: Gate| vec![Attempt::fails(&gate), Attempt::passes()];
         let excerpt = |case: &str| Gate::WrongResult {

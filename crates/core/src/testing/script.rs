@@ -1,8 +1,8 @@
 //! A driver that performs a script: every answer depends on the step alone, as after a crash.
 
 use crate::campaign::{
-    Baseline, Campaign, DuelName, Event, ImplementStep, LOG_VERSION, Lesson, MeasureStep,
-    PlantedFault, Preparation, Record, Refusal, Step, Usage,
+    Baseline, CONTROL_SLOWDOWN, Campaign, ControlKind, DuelName, Event, ImplementStep, LOG_VERSION,
+    Lesson, MeasureStep, PlantedFault, Preparation, Record, Refusal, Step, Usage,
 };
 use crate::charter::{CaseSet, Charter};
 use crate::hypothesis::tests::hypothesis;
@@ -36,6 +36,8 @@ pub(crate) struct Script {
     pub(crate) tick_ms: i64,
     /// What every turn of the agent costs.
     pub(crate) usd: f64,
+    /// How much faster a second build of the same commit is: 1 on a host that can be trusted.
+    pub(crate) copy_speed: f64,
 }
 
 /// What the agent answers when it is asked for a hypothesis.
@@ -57,6 +59,8 @@ pub(crate) struct Idea {
     pub(crate) attempts: Vec<Attempt>,
     /// The block that cannot be read, if there is one.
     pub(crate) fails_at: Option<u32>,
+    /// By how much each other layout of the code is faster than the usual one.
+    pub(crate) layouts: [f64; 2],
 }
 
 /// One attempt to realize a hypothesis.
@@ -102,6 +106,7 @@ pub(crate) fn idea(number: u32, speed: &[f64]) -> Idea {
         speed: speed.to_vec(),
         attempts: vec![Attempt::passes()],
         fails_at: None,
+        layouts: [1.0; 2],
     }
 }
 
@@ -122,6 +127,7 @@ pub(crate) fn script(speeds: &[f64]) -> Script {
         spent_ms: 100,
         tick_ms: 1_000,
         usd: 0.25,
+        copy_speed: 1.0,
     }
 }
 
@@ -295,6 +301,7 @@ impl Script {
                 .into_iter()
                 .collect::<BTreeMap<_, _>>(),
             halved: Vec::new(),
+            repeats: BTreeMap::new(),
         }
     }
 
@@ -373,7 +380,7 @@ impl Script {
     fn measure(&self, step: &MeasureStep) -> Event {
         let fails_at = match step.duel {
             DuelName::Round { .. } => self.idea_of(&step.candidate).fails_at,
-            DuelName::Final => None,
+            DuelName::Layout { .. } | DuelName::Control(_) | DuelName::Final => None,
         };
         if fails_at == Some(step.block) {
             return Event::BlockFailed {
@@ -383,12 +390,31 @@ impl Script {
                 },
             };
         }
-        let seed = u64::from(step.block) + 1_000;
-        let pair = |case: &usize| Pair {
-            case: *case,
-            first: First::Parent,
-            parent: self.sample(*case, &step.parent, seed),
-            candidate: self.sample(*case, &step.candidate, seed + 1_000_000),
+        let other = match step.duel {
+            DuelName::Control(control) => control.after * 10 + control.attempt,
+            DuelName::Layout { variant, .. } => variant,
+            DuelName::Round { .. } | DuelName::Final => 0,
+        };
+        let seed = u64::from(step.block) + 1_000 * (1 + u64::from(other));
+        let factor = match step.duel {
+            DuelName::Layout { variant, .. } => {
+                self.idea_of(&step.candidate).layouts[variant as usize - 1]
+            }
+            DuelName::Control(control) => match control.kind {
+                ControlKind::Same => self.copy_speed,
+                ControlKind::Slower => 1.0 / CONTROL_SLOWDOWN,
+            },
+            DuelName::Round { .. } | DuelName::Final => 1.0,
+        };
+        let pair = |case: &usize| {
+            let mut candidate = self.sample(*case, &step.candidate, seed + 1_000_000);
+            candidate.value /= factor;
+            Pair {
+                case: *case,
+                first: First::Parent,
+                parent: self.sample(*case, &step.parent, seed),
+                candidate,
+            }
         };
         Event::BlockMeasured {
             duel: step.duel,

@@ -79,9 +79,10 @@ enum PerCase {
 }
 
 /// What the harness gives to each command; `{round}` has a value in none of them yet.
-const FOR_BUILD: &[&str] = &["seed"];
+const FOR_BUILD: &[&str] = &["seed", "layout"];
+const FOR_HOST: &[&str] = &["seed"];
 const FOR_TEST: &[&str] = &["case", "seed"];
-const FOR_BENCH: &[&str] = &["case", "seed", "out"];
+const FOR_BENCH: &[&str] = &["case", "seed", "out", "repeats"];
 const FOR_PROFILE: &[&str] = &["case", "seed", "depth"];
 
 /// Refuses a placeholder that would have no value; says whether results come from a file.
@@ -132,10 +133,10 @@ fn written<'a>(commands: &'a Commands, mode: &'a Mode) -> Vec<Written<'a>> {
     add(
         "commands.condition",
         commands.condition.as_ref(),
-        FOR_BUILD,
+        FOR_HOST,
         No,
     );
-    add("commands.peak", commands.peak.as_ref(), FOR_BUILD, No);
+    add("commands.peak", commands.peak.as_ref(), FOR_HOST, No);
     add("commands.test", Some(&commands.test), FOR_TEST, Yes);
     add("commands.bench", Some(&commands.bench), FOR_BENCH, Yes);
     add(
@@ -228,6 +229,8 @@ fn try_to_expand(source: &Source<'_>, written: &Written<'_>, cases: &[Case]) -> 
         seed: Some(1),
         out: Some("out".to_owned()),
         depth: Some("light".to_owned()),
+        layout: Some(0),
+        repeats: Some(1),
         ..Placeholders::default()
     };
     let none = cases.is_empty().then_some(None);

@@ -5,7 +5,7 @@
 
 use super::values::{CaseEntry, OrNone, Scalar};
 use karve_core::charter::{Better, ClockRule};
-use karve_core::policy::{HistoryView, ProfileWhen, SmallGain, StreakAction};
+use karve_core::policy::{ErrorRule, HistoryView, ProfileWhen, SmallGain, StreakAction};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -256,6 +256,21 @@ pub(super) struct PolicyTable {
     /// The number of the baseline in tables.
     #[schemars(range(min = 0, max = 1))]
     pub(super) baseline_number: Option<u32>,
+    /// How often the measurement itself is checked.
+    #[serde(default)]
+    pub(super) controls: ControlsTable,
+}
+
+/// How often the measurement itself is checked: the incumbent against its own copy.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ControlsTable {
+    /// At the baseline and after every so many rounds; 0 is never.
+    #[schemars(range(min = 0, max = 100_000))]
+    pub(super) every: Option<u32>,
+    /// Blocks of one control.
+    #[schemars(range(min = 8, max = 4_000))]
+    pub(super) blocks: Option<u32>,
 }
 
 /// What counts as faster and as slower. Ratios are speedups: 1.02 is 2% faster.
@@ -287,6 +302,9 @@ pub(super) struct AcceptTable {
     pub(super) small_gain: Option<SmallGain>,
     /// Where a gain stops being small.
     pub(super) small_gain_ratio: Option<f64>,
+    /// Which error `alpha` bounds: that of the whole campaign, or the share of wrong keeps.
+    #[schemars(with = "Option<ErrorRuleName>")]
+    pub(super) errors: Option<ErrorRule>,
 }
 
 /// The bounds.
@@ -401,6 +419,6 @@ pub(super) struct KnobTable {
 }
 
 pub(super) use super::names::{
-    BetterName, ClockRuleName, FullWhenName, HistoryViewName, PresetName, ProfileWhenName,
-    SmallGainName, StopName, StreakActionName,
+    BetterName, ClockRuleName, ErrorRuleName, FullWhenName, HistoryViewName, PresetName,
+    ProfileWhenName, SmallGainName, StopName, StreakActionName,
 };

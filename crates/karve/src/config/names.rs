@@ -126,3 +126,7 @@ words!(
     /// Which clocks decide a duel.
     ClockRuleName: Metric, Auto, Both
 );
+words!(
+    /// Which error `alpha` bounds.
+    ErrorRuleName: FamilyWise, FalseDiscovery
+);

@@ -1,5 +1,5 @@
-//! The placeholders of a command line: `{case}`, `{seed}`, `{out}`, `{round}`, `{depth}` and the
-//! parameters of the case.
+//! The placeholders of a command line: `{case}`, `{seed}`, `{out}`, `{round}`, `{depth}`,
+//! `{layout}`, `{repeats}` and the parameters of the case.
 //!
 //! `{{` and its `}}` stand for braces. A brace that does not enclose a name is left alone, so
 //! that `awk '{print $1}'` needs no care; so is `${NAME}`, which is for the shell.
@@ -13,7 +13,7 @@ use crate::error::{CommandError, Result};
 use karve_core::charter::Case;
 
 /// The names that are no parameters.
-pub const NAMES: [&str; 5] = ["case", "seed", "out", "round", "depth"];
+pub const NAMES: [&str; 7] = ["case", "seed", "out", "round", "depth", "layout", "repeats"];
 
 /// The longest name that is looked for between braces, in characters.
 const NAME_MAX: usize = 64;
@@ -29,6 +29,10 @@ pub struct Placeholders {
     pub round: Option<u32>,
     /// How deep a profile looks: `light`, `full` or `code`.
     pub depth: Option<String>,
+    /// Which layout of the code is built; 0 is the usual one.
+    pub layout: Option<u32>,
+    /// How often the kernel is called in one run.
+    pub repeats: Option<u32>,
 }
 
 /// The command line with every placeholder replaced.
@@ -101,6 +105,8 @@ fn value_of(name: &str, case: Option<&Case>, values: &Placeholders) -> Result<St
         "out" => values.out.clone(),
         "round" => values.round.map(|round| round.to_string()),
         "depth" => values.depth.clone(),
+        "layout" => values.layout.map(|layout| layout.to_string()),
+        "repeats" => values.repeats.map(|repeats| repeats.to_string()),
         _ => case.and_then(|case| case.params.get(name).cloned()),
     };
     value.ok_or_else(|| {
@@ -291,6 +297,8 @@ mod tests {
             out: Some("/tmp/a b/out.csv".into()),
             round: Some(3),
             depth: Some("full".into()),
+            layout: Some(0),
+            repeats: Some(1),
         }
     }
 

@@ -38,6 +38,8 @@ pub(super) fn policy_of(source: &Source<'_>, table: &PolicyTable) -> Result<Poli
     put(&mut policy.duplicate_similarity, table.duplicate_similarity);
     put(&mut policy.history_view, table.history_view);
     put(&mut policy.baseline_number, table.baseline_number);
+    put(&mut policy.controls.every, table.controls.every);
+    put(&mut policy.controls.blocks, table.controls.blocks);
     put(
         &mut policy.full_when,
         table.full_when.map(|name| name.rule()),
@@ -81,6 +83,7 @@ fn override_accept(accept: &mut AcceptRule, table: &AcceptTable) {
     put(&mut accept.blocks_max, table.blocks_max);
     put(&mut accept.small_gain, table.small_gain);
     put(&mut accept.small_gain_ratio, table.small_gain_ratio);
+    put(&mut accept.errors, table.errors);
 }
 
 fn streaks(

@@ -11,7 +11,7 @@ use super::text::{
     share, short, stamp, typed,
 };
 use super::versions::devlog_path;
-use karve_core::campaign::{Campaign, RoundSummary};
+use karve_core::campaign::{CONTROL_SLOWDOWN, Campaign, ControlKind, ControlResult, RoundSummary};
 use karve_core::charter::CaseSet;
 use karve_core::strategy;
 
@@ -267,6 +267,7 @@ pub(super) fn measured_items(source: &Source<'_>) -> Vec<String> {
              count."
         ),
     ];
+    items.extend(control_items(source));
     if let Some(preparation) = source.campaign.preparation() {
         let hash = source.line(&preparation.harness_hash, CELL_MAX);
         items.push(format!("Harness: pinned, hash {}.", code(&hash)));
@@ -279,6 +280,51 @@ pub(super) fn measured_items(source: &Source<'_>) -> Vec<String> {
         }));
     }
     items
+}
+
+/// What the controls say about the host: what it could not have shown, and by which clocks.
+fn control_items(source: &Source<'_>) -> Vec<String> {
+    let campaign = source.campaign;
+    let mut items = Vec::new();
+    if let Some(text) = host_noise(campaign) {
+        items.push(format!("Controls: {text}."));
+    }
+    let slower = |result: &&ControlResult| result.control.kind == ControlKind::Slower;
+    if let Some(result) = campaign.controls().iter().rev().find(slower) {
+        items.push(format!(
+            "Positive control: {} more work showed as {}.",
+            limit(CONTROL_SLOWDOWN),
+            estimated(&result.comparison.overall)
+        ));
+    }
+    let second = headline(source).and_then(|comparison| comparison.second);
+    if let Some(second) = second {
+        items.push(format!(
+            "Second clock: {} by {}.",
+            estimated(&second.overall),
+            second.clock.name()
+        ));
+    }
+    items
+}
+
+/// What the last control of equal kernels showed, in words.
+pub(super) fn host_noise(campaign: &Campaign) -> Option<String> {
+    let last = campaign.host_noise()?;
+    let shown = format!(
+        "the incumbent against its own copy showed {} over {} blocks, evidence {}",
+        estimated(&last.comparison.overall),
+        last.comparison.blocks,
+        typed((last.evidence() * 10.0).round() / 10.0)
+    );
+    Some(match campaign.detectable() {
+        Some(least) => format!(
+            "{shown}; a round could have shown {} or more, by {}",
+            limit(least.ratio),
+            least.clock.name()
+        ),
+        None => format!("{shown}; too noisy to say what a round could have shown"),
+    })
 }
 
 fn measured(source: &Source<'_>, page: &mut Page) {

@@ -1,6 +1,7 @@
 //! What `karve run` prints at its end: plain text, narrow, the most important line first.
 
 use super::figures::{headline, speedup_now, with_unit};
+use super::final_report::host_noise;
 use super::source::Source;
 use super::text::{duration, interval, ratio, share, wrapped};
 use karve_core::campaign::{Campaign, RoundSummary};
@@ -85,6 +86,9 @@ fn figures(source: &Source<'_>) -> Vec<String> {
             "{percent:+.1}% on the visible cases, where the kept gains multiply to {product}"
         );
         lines.push(labelled("inflation", &text));
+    }
+    if let Some(text) = host_noise(campaign) {
+        lines.push(labelled("noise", &text));
     }
     let mut used = format!(
         "{} rounds in {}",

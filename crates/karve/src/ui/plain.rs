@@ -142,6 +142,10 @@ impl Screen for Plain {
                 DuelName::Round { round, .. } => {
                     format!("round {round}: measure, block {}", measure.block)
                 }
+                DuelName::Layout { round, variant, .. } => {
+                    format!("round {round}: layout {variant}, block {}", measure.block)
+                }
+                DuelName::Control(_) => format!("control, block {}", measure.block),
             },
             other => match campaign.current_round() {
                 Some(round) => format!("round {}: {}", round.number, other.name()),

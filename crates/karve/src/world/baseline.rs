@@ -2,11 +2,11 @@
 
 use super::World;
 use crate::error::Result;
-use crate::harness::{Call, Gated, Harness, Variant};
+use crate::harness::{Call, Gated, Harness, PerCase, Variant};
 use karve_core::campaign::{Baseline, Campaign, Event, Halved};
 use karve_core::charter::{Case, CaseSet};
 use karve_core::measurement::{FailureCategory, Gate, Reading};
-use karve_core::sampling::BASELINE_READINGS;
+use karve_core::sampling::{self, BASELINE_READINGS};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -22,6 +22,7 @@ impl World {
                 readings: Vec::new(),
                 peak: BTreeMap::new(),
                 halved: Vec::new(),
+                repeats: BTreeMap::new(),
             })
         };
         let built = match self
@@ -40,6 +41,18 @@ impl World {
             Err(gate) => return Ok(failed(gate)),
         };
         let halved = halved.collect();
+        let repeats = match choose_repeats(&harness, &built.path, &cases)? {
+            Ok(repeats) => repeats,
+            Err(gate) => return Ok(failed(gate)),
+        };
+        let per_case = repeats.iter().map(|(case, repeats)| {
+            let of_case = PerCase {
+                repeats: *repeats,
+                spin_us: None,
+            };
+            (cases[*case].name.clone(), of_case)
+        });
+        let harness = harness.with_cases(per_case.collect());
         let mut readings = Vec::new();
         for _ in 0..BASELINE_READINGS {
             match harness.bench(&built.path, &cases, Call::fresh(Variant::Usual)?)? {
@@ -56,8 +69,45 @@ impl World {
             readings,
             peak,
             halved,
+            repeats,
         }))
     }
+}
+
+/// How often each case is repeated in one run so that a sample is long enough for the clock: from
+/// the unchanged kernel alone. Nothing if the benchmark does not let us choose.
+fn choose_repeats(
+    harness: &Harness,
+    tree: &Path,
+    cases: &[Case],
+) -> Result<Gated<BTreeMap<usize, u32>>> {
+    let mut chosen = BTreeMap::new();
+    if !harness.lets_repeat() {
+        return Ok(Ok(chosen));
+    }
+    for (index, case) in cases.iter().enumerate() {
+        let mut repeats = 1;
+        loop {
+            let of_case = PerCase {
+                repeats,
+                spin_us: None,
+            };
+            let once = harness
+                .clone()
+                .with_cases([(case.name.clone(), of_case)].into());
+            let call = Call::fresh(Variant::Usual)?;
+            let sample = match once.bench(tree, std::slice::from_ref(case), call)? {
+                Ok(samples) => samples[0],
+                Err(gate) => return Ok(Err(gate)),
+            };
+            match sampling::more_repeats(harness.metric(), &sample, repeats) {
+                Some(more) => repeats = more,
+                None => break,
+            }
+        }
+        chosen.insert(index, repeats);
+    }
+    Ok(Ok(chosen))
 }
 
 /// Tests the unchanged kernel on each case, and makes those smaller that do not fit into the

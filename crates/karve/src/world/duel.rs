@@ -3,19 +3,22 @@
 use super::{World, bug};
 use crate::arena::{Arena, Arm, Fault, NumberedCase};
 use crate::error::{CommandError, Result};
-use crate::harness::{Gated, Harness, Variant};
-use crate::trees::Built;
-use karve_core::campaign::{Campaign, DuelName, Event, MeasureStep};
+use crate::harness::{Gated, Harness, PerCase, Variant};
+use crate::trees::{Build, Built};
+use karve_core::campaign::{
+    CONTROL_SLOWDOWN, Campaign, Control, ControlKind, DuelName, Event, MeasureStep,
+};
 use karve_core::charter::{Case, CaseSet};
 use karve_core::measurement::Gate;
-use karve_core::sampling;
+use karve_core::{sampling, stats};
+use std::collections::BTreeMap;
 
 impl World {
     pub(super) fn measure(&mut self, step: &MeasureStep, campaign: &Campaign) -> Result<Event> {
         let numbered = |index: &usize| Some((*index, campaign.case(*index)?));
         let cases: Option<Vec<NumberedCase>> = step.cases.iter().map(numbered).collect();
         let cases = cases.ok_or_else(|| bug("a duel names a case that does not exist"))?;
-        let arena = match self.arena(step, &cases)? {
+        let arena = match self.arena(step, &cases, campaign)? {
             Ok(arena) => arena,
             Err(gate) => {
                 return Ok(Event::BlockFailed {
@@ -29,6 +32,9 @@ impl World {
                 duel: step.duel,
                 block,
             },
+            Err(Fault::Candidate(gate)) if matches!(step.duel, DuelName::Control(_)) => {
+                return Err(incumbent_fails("cannot be measured any more", &gate));
+            }
             Err(Fault::Candidate(gate)) => Event::BlockFailed {
                 duel: step.duel,
                 gate,
@@ -41,7 +47,13 @@ impl World {
     }
 
     /// Where the two arms of a step meet.
-    fn arena(&mut self, step: &MeasureStep, cases: &[NumberedCase]) -> Result<Gated<Arena>> {
+    fn arena(
+        &mut self,
+        step: &MeasureStep,
+        cases: &[NumberedCase],
+        campaign: &Campaign,
+    ) -> Result<Gated<Arena>> {
+        let harness = self.harness().with_cases(per_case(campaign));
         match step.duel {
             DuelName::Final => {
                 // The first block also tests.
@@ -49,27 +61,99 @@ impl World {
                 let tested = (step.block == 0).then_some(&tested[..]);
                 match self.integration_arena(&step.candidate, tested)? {
                     Some(arena) => Ok(arena),
-                    None => self.round_arena(step, Variant::Usual),
+                    None => self.round_arena(step, harness, Build::Usual),
                 }
             }
-            DuelName::Round {
-                set: CaseSet::Quick,
-                ..
-            } => self.round_arena(step, Variant::Quick),
-            DuelName::Round { .. } => self.round_arena(step, Variant::Usual),
+            DuelName::Round { .. } => self.round_arena(step, harness, Build::Usual),
+            DuelName::Layout { variant, .. } => {
+                self.round_arena(step, harness, Build::Layout(variant))
+            }
+            DuelName::Control(control) => self.control_arena(step, harness, (control, campaign)),
         }
     }
 
     /// Both arms of a round, built.
-    fn round_arena(&mut self, step: &MeasureStep, variant: Variant) -> Result<Gated<Arena>> {
-        let harness = self.harness();
+    fn round_arena(
+        &mut self,
+        step: &MeasureStep,
+        harness: Harness,
+        build: Build,
+    ) -> Result<Gated<Arena>> {
+        let variant = match step.duel {
+            DuelName::Round { set, .. } | DuelName::Layout { set, .. } if set == CaseSet::Quick => {
+                Variant::Quick
+            }
+            _ => Variant::Usual,
+        };
         let parent = match self.trees.built(&self.repo, &harness, &step.parent)? {
             Ok(built) => built,
             Err(gate) => return Err(incumbent_fails("does not build any more", &gate)),
         };
-        let candidate = self.trees.built(&self.repo, &harness, &step.candidate)?;
+        let candidate = (step.candidate.as_str(), build);
+        let candidate = self.trees.built_as(&self.repo, &harness, candidate)?;
         Ok(candidate.map(|candidate| arena_of(harness, parent, candidate, variant)))
     }
+
+    /// The incumbent against its own second build, or against itself with a little more work.
+    fn control_arena(
+        &mut self,
+        step: &MeasureStep,
+        harness: Harness,
+        (control, campaign): (Control, &Campaign),
+    ) -> Result<Gated<Arena>> {
+        if control.kind == ControlKind::Same {
+            return match self.round_arena(step, harness, Build::Copy)? {
+                Ok(arena) => Ok(Ok(arena)),
+                Err(gate) => Err(incumbent_fails("does not build any more", &gate)),
+            };
+        }
+        Ok(self
+            .round_arena(step, harness, Build::Usual)?
+            .map(|mut arena| {
+                // Both arms start the same programs; only the amount of work differs.
+                let spinning =
+                    |arm: &Arm, share: f64| arm.harness.clone().with_cases(spins(campaign, share));
+                arena.parent.harness = spinning(&arena.parent, 0.0);
+                arena.candidate.harness = spinning(&arena.candidate, CONTROL_SLOWDOWN - 1.0);
+                arena
+            }))
+    }
+}
+
+/// How often each case is repeated in one run, by name.
+fn per_case(campaign: &Campaign) -> BTreeMap<String, PerCase> {
+    let Some(baseline) = campaign.baseline() else {
+        return BTreeMap::new();
+    };
+    let named = |(case, repeats): (&usize, &u32)| {
+        let name = campaign.case(*case)?.name;
+        let of_case = PerCase {
+            repeats: *repeats,
+            spin_us: None,
+        };
+        Some((name, of_case))
+    };
+    baseline.repeats.iter().filter_map(named).collect()
+}
+
+/// The same for every case, with work of a share of what the baseline took.
+fn spins(campaign: &Campaign, share: f64) -> BTreeMap<String, PerCase> {
+    let known = per_case(campaign);
+    let readings = campaign.baseline().map_or(&[][..], |b| &b.readings);
+    let cases = campaign.charter().map_or(0, |charter| charter.cases.len());
+    let of_case = |case: usize| {
+        let name = campaign.case(case)?.name;
+        let times = readings.iter().filter(|reading| reading.case == case);
+        let times: Vec<f64> = times.map(|r| r.sample.cpu_us as f64).collect();
+        let spin_us = stats::median(&times)? * share;
+        let repeats = known.get(&name).map_or(1, |one| one.repeats);
+        let of_case = PerCase {
+            repeats,
+            spin_us: Some(spin_us as u64),
+        };
+        Some((name, of_case))
+    };
+    (0..cases).filter_map(of_case).collect()
 }
 
 /// Two built trees under one harness.

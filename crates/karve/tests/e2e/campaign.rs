@@ -274,7 +274,7 @@ claim "$title" "somebody said so" 1.1"#,
     );
     lab.commit();
     // It dies when the second round has been proposed without the answer, and unrecorded.
-    lab.dies("before:26");
+    lab.dies("before:35");
     lab.karve(&["queue"])
         .ends(0)
         .shows(&["round 1", "which tile?"]);

@@ -2,6 +2,7 @@
 
 use crate::lab::{Lab, copy, source};
 use crate::tidy::is_tidy;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// A C kernel whose agent only edits a comment, in every round another one.
@@ -44,8 +45,43 @@ fn edited_comments_build_the_same_artifact() {
         tally(&lab),
         BTreeMap::from([("same_artifact".to_owned(), 5)])
     );
-    assert_eq!(lab.events("block_measured").len(), 0);
+    let blocks = lab.events("block_measured");
+    let of_rounds = |event: &&Value| event["duel"]["duel"] == "round";
+    assert_eq!(blocks.iter().filter(of_rounds).count(), 0);
     is_tidy(&lab);
+}
+
+/// With karve's own clock a slower copy follows the equal one, and the report says what both were.
+#[test]
+fn the_measurement_is_checked_before_the_first_round() {
+    let lab = comments_only("artifacts = [\"build/kernel.o\"]");
+    lab.replace("karve.toml", "rounds = 40", "rounds = 1")
+        .replace(
+            "karve.toml",
+            "name = \"time_us\"\nunit = \"us\"",
+            "name = \"wall_time\"\nunit = \"ms\"",
+        )
+        .commit();
+    lab.karve(&["run", "--yes"]).ends(0);
+    let kinds: Vec<Value> = lab
+        .events("block_measured")
+        .iter()
+        .map(|event| event["duel"]["kind"].clone())
+        .collect();
+    assert!(
+        kinds.contains(&json!("same")) && kinds.contains(&json!("slower")),
+        "{kinds:?}"
+    );
+    let report = lab.read(".karve/toy/REPORT.md");
+    assert!(
+        report.contains("Controls: the incumbent against its own copy"),
+        "{report}"
+    );
+    assert!(
+        report.contains("Positive control: 3% more work showed as"),
+        "{report}"
+    );
+    lab.karve(&["verify"]).ends(0);
 }
 
 #[test]

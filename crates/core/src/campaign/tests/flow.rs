@@ -5,6 +5,7 @@ use crate::campaign::{Campaign, DuelName, Event, Record, Stage, Step, StopReason
 use crate::charter::CaseSet;
 use crate::measurement::Gate;
 use crate::policy::Preset;
+use crate::testing::policy;
 use crate::testing::script::{
     Answer, Attempt, Script, build_failed, play, play_until, script, wrong_result,
 };
@@ -46,7 +47,7 @@ fn check_sets(script: &Script, want: &[CaseSet], kept: bool) {
 /// One round under a preset, the first case named quick.
 fn with_quick(preset: Preset, speed: f64) -> Script {
     let mut script = script(&[speed]);
-    script.charter.policy = preset.policy();
+    script.charter.policy = policy(preset);
     script.charter.cases[0].set = QUICK;
     script
 }
@@ -426,7 +427,7 @@ fn the_varied_script_is_what_it_claims_to_be() {
     let kept: Vec<bool> = verdicts(&campaign).iter().map(Verdict::keeps).collect();
     assert_eq!(kept, [true, false, true, false, false, true]);
     assert_eq!(campaign.rounds()[1].retries, 2);
-    assert!(log.len() < 250, "{}", log.len());
+    assert!(log.len() < 400, "{}", log.len());
     assert!(campaign.view().headline.is_some());
 }
 
@@ -513,9 +514,9 @@ fn the_parent_is_profiled_when_it_changed_or_the_ladder_asks() {
     };
     let want = vec![(1, "light"), (2, "light"), (4, "full"), (5, "code")];
     assert_eq!(profiled(&script), want);
-    script.charter.policy = Preset::HyperMla.policy();
+    script.charter.policy = policy(Preset::HyperMla);
     assert_eq!(profiled(&script).len(), 5);
-    script.charter.policy = Preset::Tilegym.policy();
+    script.charter.policy = policy(Preset::Tilegym);
     assert_eq!(profiled(&script), Vec::new());
     let (campaign, _) = play_until(&script, &|step| matches!(step, Step::Propose { .. }));
     assert_eq!(stage(&campaign), "propose");

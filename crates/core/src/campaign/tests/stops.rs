@@ -4,6 +4,7 @@ use super::{check_refused, edit, varied, verdicts};
 use crate::campaign::{Campaign, DuelName, Event, Record, Step, StopReason};
 use crate::charter::{Better, Goal, Limits};
 use crate::policy::{Preset, SmallGain, StopRule};
+use crate::testing::policy;
 use crate::testing::script::{
     Answer, Attempt, Script, build_failed, fold, play, play_until, resume, script,
 };
@@ -25,7 +26,7 @@ fn check(script: &Script, rounds: usize, reason: &StopReason) {
 
 fn under(preset: Preset, speeds: &[f64]) -> Script {
     let mut script = script(speeds);
-    script.charter.policy = preset.policy();
+    script.charter.policy = policy(preset);
     script.charter.policy.accept.blocks_max = 60;
     script
 }
@@ -149,10 +150,10 @@ fn the_share_of_the_peak_ends_a_campaign_if_the_peak_is_known() {
     script.charter.target.goal = None;
     script.peak_gflops = Some(0.297 * 1.4);
     check(&script, 2, &StopReason::HardwareLimit);
-    script.charter.policy = Preset::Strict.policy();
+    script.charter.policy = policy(Preset::Strict);
     check(&script, 3, &exhausted());
     for peak in [0.0, -1.0] {
-        script.charter.policy = Preset::Primus.policy();
+        script.charter.policy = policy(Preset::Primus);
         script.peak_gflops = Some(peak);
         check(&script, 3, &exhausted());
     }
@@ -169,7 +170,7 @@ fn the_tilegym_preset_ends_after_two_rounds_without_a_gain() {
         Preset::HyperMla,
     ] {
         let mut script = script.clone();
-        script.charter.policy = preset.policy();
+        script.charter.policy = policy(preset);
         script.charter.limits.rounds = 50;
         check(&script, 6, &exhausted());
     }

@@ -281,6 +281,7 @@ impl Player {
             readings: readings.collect(),
             peak: BTreeMap::from([("peak_gflops".to_owned(), 100.0)]),
             halved: Vec::new(),
+            repeats: BTreeMap::new(),
         })
     }
 
@@ -309,6 +310,7 @@ impl Player {
         let wiggle = 1.0 + self.wiggle * (f64::from(step.block * 7 % 5) - 2.0);
         let faded = match step.duel {
             DuelName::Final => 1.0 - 4.0 * self.wiggle,
+            DuelName::Layout { .. } | DuelName::Control(_) => 1.0,
             DuelName::Round { .. } => 1.0,
         };
         let speed = self.speeds[&step.candidate] * wiggle * faded;

@@ -1,0 +1,231 @@
+//! Controls: the measurement is checked on kernels that are known to be equal, or to differ.
+//!
+//! At the baseline and every few rounds the incumbent meets its own second build. A difference
+//! between equals, seen twice in a row, ends the campaign: its readings cannot be trusted. At the
+//! baseline the incumbent also meets itself with a little more work, where karve's own clock is
+//! the metric, to see whether this host shows a slowdown of 3%.
+
+use super::record::{Taken, check_discard, not_due};
+use super::{Campaign, DuelName, MeasureStep, Phase, Step, StopReason};
+use crate::comparison::Comparison;
+use crate::duel::{Clock, Duel, DuelRule};
+use crate::measurement::Block;
+use crate::power;
+use crate::verdict::{self, Suspicion};
+use serde::{Deserialize, Serialize};
+use std::sync::OnceLock;
+
+/// How much more work the slower arm of a positive control has.
+pub const CONTROL_SLOWDOWN: f64 = 1.03;
+
+/// What the candidate of a control is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ControlKind {
+    /// A second build of the same commit.
+    Same,
+    /// The same build, followed by 3% of its own time in plain work.
+    Slower,
+}
+
+/// Which control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Control {
+    /// Rounds that were settled before it.
+    pub after: u32,
+    /// What its candidate is.
+    pub kind: ControlKind,
+    /// 1, or 2 when the first found a difference.
+    pub attempt: u32,
+}
+
+/// A control under way.
+#[derive(Clone, Debug)]
+pub(super) struct Controlling {
+    control: Control,
+    duel: Box<Duel>,
+    blocks: u32,
+    spent_ms: u64,
+    /// What the first attempt found.
+    suspicion: Option<Suspicion>,
+}
+
+/// What a control showed.
+#[derive(Clone, Debug)]
+pub struct ControlResult {
+    /// Which control.
+    pub control: Control,
+    /// What its duel showed.
+    pub comparison: Comparison,
+    /// The difference that it found, if it found one.
+    pub suspicion: Option<Suspicion>,
+    /// Log speedups by each clock that counts, one per block.
+    tracks: Vec<(Clock, Vec<f64>)>,
+    /// Simulated when somebody asks, and once.
+    detectable: OnceLock<Option<Detectable>>,
+}
+
+/// The smallest speedup that a duel on this host would show four times out of five.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Detectable {
+    /// The speedup.
+    pub ratio: f64,
+    /// By this clock.
+    pub clock: Clock,
+}
+
+impl Controlling {
+    pub(super) fn step(&self, incumbent: &str) -> Step {
+        Step::Measure(MeasureStep {
+            duel: DuelName::Control(self.control),
+            parent: incumbent.to_owned(),
+            candidate: incumbent.to_owned(),
+            cases: self.duel.cases(),
+            block: self.blocks,
+        })
+    }
+}
+
+impl Campaign {
+    /// What the controls showed, in order.
+    pub fn controls(&self) -> &[ControlResult] {
+        &self.controls
+    }
+
+    /// What the last control of equal kernels says about the host.
+    pub fn host_noise(&self) -> Option<&ControlResult> {
+        let equal = |result: &&ControlResult| result.control.kind == ControlKind::Same;
+        self.controls.iter().rev().find(equal)
+    }
+
+    /// The smallest speedup that a round would have shown, by what the last control showed.
+    pub fn detectable(&self) -> Option<Detectable> {
+        let (charter, last) = (self.charter()?, self.host_noise()?);
+        let rule = DuelRule::of(charter, self.keep_evidence());
+        *last.detectable.get_or_init(|| {
+            let by_clock = last.tracks.iter().filter_map(|(clock, ln_speedups)| {
+                let noise = power::residuals(ln_speedups);
+                let ratio = power::smallest_detectable(&noise, &rule, charter.seed)?;
+                Some(Detectable {
+                    ratio,
+                    clock: *clock,
+                })
+            });
+            by_clock.min_by(|a, b| a.ratio.total_cmp(&b.ratio))
+        })
+    }
+
+    /// The control that is due before the next round.
+    pub(super) fn control_due(&self) -> Option<Phase> {
+        let every = self.charter()?.policy.controls.every;
+        let after = u32::try_from(self.rounds.len()).unwrap_or(u32::MAX);
+        let due = every > 0 && after.is_multiple_of(every) && self.controlled_at != Some(after);
+        due.then(|| {
+            self.controlling(Control {
+                after,
+                kind: ControlKind::Same,
+                attempt: 1,
+            })
+        })?
+    }
+
+    fn controlling(&self, control: Control) -> Option<Phase> {
+        let charter = self.charter()?;
+        let mut rule = DuelRule::of(charter, verdict::NOISE_EVIDENCE)
+            .for_equals()
+            .with_second(self.second_clock());
+        rule.blocks_max = charter.policy.controls.blocks;
+        let cases = match self.facts.quick.is_empty() {
+            true => charter.visible_cases(),
+            false => self.facts.quick.clone(),
+        };
+        Some(Phase::Controlling(Box::new(Controlling {
+            control,
+            duel: Box::new(Duel::new(charter, &cases, rule)),
+            blocks: 0,
+            spent_ms: 0,
+            suspicion: None,
+        })))
+    }
+
+    pub(super) fn take_control_block(
+        &mut self,
+        control: Control,
+        block: &Block,
+        spent: u64,
+    ) -> Taken {
+        let limit_ms = self.duel_limit_ms();
+        let Phase::Controlling(state) = &mut self.phase else {
+            return not_due();
+        };
+        if state.control != control {
+            return not_due();
+        }
+        check_discard(block, state.blocks)?;
+        state.duel.take(block).map_err(|bad| bad.0)?;
+        state.blocks += 1;
+        state.spent_ms = state.spent_ms.saturating_add(spent);
+        let suspicion = verdict::judge_control(&state.duel);
+        let done = state.duel.n_blocks() >= state.duel.rule.blocks_max
+            || suspicion.is_some()
+            || state.spent_ms >= limit_ms;
+        if done {
+            let state = state.clone();
+            self.close_control(&state, suspicion);
+        }
+        Ok(())
+    }
+
+    fn close_control(&mut self, state: &Controlling, suspicion: Option<Suspicion>) {
+        let tracks = state.duel.tracks.iter();
+        self.controls.push(ControlResult {
+            control: state.control,
+            comparison: state.duel.comparison(),
+            suspicion,
+            tracks: tracks.map(|t| (t.clock, t.ln_speedups.clone())).collect(),
+            detectable: OnceLock::new(),
+        });
+        self.controlled_at = Some(state.control.after);
+        let Control { after, attempt, .. } = state.control;
+        match (state.control.kind, suspicion) {
+            (ControlKind::Same, Some(found)) if attempt == 1 => {
+                let again = Control {
+                    attempt: 2,
+                    ..state.control
+                };
+                if let Some(Phase::Controlling(mut next)) = self.controlling(again) {
+                    next.suspicion = Some(found);
+                    self.phase = Phase::Controlling(next);
+                }
+            }
+            (ControlKind::Same, Some(found)) if state.suspicion == Some(found) => {
+                self.phase = Phase::Closing(StopReason::MeasurementInvalid { found });
+            }
+            (ControlKind::Same, _) if after == 0 && self.has_own_clock() => {
+                let slower = Control {
+                    after,
+                    kind: ControlKind::Slower,
+                    attempt: 1,
+                };
+                if let Some(phase) = self.controlling(slower) {
+                    self.phase = phase;
+                }
+            }
+            (ControlKind::Same | ControlKind::Slower, _) => self.advance(),
+        }
+    }
+
+    /// Whether the metric is karve's own clock, so that work can be added to what it times.
+    fn has_own_clock(&self) -> bool {
+        self.charter()
+            .is_some_and(|c| c.metric.own_clock().is_some())
+    }
+}
+
+impl ControlResult {
+    /// The higher evidence for a difference, by the metric.
+    pub fn evidence(&self) -> f64 {
+        let shown = &self.comparison;
+        shown.evidence_faster.max(shown.evidence_not_faster)
+    }
+}

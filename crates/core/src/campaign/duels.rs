@@ -1,0 +1,111 @@
+//! The duels of a round: how one begins, goes on after it was not decided, and is tried on other
+//! layouts of the same code.
+
+use super::Campaign;
+use super::in_round::gate_again;
+use super::round::{LayoutTrial, Measuring, OpenDuel, RoundState, Stage};
+use crate::charter::{CaseSet, Charter};
+use crate::duel::{Duel, DuelRule};
+use crate::policy::BLOCKS_MAX;
+use crate::stats;
+use crate::verdict::{self, Verdict};
+
+/// Layouts of a candidate's code in all, the usual one included.
+const LAYOUTS: usize = 3;
+
+/// Blocks of a duel on another layout.
+const LAYOUT_BLOCKS: u32 = 25;
+
+impl Campaign {
+    /// A fresh duel on a set. A quick duel that can never keep by itself only has to be
+    /// promising; one that can needs all the evidence.
+    pub(super) fn duel_on(&self, charter: &Charter, set: CaseSet, high_risk: bool) -> Duel {
+        let only_promising = set == CaseSet::Quick && self.full_needed(f64::INFINITY, high_risk);
+        let evidence = if only_promising {
+            charter.policy.accept.guard_evidence
+        } else {
+            self.keep_evidence()
+        };
+        Duel::new(
+            charter,
+            &self.cases_of(set),
+            DuelRule::of(charter, evidence).with_second(self.second_clock()),
+        )
+    }
+
+    /// The duel of a source against this parent that was not decided and may go on.
+    pub(super) fn open_duel(&self, parent: &str, tree: &str) -> Option<&OpenDuel> {
+        let open = self.open_duels.get(&(parent.to_owned(), tree.to_owned()))?;
+        (open.duel.n_blocks() < BLOCKS_MAX).then_some(open)
+    }
+
+    /// The same evidence, with room for as many blocks again. The bound of the error is on the
+    /// highest evidence at any time, so going on costs nothing; starting again would.
+    pub(super) fn continued(&self, charter: &Charter, open: &OpenDuel) -> Duel {
+        let mut duel = (*open.duel).clone();
+        let more = charter.policy.accept.blocks_max;
+        duel.rule.blocks_max = duel.n_blocks().saturating_add(more).min(BLOCKS_MAX);
+        duel
+    }
+
+    /// Keeps a duel that was not decided, and forgets one that was.
+    pub(super) fn remember_duel(&mut self, parent: &str, measuring: &Measuring, verdict: &Verdict) {
+        let key = (parent.to_owned(), measuring.candidate.tree.clone());
+        if matches!(verdict, Verdict::Undecided { .. }) {
+            let open = OpenDuel {
+                set: measuring.set,
+                duel: measuring.duel.clone(),
+            };
+            self.open_duels.insert(key, open);
+        } else {
+            self.open_duels.remove(&key);
+        }
+    }
+
+    /// A proven candidate meets its parent again in other layouts of the same code.
+    pub(super) fn layout_trial(&self, measuring: Measuring, verdict: Verdict) -> Stage {
+        let proven = measuring.duel.main();
+        let trial = LayoutTrial {
+            verdict,
+            effect_ln: measuring.duel.rule.effect_ln,
+            ln_speedups: stats::hodges_lehmann(&proven.ln_speedups)
+                .into_iter()
+                .collect(),
+        };
+        self.next_layout(measuring, trial)
+    }
+
+    fn next_layout(&self, measuring: Measuring, trial: LayoutTrial) -> Stage {
+        let mut rule = measuring.duel.rule.clone();
+        rule.blocks_max = LAYOUT_BLOCKS;
+        let duel = match self.charter() {
+            Some(charter) => Box::new(Duel::new(charter, &measuring.duel.cases(), rule)),
+            None => measuring.duel,
+        };
+        Stage::Measuring(Measuring {
+            duel,
+            blocks: 0,
+            spent_ms: 0,
+            layouts: Some(trial),
+            ..measuring
+        })
+    }
+
+    /// Takes in the duel on one layout.
+    pub(super) fn take_layout(&self, round: &mut RoundState, measuring: Measuring) {
+        let Some(mut trial) = measuring.layouts.clone() else {
+            return;
+        };
+        let shown = stats::hodges_lehmann(&measuring.duel.main().ln_speedups);
+        // Without a single block there is no sign that could agree.
+        trial.ln_speedups.push(shown.unwrap_or(f64::NEG_INFINITY));
+        if trial.ln_speedups.len() < LAYOUTS {
+            round.stage = self.next_layout(measuring, trial);
+            return;
+        }
+        round.stage = match verdict::judge_layouts(&trial.ln_speedups, trial.effect_ln) {
+            Some(verdict) => Stage::Settling { verdict },
+            None => gate_again(round, &measuring, Some(trial.verdict)),
+        };
+    }
+}

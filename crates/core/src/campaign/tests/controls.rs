@@ -1,0 +1,173 @@
+//! Controls, layouts, and duels that go on.
+
+use super::{dropped, edit, verdicts};
+use crate::campaign::{ControlKind, DuelName, Event, Record, StopReason};
+use crate::policy::{Controls, ErrorRule};
+use crate::testing::script::{Answer, Script, idea, play, script};
+use crate::verdict::{DropReason, Verdict};
+
+fn controlled(speeds: &[f64]) -> Script {
+    let mut script = script(speeds);
+    script.charter.policy.controls = Controls {
+        every: 2,
+        blocks: 10,
+    };
+    script
+}
+
+/// The duels of a log, each once, in order.
+fn duels(log: &[Record]) -> Vec<DuelName> {
+    let mut duels: Vec<DuelName> = log
+        .iter()
+        .filter_map(|record| match &record.event {
+            Event::BlockMeasured { duel, .. } => Some(*duel),
+            _ => None,
+        })
+        .collect();
+    duels.dedup();
+    duels
+}
+
+fn n_blocks(log: &[Record], wanted: impl Fn(&DuelName) -> bool) -> usize {
+    let measured = |record: &&Record| match &record.event {
+        Event::BlockMeasured { duel, .. } => wanted(duel),
+        _ => false,
+    };
+    log.iter().filter(measured).count()
+}
+
+#[test]
+fn the_measurement_is_checked_at_the_baseline_and_at_the_stated_cadence() {
+    let (campaign, log) = play(&controlled(&[1.0, 1.2, 1.0, 1.0, 1.3]));
+    let after: Vec<u32> = campaign
+        .controls()
+        .iter()
+        .map(|c| c.control.after)
+        .collect();
+    assert_eq!(after, vec![0, 2, 4]);
+    let blocks = n_blocks(&log, |duel| matches!(duel, DuelName::Control(_)));
+    // Ten that count and the warm-up, three times.
+    assert_eq!(blocks, 33);
+    assert!(matches!(duels(&log)[0], DuelName::Control(_)));
+    assert!(campaign.controls().iter().all(|c| c.suspicion.is_none()));
+}
+
+#[test]
+fn equal_kernels_that_differ_twice_in_a_row_end_the_campaign() {
+    let mut script = controlled(&[1.2]);
+    script.copy_speed = 1.01;
+    let (campaign, log) = play(&script);
+    assert!(matches!(
+        campaign.stop_reason(),
+        Some(StopReason::MeasurementInvalid { .. })
+    ));
+    assert!(campaign.rounds().is_empty());
+    // All signs alike reach the limit after seven blocks; each attempt has its warm-up.
+    assert_eq!(n_blocks(&log, |_| true), 16);
+    let text = campaign.stop_reason().unwrap().describe();
+    assert!(text.starts_with("measurement invalid"), "{text}");
+}
+
+#[test]
+fn where_karve_times_the_command_a_slower_copy_follows_the_equal_one() {
+    let mut script = controlled(&[1.2]);
+    script.charter.metric.name = "wall_time".into();
+    let (campaign, _) = play(&script);
+    let kinds: Vec<ControlKind> = campaign.controls().iter().map(|c| c.control.kind).collect();
+    assert_eq!(kinds, vec![ControlKind::Same, ControlKind::Slower]);
+    let shown = campaign.controls()[1].comparison.overall.ratio;
+    assert!((shown * 1.03 - 1.0).abs() < 0.01, "{shown}");
+    assert_eq!(campaign.rounds().len(), 1);
+}
+
+/// One idea of 3%, in three layouts.
+fn layouts(others: [f64; 2]) -> (Vec<Verdict>, Vec<DuelName>) {
+    let mut script = script(&[1.05]);
+    script.charter.commands.build = Some("make LAYOUT={layout}".into());
+    edit(&mut script, 1).layouts = others;
+    let (campaign, log) = play(&script);
+    (verdicts(&campaign), duels(&log))
+}
+
+#[test]
+fn a_gain_must_hold_in_other_layouts_of_the_same_code() {
+    let (verdicts, duels) = layouts([0.99, 1.02]);
+    assert!(verdicts[0].keeps(), "{verdicts:?}");
+    let variants: Vec<u32> = duels
+        .iter()
+        .filter_map(|duel| match duel {
+            DuelName::Layout { variant, .. } => Some(*variant),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(variants, vec![1, 2]);
+    for lucky in [[0.94, 1.0], [0.96, 0.96]] {
+        let (verdicts, _) = layouts(lucky);
+        let lucky = matches!(
+            &verdicts[0],
+            Verdict::Drop {
+                reason: DropReason::LayoutLuck { ratios }
+            } if ratios.len() == 3
+        );
+        assert!(lucky, "{verdicts:?}");
+    }
+}
+
+/// Two rounds with the very same source, too noisy for the blocks of one.
+fn undecided_twice(blocks_max: u32) -> Script {
+    let mut script = script(&[1.03, 1.03]);
+    script.charter.policy.accept.blocks_max = blocks_max;
+    script.noise = 0.12;
+    edit(&mut script, 1).attempts[0].tree = Some("t-same".into());
+    script.rounds[1] = script.rounds[0].clone();
+    script
+}
+
+#[test]
+fn an_undecided_duel_goes_on_with_the_same_evidence() {
+    let (campaign, log) = play(&undecided_twice(20));
+    let blocks: Vec<u32> = campaign
+        .rounds()
+        .iter()
+        .map(|round| round.comparison.as_ref().unwrap().blocks)
+        .collect();
+    assert!(matches!(
+        verdicts(&campaign)[0],
+        Verdict::Undecided { blocks: 20 }
+    ));
+    assert_eq!(blocks[0], 20);
+    assert!(blocks[1] > 20, "{blocks:?}");
+    let in_second = n_blocks(&log, |duel| {
+        matches!(duel, DuelName::Round { round: 2, .. })
+    });
+    // The warm-up is run again, the twenty that counted are not.
+    assert_eq!(blocks[1] as usize, 20 + in_second - 1);
+}
+
+#[test]
+fn a_decided_source_is_not_judged_again() {
+    let mut script = script(&[1.0, 1.0]);
+    edit(&mut script, 1).attempts[0].tree = Some("t-same".into());
+    edit(&mut script, 2).attempts[0].tree = Some("t-same".into());
+    let (campaign, _) = play(&script);
+    let again = dropped(DropReason::AlreadyTried { round: 1 });
+    assert_eq!(verdicts(&campaign)[1], again);
+}
+
+#[test]
+fn each_keep_eases_the_next_where_false_discoveries_are_bounded() {
+    let blocks_of = |errors| {
+        let mut script = script(&[1.2, 1.44, 1.73]);
+        script.charter.policy.accept.errors = errors;
+        script.rounds.push(vec![Answer::Idea(idea(4, &[2.1]))]);
+        let (campaign, _) = play(&script);
+        let rounds = campaign.rounds().iter();
+        let blocks = rounds.map(|round| round.comparison.as_ref().unwrap().blocks);
+        blocks.collect::<Vec<u32>>()
+    };
+    let family = blocks_of(ErrorRule::FamilyWise);
+    assert_eq!(family, vec![15; 4]);
+    let discovery = blocks_of(ErrorRule::FalseDiscovery);
+    assert_eq!(discovery[0], 15);
+    assert!(discovery[3] < 15, "{discovery:?}");
+}

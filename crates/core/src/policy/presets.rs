@@ -1,0 +1,149 @@
+//! The presets: what each published workflow calls a gain, a regression and a reason to stop.
+
+use super::{
+    AcceptRule, Controls, ErrorRule, FullWhen, HistoryView, Policy, Preset, ProfileWhen,
+    ROUNDS_SHARING_ALPHA, SmallGain, StopRule, StreakAction,
+};
+
+const LADDER: [(u32, StreakAction); 4] = [
+    (1, StreakAction::Diagnose),
+    (2, StreakAction::Reprofile),
+    (3, StreakAction::InspectCode),
+    (4, StreakAction::CompareOrAsk),
+];
+
+/// Ours: a gain is at least 2% with proof of more than 1%, and no case loses 2%.
+pub(super) fn strict() -> Policy {
+    Policy {
+        preset: Preset::Strict,
+        accept: AcceptRule {
+            null_ratio: 1.01,
+            effect_ratio: 1.02,
+            alpha: 0.05,
+            guard_evidence: 20.0,
+            case_regress_ratio: Some(1.02),
+            minor_regress_ratio: 1.05,
+            tail_ratio: 1.05,
+            blocks_min: 8,
+            blocks_max: 400,
+            small_gain: SmallGain::Reject,
+            small_gain_ratio: 1.02,
+            errors: ErrorRule::FamilyWise,
+        },
+        full_when: FullWhen::Always,
+        profile_when: ProfileWhen::OnChange,
+        stop: vec![
+            StopRule::TargetMet,
+            StopRule::Rounds,
+            StopRule::WallTime,
+            StopRule::AgentCost,
+            StopRule::ProposalsExhausted,
+        ],
+        on_streak: LADDER.to_vec(),
+        rounds_max: ROUNDS_SHARING_ALPHA - 1,
+        round_minutes: None,
+        debug_retries: 3,
+        proposal_tries: 3,
+        changes_per_round: 1,
+        duplicate_similarity: 0.6,
+        history_view: HistoryView::Lineage,
+        baseline_number: 0,
+        controls: Controls {
+            every: 10,
+            blocks: 20,
+        },
+    }
+}
+
+/// C: at least 1% (re-measured below 2%), a core case may lose less than 5%, and only the four
+/// termination conditions stop: target, hardware, rounds, the user.
+pub(super) fn primus() -> Policy {
+    let base = strict();
+    Policy {
+        preset: Preset::Primus,
+        accept: AcceptRule {
+            null_ratio: 1.0,
+            effect_ratio: 1.01,
+            case_regress_ratio: Some(1.05),
+            small_gain: SmallGain::Remeasure,
+            ..base.accept
+        },
+        full_when: FullWhen::Borderline { ratio: 1.05 },
+        stop: vec![
+            StopRule::TargetMet,
+            StopRule::HardwareLimit { share: 0.95 },
+            StopRule::Rounds,
+            StopRule::WallTime,
+            StopRule::AgentCost,
+            StopRule::ProposalsExhausted,
+        ],
+        baseline_number: 1,
+        ..base
+    }
+}
+
+/// D: any proven gain, but a small one ends the campaign, as do two rounds without one; no case
+/// may lose 2%; 25 iterations of at most ten minutes.
+pub(super) fn tilegym() -> Policy {
+    let base = strict();
+    Policy {
+        preset: Preset::Tilegym,
+        accept: AcceptRule {
+            null_ratio: 1.0,
+            effect_ratio: 1.002,
+            small_gain: SmallGain::AcceptAndStop,
+            ..base.accept
+        },
+        stop: vec![
+            StopRule::TargetMet,
+            StopRule::SmallGainKept,
+            StopRule::NoGain { rounds: 2 },
+            StopRule::Rounds,
+            StopRule::WallTime,
+            StopRule::AgentCost,
+            StopRule::ProposalsExhausted,
+        ],
+        profile_when: ProfileWhen::OnEscalation,
+        on_streak: vec![(1, StreakAction::Diagnose)],
+        rounds_max: 25,
+        round_minutes: Some(10),
+        history_view: HistoryView::Iterations,
+        ..base
+    }
+}
+
+/// B: keep what improves, roll back what slows anything by more than 5%, go down the list.
+pub(super) fn coordinator() -> Policy {
+    let base = strict();
+    Policy {
+        preset: Preset::Coordinator,
+        accept: AcceptRule {
+            null_ratio: 1.0,
+            effect_ratio: 1.002,
+            case_regress_ratio: Some(1.05),
+            small_gain: SmallGain::AcceptNote,
+            ..base.accept
+        },
+        profile_when: ProfileWhen::EveryRound,
+        on_streak: vec![(1, StreakAction::Diagnose)],
+        history_view: HistoryView::Backups,
+        ..base
+    }
+}
+
+/// A: a new version is adopted when it is faster over the trial matrix; single points are not
+/// gated; a version may bundle several optimizations; stop when the target is met.
+pub(super) fn hyper_mla() -> Policy {
+    let base = strict();
+    Policy {
+        preset: Preset::HyperMla,
+        accept: AcceptRule {
+            case_regress_ratio: None,
+            ..base.accept
+        },
+        profile_when: ProfileWhen::EveryRound,
+        changes_per_round: 5,
+        history_view: HistoryView::Versions,
+        ..base
+    }
+}

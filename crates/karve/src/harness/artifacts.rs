@@ -1,0 +1,66 @@
+//! What a build made, as one digest: equal digests mean that nothing changed.
+
+use super::Harness;
+use crate::error::{CommandError, Result};
+use crate::store;
+use globset::{Glob, GlobSetBuilder};
+use std::fs;
+use std::path::Path;
+
+/// Files that artifact globs may match.
+const ARTIFACTS_MAX: usize = 10_000;
+
+impl Harness {
+    /// One digest of everything the build made; `None` if the charter names no artifacts.
+    pub fn artifacts_digest(&self, tree: &Path) -> Result<Option<String>> {
+        if self.commands.artifacts.is_empty() {
+            return Ok(None);
+        }
+        let mut globs = GlobSetBuilder::new();
+        for pattern in &self.commands.artifacts {
+            let glob = Glob::new(pattern).map_err(|error| {
+                CommandError::usage(format!("commands.artifacts has a bad glob {pattern:?}"))
+                    .cause(error)
+                    .hint("mend it in karve.toml")
+            })?;
+            globs.add(glob);
+        }
+        let globs = globs.build().map_err(|error| {
+            CommandError::usage("commands.artifacts cannot be used").cause(error)
+        })?;
+        let tree = &tree.join(&self.workdir);
+        let mut files = Vec::new();
+        walk(tree, Path::new(""), &mut |relative| {
+            if globs.is_match(relative) && files.len() < ARTIFACTS_MAX {
+                files.push(relative.to_owned());
+            }
+        });
+        if files.is_empty() {
+            return Ok(None);
+        }
+        files.sort();
+        let mut list = String::new();
+        for file in files {
+            let hash = store::sha256_file(&tree.join(&file))?;
+            list.push_str(&format!("{hash} {}\n", file.display()));
+        }
+        Ok(Some(store::sha256_hex(list.as_bytes())))
+    }
+}
+
+/// Calls `visit` with the path of every plain file below a tree, git's own aside.
+fn walk(tree: &Path, below: &Path, visit: &mut dyn FnMut(&Path)) {
+    let Ok(entries) = fs::read_dir(tree.join(below)) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let relative = below.join(entry.file_name());
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && entry.file_name() != ".git" => {
+                walk(tree, &relative, visit);
+            }
+            Ok(kind) if kind.is_file() => visit(&relative),
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
