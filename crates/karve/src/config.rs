@@ -12,6 +12,7 @@ mod cases;
 mod charter_of;
 mod commands;
 mod file;
+mod metric;
 mod names;
 mod naming;
 mod placeholders;

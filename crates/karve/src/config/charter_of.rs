@@ -1,16 +1,13 @@
 //! From a well-shaped file to a charter: the meaning of every table is checked here.
 
 use super::commands::{check_commands, commands_of, env_of, mode_of};
-use super::file::{AgentProgram, File, FormatName, KnobTable, MetricTable, TargetTable};
+use super::file::{AgentProgram, File, FormatName, KnobTable, TargetTable};
 use super::scope::{check_globs, check_granted, glob_set};
 use super::source::{Source, shown, suggestion};
 use super::values::Scalar;
-use super::{AgentConfig, Loaded, Now, Overrides, cases, naming, rules};
+use super::{AgentConfig, Loaded, Now, Overrides, cases, metric, naming, rules};
 use crate::error::{CommandError, Result};
-use karve_core::charter::{
-    Better, Case, Charter, ClockRule, Goal, KnobDeclaration, Metric, Mode, Output, Target,
-};
-use karve_core::expr::{Expr, parse_expr};
+use karve_core::charter::{Better, Charter, Goal, KnobDeclaration, Metric, Mode, Output, Target};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -29,13 +26,13 @@ pub(super) struct Given<'a> {
 
 /// Makes the charter, or says the first thing that stands in its way.
 pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> Result<Loaded> {
-    let metric = metric_of(source, &file.metric)?;
+    let metric = metric::metric_of(source, file)?;
     let target = target_of(source, &file.target, &metric)?;
     let root = naming::root_of(source, &file.campaign, given.dir)?;
     let granted = file.sources.granted.clone();
     check_granted(source, &granted, &naming::inside(&root, given.dir))?;
     let cases = cases::cases_of(source, &file.cases)?;
-    check_work(source, metric.work.as_deref(), &cases)?;
+    metric::check_cases(source, &metric, &cases)?;
     let commands = commands_of(source, &file.commands)?;
     check_globs(source, "commands.artifacts", &commands.artifacts)?;
     let mode = mode_of(file, &commands.env);
@@ -136,109 +133,28 @@ fn goal_of(source: &Source<'_>, text: &str, metric: &Metric) -> Result<Goal> {
     Ok(goal)
 }
 
-fn metric_of(source: &Source<'_>, table: &MetricTable) -> Result<Metric> {
-    let unit = table.unit.clone().unwrap_or_else(|| unit_in(&table.name));
-    let mut metric = Metric {
-        name: table.name.clone(),
-        unit,
-        better: Better::Lower,
-        expr: table.expr.clone(),
-        work: table.work.clone(),
-        clocks: table.clocks.unwrap_or(ClockRule::Auto),
-    };
-    metric.better = match table.better {
-        Some(better) => better,
-        None if metric.seconds_per_unit().is_some() => Better::Lower,
-        None if metric.rate_per_unit().is_some() => Better::Higher,
-        None => {
-            return Err(source
-                .error_at("metric", "the key `better` is missing in [metric]")
-                .hint("add better = \"lower\" or better = \"higher\" in [metric]"));
-        }
-    };
-    if let Some(text) = &metric.expr {
-        let expr = expression(source, "metric.expr", text)?;
-        if expr.names().is_empty() {
-            return Err(source
-                .error_at("metric.expr", "`metric.expr` uses no column")
-                .hint("write metric.expr over columns of the output, such as 1e3/`Time (ms)`"));
-        }
-    }
-    Ok(metric)
-}
-
-/// The unit that a name ends with, as in `time_ms`.
-fn unit_in(name: &str) -> String {
-    let last = name
-        .rsplit(['_', ' ', '('])
-        .next()
-        .unwrap_or(name)
-        .trim_end_matches(')');
-    let guess = Metric {
-        unit: last.to_owned(),
-        ..Metric::default()
-    };
-    let is_unit = guess.seconds_per_unit().is_some() || guess.rate_per_unit().is_some();
-    if is_unit && last != name {
-        guess.unit
-    } else {
-        String::new()
-    }
-}
-
-fn expression(source: &Source<'_>, path: &str, text: &str) -> Result<Expr> {
-    parse_expr(text).map_err(|error| {
-        source
-            .error_at(path, format!("`{path}` cannot be read: {error}"))
-            .hint(format!(
-                "write {path} like 2*M*N*K; a name with spaces stands in backquotes"
-            ))
-    })
-}
-
-fn check_work(source: &Source<'_>, work: Option<&str>, cases: &[Case]) -> Result<()> {
-    let Some(text) = work else { return Ok(()) };
-    let expr = expression(source, "metric.work", text)?;
-    for case in cases {
-        let name = shown(&case.name);
-        match expr.evaluate_params(&case.params) {
-            Ok(work) if work.is_finite() && work > 0.0 => {}
-            Ok(work) => {
-                return Err(source
-                    .error_at(
-                        "metric.work",
-                        format!("`metric.work` is {work} for `{name}`"),
-                    )
-                    .hint("metric.work must be a positive number of operations for every case"));
-            }
-            Err(reason) => {
-                let params: Vec<&str> = case.params.keys().map(String::as_str).collect();
-                let params = if params.is_empty() {
-                    "none".to_owned()
-                } else {
-                    params.join(", ")
-                };
-                let message = format!("`metric.work` cannot be computed for `{name}`: {reason}");
-                return Err(source.error_at("metric.work", message).hint(format!(
-                    "the parameters of that case in [cases] are: {params}; they must be numbers"
-                )));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn output_of(file: &File, from_file: bool) -> Output {
-    let format = match file.output.format {
+/// The name of a format, as it is written and stored.
+pub(super) fn format_name(format: FormatName) -> &'static str {
+    match format {
         FormatName::Csv => "csv",
         FormatName::Json => "json",
         FormatName::Jsonl => "jsonl",
         FormatName::Metric => "metric",
         FormatName::Hyperfine => "hyperfine",
         FormatName::Pytest => "pytest",
-    };
+        FormatName::GoogleBenchmark => "google-benchmark",
+        FormatName::Nvbench => "nvbench",
+        FormatName::NvbenchCsv => "nvbench-csv",
+        FormatName::PytestBenchmark => "pytest-benchmark",
+        FormatName::Criterion => "criterion",
+        FormatName::Libtest => "libtest",
+        FormatName::Triton => "triton",
+    }
+}
+
+fn output_of(file: &File, from_file: bool) -> Output {
     Output {
-        format: format.to_owned(),
+        format: format_name(file.output.format).to_owned(),
         from_file,
         case_column: file.output.case_column.clone(),
         check_column: file.output.check_column.clone(),

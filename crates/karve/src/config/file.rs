@@ -28,6 +28,9 @@ pub(super) struct File {
     pub(super) output: OutputTable,
     /// What is measured.
     pub(super) metric: MetricTable,
+    /// Metrics of your own, of which `metric.name` selects one.
+    #[serde(default)]
+    pub(super) metrics: BTreeMap<String, MetricDefinition>,
     /// What the kernel is judged on.
     pub(super) cases: CasesTable,
     /// The rules; every key overrides the preset.
@@ -146,13 +149,13 @@ pub(super) struct OutputTable {
     pub(super) case_column: Option<String>,
     /// The column that says PASS or FAIL.
     pub(super) check_column: Option<String>,
-    /// Which of several records is meant.
+    /// Which of several records, functions, groups or tables is meant.
     pub(super) label: Option<String>,
 }
 
 /// How the numbers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum FormatName {
     /// A header and one row a case.
     Csv,
@@ -166,13 +169,27 @@ pub(super) enum FormatName {
     Hyperfine,
     /// `pytest --print-record`.
     Pytest,
+    /// `--benchmark_format=json` of Google Benchmark.
+    GoogleBenchmark,
+    /// The file of nvbench's `--json`.
+    Nvbench,
+    /// The table of nvbench's `--csv`.
+    NvbenchCsv,
+    /// The file of `pytest --benchmark-json`.
+    PytestBenchmark,
+    /// Criterion's `estimates.json`, one or several with their `benchmark.json` before them.
+    Criterion,
+    /// The lines of `cargo bench` with Rust's own harness.
+    Libtest,
+    /// The tables that Triton's `perf_report` prints or saves.
+    Triton,
 }
 
 /// What is measured.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MetricTable {
-    /// The column, or the name of the expression.
+    /// A column, one of `[metrics]`, or `latency`, `throughput`, `combined_step` or `ratio`.
     #[schemars(length(min = 1))]
     pub(super) name: String,
     /// Its unit; by default what the name ends with, as in `time_ms`.
@@ -190,6 +207,37 @@ pub(super) struct MetricTable {
     /// where the metric is the time of a command with a single thread.
     #[schemars(with = "Option<ClockRuleName>")]
     pub(super) clocks: Option<ClockRule>,
+    /// The column with the time of one call, for `latency`, `throughput` and `ratio`; by default
+    /// that of the tool whose format is read. It ends with its unit, as in `time_ms`.
+    #[schemars(length(min = 1))]
+    pub(super) time: Option<String>,
+    /// The column with the time of a forward pass, for `combined_step`; `Forward Time (ms)` by
+    /// default.
+    #[schemars(length(min = 1))]
+    pub(super) forward: Option<String>,
+    /// The same for a backward pass; `Backward Time (ms)` by default.
+    #[schemars(length(min = 1))]
+    pub(super) backward: Option<String>,
+    /// The column with the time of the reference, for `ratio`.
+    #[schemars(length(min = 1))]
+    pub(super) reference: Option<String>,
+}
+
+/// A metric of your own.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MetricDefinition {
+    /// Computed from columns and parameters.
+    #[schemars(length(min = 1))]
+    pub(super) expr: String,
+    /// Its unit.
+    pub(super) unit: Option<String>,
+    /// Which direction is better; by default lower for times and higher for rates.
+    #[schemars(with = "Option<BetterName>")]
+    pub(super) better: Option<Better>,
+    /// Floating-point operations of one case over its parameters.
+    #[schemars(length(min = 1))]
+    pub(super) work: Option<String>,
 }
 
 /// What the kernel is judged on.

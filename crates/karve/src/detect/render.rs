@@ -63,10 +63,9 @@ fn commands(out: &mut Text, proposal: &Proposal) {
 
 fn numbers(out: &mut Text, proposal: &Proposal) {
     out.table("output");
-    out.comment(
-        "csv, json, jsonl, metric (lines like METRIC time_ms=1.5 case=small), hyperfine or",
-    );
-    out.comment("pytest (records of --print-record).");
+    out.comment("csv, json, jsonl, metric (lines like METRIC time_ms=1.5 case=small), hyperfine,");
+    out.comment("pytest (records of --print-record), google-benchmark, nvbench, nvbench-csv,");
+    out.comment("pytest-benchmark, criterion, libtest or triton.");
     out.value("format", &proposal.format);
     out.table("metric");
     out.value("name", &proposal.metric_name);

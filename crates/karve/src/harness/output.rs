@@ -2,22 +2,29 @@
 //!
 //! ```text
 //! text ──▶ csv │ json │ metric_lines ──▶ fields (names, units, checks) ──▶ rows
-//!      └─▶ hyperfine │ pytest_record ──────────────────────────────────▶ rows
+//!      └─▶ hyperfine │ pytest_record │ one file for each other tool ───▶ rows
 //! ```
 //!
 //! A referee must not guess, so output is read completely or refused with its line and a reason.
 //! Every value that leaves here is finite: a failed row leaves its NaN out, any other row with a
 //! NaN is refused. Whether a required metric or case is there at all is for the caller to ask.
 
+mod criterion;
 mod csv;
 mod fields;
+mod google_benchmark;
 mod hyperfine;
 mod json;
+mod libtest;
 mod metric_lines;
 mod names;
+mod nvbench;
+mod nvbench_csv;
+mod pytest_benchmark;
 mod pytest_record;
+mod triton;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
 
 use serde::{Deserialize, Serialize};
@@ -30,6 +37,9 @@ pub const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
 /// The longest excerpt an [`Unreadable`] carries, in characters.
 pub const MAX_EXCERPT_CHARS: usize = 120;
+
+/// The most names that a reason lists.
+const NAMES_SHOWN_MAX: usize = 20;
 
 /// How the benchmark prints its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +62,52 @@ pub enum Format {
     /// `pytest --print-record`: `Cutile: {'forward': {…}} ms`.
     #[serde(rename = "pytest")]
     PytestRecord,
+    /// `--benchmark_format=json` of Google Benchmark.
+    #[serde(rename = "google-benchmark")]
+    GoogleBenchmark,
+    /// The file of nvbench's `--json`.
+    #[serde(rename = "nvbench")]
+    Nvbench,
+    /// The table of nvbench's `--csv`.
+    #[serde(rename = "nvbench-csv")]
+    NvbenchCsv,
+    /// The file of `pytest --benchmark-json`.
+    #[serde(rename = "pytest-benchmark")]
+    PytestBenchmark,
+    /// Criterion's `estimates.json`, one or several with their `benchmark.json` before them.
+    #[serde(rename = "criterion")]
+    Criterion,
+    /// The lines of `cargo bench` with Rust's own harness.
+    #[serde(rename = "libtest")]
+    Libtest,
+    /// The tables that Triton's `perf_report` prints or saves.
+    #[serde(rename = "triton")]
+    Triton,
+}
+
+impl Format {
+    /// The column that holds the time of one call, where a tool always gives one.
+    pub fn time_column(self) -> Option<&'static str> {
+        match self {
+            Self::Hyperfine | Self::PytestBenchmark | Self::Criterion => Some("median_s"),
+            Self::GoogleBenchmark => Some("real_time_s"),
+            Self::Nvbench | Self::NvbenchCsv => Some("gpu_time_s"),
+            Self::Libtest => Some("time_s"),
+            Self::Csv | Self::Json | Self::JsonLines | Self::MetricLines => None,
+            Self::PytestRecord | Self::Triton => None,
+        }
+    }
+
+    /// Whether the tool names the rows after its own functions, so that a single row of another
+    /// name than the case can be the one that was asked for.
+    pub fn names_its_rows(self) -> bool {
+        match self {
+            Self::Hyperfine | Self::PytestBenchmark | Self::Criterion | Self::Libtest => true,
+            Self::GoogleBenchmark | Self::Nvbench | Self::NvbenchCsv => true,
+            Self::Csv | Self::Json | Self::JsonLines | Self::MetricLines => false,
+            Self::PytestRecord | Self::Triton => false,
+        }
+    }
 }
 
 /// What to look for in the text.
@@ -63,7 +119,8 @@ pub struct Spec<'a> {
     pub case_column: Option<&'a str>,
     /// The column or key that states correctness; it must then be there.
     pub check_column: Option<&'a str>,
-    /// For pytest: whose record to read, such as `Cutile`; by default the only one there is.
+    /// Whose record, function, group or table to read, such as `Cutile`; by default the only one
+    /// there is.
     pub label: Option<&'a str>,
 }
 
@@ -72,6 +129,8 @@ pub struct Spec<'a> {
 pub struct Row {
     /// The name of the case, or its geometry as `B=1,M=256`; unique in the output.
     pub case: Option<String>,
+    /// Shorter names of the case; others may have the same.
+    pub aliases: Vec<String>,
     /// Geometry axes and other parameters, as written.
     pub params: BTreeMap<String, String>,
     /// Finite numbers by canonical metric name; a spread is `<metric>_rel_std`, a ratio.
@@ -80,6 +139,20 @@ pub struct Row {
     pub check: Check,
     /// The line of the text on which the row begins, from 1.
     pub line: usize,
+}
+
+impl Row {
+    /// A row without numbers.
+    fn new(case: Option<String>, check: Check, line: usize) -> Self {
+        Self {
+            case,
+            aliases: Vec::new(),
+            params: BTreeMap::new(),
+            values: BTreeMap::new(),
+            check,
+            line,
+        }
+    }
 }
 
 /// What the benchmark says about the correctness of a case.
@@ -168,6 +241,20 @@ fn bounded_excerpt(line: &str) -> String {
         .collect()
 }
 
+/// Refuses a label that nothing in the output is called.
+fn check_label(found: &BTreeSet<&str>, label: Option<&str>, what: &str) -> Result<(), String> {
+    match label {
+        Some(label) if !found.contains(label) => {
+            let there: Vec<&str> = found.iter().copied().take(NAMES_SHOWN_MAX).collect();
+            Err(format!(
+                "there is no {what} \"{label}\"; there are {}",
+                there.join(", ")
+            ))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// Reads the rows of a benchmark's output, all of them or none.
 ///
 /// # Errors
@@ -182,25 +269,44 @@ pub fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
         return Err(Unreadable::at(text, 1, reason));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (rows, looked_for) = match spec.format {
-        Format::Csv => (csv::parse(text, spec)?, "a header line with rows under it"),
-        Format::Json => (json::parse_document(text, spec)?, "an array of objects"),
-        Format::JsonLines => (json::parse_lines(text, spec)?, "lines that start with {"),
-        Format::MetricLines => (
-            metric_lines::parse(text, spec)?,
-            "lines like METRIC time_ms=1.25 case=small",
-        ),
-        Format::Hyperfine => (hyperfine::parse(text, spec)?, "entries in results"),
-        Format::PytestRecord => (
-            pytest_record::parse(text, spec)?,
-            "lines like Cutile: {'forward': {…}} ms",
-        ),
-    };
+    let (parser, looked_for) = parser_of(spec.format);
+    let rows = parser(text, spec)?;
     if rows.is_empty() {
         let reason = format!("the output has no rows; looked for {looked_for}");
         return Err(Unreadable::at_end(text, reason));
     }
     Ok(rows)
+}
+
+/// Reads text into rows.
+type Parser = fn(&str, &Spec) -> Result<Vec<Row>, Unreadable>;
+
+/// The parser of a format, and what it looks for.
+fn parser_of(format: Format) -> (Parser, &'static str) {
+    match format {
+        Format::Csv => (csv::parse, "a header line with rows under it"),
+        Format::Json => (json::parse_document, "an array of objects"),
+        Format::JsonLines => (json::parse_lines, "lines that start with {"),
+        Format::MetricLines => (
+            metric_lines::parse,
+            "lines like METRIC time_ms=1.25 case=small",
+        ),
+        Format::Hyperfine => (hyperfine::parse, "entries in results"),
+        Format::PytestRecord => (
+            pytest_record::parse,
+            "lines like Cutile: {'forward': {…}} ms",
+        ),
+        Format::GoogleBenchmark => (google_benchmark::parse, "entries in benchmarks"),
+        Format::Nvbench => (nvbench::parse, "states in benchmarks"),
+        Format::NvbenchCsv => (nvbench_csv::parse, "rows under the header"),
+        Format::PytestBenchmark => (pytest_benchmark::parse, "entries in benchmarks"),
+        Format::Criterion => (criterion::parse, "an object with mean and median"),
+        Format::Libtest => (
+            libtest::parse,
+            "lines like test name ... bench: 12 ns/iter (+/- 3)",
+        ),
+        Format::Triton => (triton::parse, "a table with rows numbered from 0"),
+    }
 }
 
 #[cfg(test)]
@@ -209,13 +315,20 @@ mod tests {
     use proptest::prelude::*;
     use proptest::test_runner::RngSeed;
 
-    const FORMATS: [Format; 6] = [
+    const FORMATS: [Format; 13] = [
         Format::Csv,
         Format::Json,
         Format::JsonLines,
         Format::MetricLines,
         Format::Hyperfine,
         Format::PytestRecord,
+        Format::GoogleBenchmark,
+        Format::Nvbench,
+        Format::NvbenchCsv,
+        Format::PytestBenchmark,
+        Format::Criterion,
+        Format::Libtest,
+        Format::Triton,
     ];
 
     pub(super) fn spec(format: Format) -> Spec<'static> {
@@ -266,6 +379,10 @@ mod tests {
             Format::JsonLines,
             Format::MetricLines,
             Format::PytestRecord,
+            Format::NvbenchCsv,
+            Format::Criterion,
+            Format::Libtest,
+            Format::Triton,
         ] {
             check(format, "", (1, "no rows"));
             check(format, "\n\n", (1, "no rows"));
@@ -290,7 +407,21 @@ mod tests {
             .iter()
             .map(|f| serde_json::to_string(f).unwrap())
             .collect();
-        let want = ["csv", "json", "jsonl", "metric", "hyperfine", "pytest"];
+        let want = [
+            "csv",
+            "json",
+            "jsonl",
+            "metric",
+            "hyperfine",
+            "pytest",
+            "google-benchmark",
+            "nvbench",
+            "nvbench-csv",
+            "pytest-benchmark",
+            "criterion",
+            "libtest",
+            "triton",
+        ];
         assert_eq!(names, want.map(|name| format!("\"{name}\"")));
         for (name, format) in names.iter().zip(FORMATS) {
             assert_eq!(serde_json::from_str::<Format>(name).unwrap(), format);
@@ -366,6 +497,14 @@ mod tests {
             Just("Cutile: {'forward': {'mean': 3.7, 'std': ".to_owned()),
             Just("{\"results\":[{\"command\":\"x\",\"mean\":1,\"exit_codes\":[".to_owned()),
             Just("}} ms PASSED\n".to_owned()),
+            Just("{\"benchmarks\":[{\"name\":\"a/n:1\",\"run_name\":\"a/n:1\",".to_owned()),
+            Just("\"real_time\":1,\"cpu_time\":1,\"time_unit\":\"ns\"}]}".to_owned()),
+            Just("\"states\":[{\"is_skipped\":false,\"summaries\":[".to_owned()),
+            Just("\"stats\":{\"median\":1,\"mean\":1}}]}".to_owned()),
+            Just("{\"mean\":{\"point_estimate\":1},\"median\":{\"point_estimate\":".to_owned()),
+            Just("test a ... bench:   1,2 ns/iter (+/- 3) = 4 MB/s\ntest result:".to_owned()),
+            Just("Benchmark,N,Skipped,Noise,GPU Time (sec)\nb,1,No,,".to_owned()),
+            Just("plot:\n   N  Triton\n0  1  2\n1  ".to_owned()),
             Just("{\"case\":\"a\",\"n\":{\"x\":".to_owned()),
             "[\\[\\]{}(),:\"'=\r\n \\\\]{1,4}",
             "(NaN|inf|-1e999|0|1.5|PASS|FAIL|np\\.float64\\(|3\\.2 ms|é|\u{feff})",

@@ -33,30 +33,27 @@ pub(super) fn values(
         check_column: output.check_column.as_deref(),
         label: output.label.as_deref(),
     };
-    let mut rows = output::parse(text, &spec).map_err(|error| {
+    let rows = output::parse(text, &spec).map_err(|error| {
         unreadable(
             first,
             format!("cannot read the benchmark's output: {error}"),
         )
     })?;
-    if let (Format::Hyperfine, None, [row]) = (format, spec.case_column, &mut rows[..]) {
-        // The command line that hyperfine ran does not say which case that was.
-        row.case = row
-            .case
-            .take()
-            .filter(|name| cases.iter().any(|c| c.name == *name));
-    }
+    // The name that a tool gives its only row does not say which case that was.
+    let may_be_only = format.names_its_rows() && spec.case_column.is_none();
     cases
         .iter()
-        .map(|case| value_of(&rows, metric, case, cases.len()))
+        .map(|case| {
+            let only = match (&rows[..], cases.len()) {
+                ([row], 1) if row.case.is_none() || may_be_only => Some(row),
+                (_, _) => None,
+            };
+            row_of(&rows, case, only).and_then(|row| value_of(row, metric, case))
+        })
         .collect()
 }
 
-fn value_of(rows: &[Row], metric: &Metric, case: &Case, n_cases: usize) -> Gated<f64> {
-    let Some(row) = row_of(rows, case, n_cases) else {
-        let why = format!("the benchmark's output has no row for {}", case.name);
-        return Err(unreadable(&case.name, why));
-    };
+fn value_of(row: &Row, metric: &Metric, case: &Case) -> Gated<f64> {
     if row.check == Check::Fail {
         return Err(Gate::WrongResult {
             case: case.name.clone(),
@@ -64,35 +61,35 @@ fn value_of(rows: &[Row], metric: &Metric, case: &Case, n_cases: usize) -> Gated
             excerpt: format!("the benchmark's own check says FAIL (line {})", row.line),
         });
     }
-    let value = match &metric.expr {
-        None => row.values.get(&metric.name).copied(),
-        Some(text) => parse_expr(text).ok().and_then(|expr| {
-            let lookup = |name: &str| {
-                row.values
-                    .get(name)
-                    .copied()
-                    .or_else(|| case.params.get(name)?.parse().ok())
-            };
-            expr.evaluate(&lookup).ok()
-        }),
+    let lookup = |name: &str| {
+        let column = row.values.get(name).copied();
+        column.or_else(|| case.params.get(name)?.parse().ok())
     };
-    value.ok_or_else(|| {
+    let missing = |name: &str| {
         let names: Vec<&str> = row.values.keys().map(String::as_str).collect();
         let why = format!(
-            "line {} has no {}; it has {}",
+            "line {} has no {name}; it has {}",
             row.line,
-            metric.name,
             names.join(", ")
         );
         unreadable(&case.name, why)
-    })
+    };
+    let Some(text) = &metric.expr else {
+        let column = row.values.get(&metric.name).copied();
+        return column.ok_or_else(|| missing(&metric.name));
+    };
+    let expr = parse_expr(text).map_err(|error| unreadable(&case.name, error.to_string()))?;
+    if let Some(name) = expr.names().into_iter().find(|name| lookup(name).is_none()) {
+        return Err(missing(name));
+    }
+    expr.evaluate(&lookup)
+        .map_err(|why| unreadable(&case.name, why))
 }
 
-/// The row of a case: by name, by parameters, or the only one there is.
-fn row_of<'a>(rows: &'a [Row], case: &Case, n_cases: usize) -> Option<&'a Row> {
-    let named = rows
-        .iter()
-        .find(|row| row.case.as_deref() == Some(&case.name));
+/// The row of a case: by name, by a shorter name, by parameters, or the only one there is.
+fn row_of<'a>(rows: &'a [Row], case: &Case, only: Option<&'a Row>) -> Gated<&'a Row> {
+    let named = |row: &&Row| row.case.as_deref() == Some(&case.name);
+    let nicknamed = |row: &&Row| row.aliases.contains(&case.name);
     let same = |row: &&Row| {
         let equal = |(name, value): (&String, &String)| {
             row.params
@@ -101,13 +98,184 @@ fn row_of<'a>(rows: &'a [Row], case: &Case, n_cases: usize) -> Option<&'a Row> {
         };
         !case.params.is_empty() && case.params.iter().all(equal)
     };
-    let only = (n_cases == 1 && rows.len() == 1 && rows[0].case.is_none()).then(|| &rows[0]);
-    named.or_else(|| rows.iter().find(same)).or(only)
+    // Of two rows that could be the case, neither can be believed.
+    let mut found: Vec<&Row> = rows.iter().filter(named).collect();
+    if found.is_empty() {
+        found = rows.iter().filter(nicknamed).collect();
+    }
+    if found.is_empty() {
+        found = rows.iter().filter(same).collect();
+    }
+    if found.is_empty() {
+        found.extend(only.filter(|row| !contradicts(row, case)));
+    }
+    match found[..] {
+        [row] => Ok(row),
+        [] => {
+            // What the others are called is not said: a hidden case may be among them.
+            let others = match rows.len() {
+                1 => "one other row".to_owned(),
+                n_rows => format!("{n_rows} other rows"),
+            };
+            let why = format!(
+                "the benchmark's output has no row for {}, but {others}",
+                case.name
+            );
+            Err(unreadable(&case.name, why))
+        }
+        [one, other, ..] => {
+            let why = format!(
+                "the rows on lines {} and {} of the benchmark's output could both be {}",
+                one.line, other.line, case.name
+            );
+            Err(unreadable(&case.name, why))
+        }
+    }
+}
+
+/// Whether a row states another value for a parameter of the case.
+fn contradicts(row: &Row, case: &Case) -> bool {
+    case.params.iter().any(|(name, value)| {
+        row.params
+            .get(name)
+            .is_some_and(|found| !same_value(found, value))
+    })
 }
 
 fn same_value(a: &str, b: &str) -> bool {
     match (a.parse::<f64>(), b.parse::<f64>()) {
         (Ok(a), Ok(b)) => a == b,
         _ => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use karve_core::charter::CaseSet;
+
+    const GOOGLE: &str = include_str!("../../../../testdata/formats/google-benchmark.json");
+
+    fn case(name: &str, params: &[(&str, &str)]) -> Case {
+        let params = params.iter();
+        Case {
+            name: name.to_owned(),
+            params: params
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+            set: CaseSet::Full,
+            minor: false,
+            halve: None,
+        }
+    }
+
+    fn output(format: &str) -> Output {
+        Output {
+            format: format.to_owned(),
+            from_file: false,
+            case_column: None,
+            check_column: None,
+            label: None,
+        }
+    }
+
+    /// Reads the cases, and compares the values or a part of what is wrong.
+    fn check(text: &str, output: &Output, expr: &str, cases: &[Case], want: Result<&[f64], &str>) {
+        let metric = Metric {
+            name: "m".to_owned(),
+            expr: Some(expr.to_owned()),
+            ..Metric::default()
+        };
+        match (values(text, output, &metric, cases), want) {
+            (Ok(got), Ok(want)) => assert_eq!(got, want),
+            (Err(gate), Err(want)) => {
+                assert!(gate.describe().contains(want), "{}", gate.describe());
+            }
+            (got, want) => panic!("{got:?}, not {want:?}"),
+        }
+    }
+
+    #[test]
+    fn a_case_is_found_by_its_name_a_shorter_one_or_its_parameters() {
+        let google = output("google-benchmark");
+        let time = [5865.385177722228];
+        for found in [
+            case("BM_dot/n:4096/real_time", &[]),
+            case("BM_dot/n:4096", &[]),
+            case("n=4096", &[("n", "4096")]),
+        ] {
+            check(GOOGLE, &google, "real_time_ns", &[found], Ok(&time));
+        }
+        let both = [case("a", &[("n", "4096")]), case("b", &[("n", "64")])];
+        let times = [5865.385177722228, 55.17037814670674];
+        check(GOOGLE, &google, "real_time_ns", &both, Ok(&times));
+    }
+
+    #[test]
+    fn a_case_that_is_gone_or_failed_is_said_so() {
+        let google = output("google-benchmark");
+        let gone = [case("n=8192", &[("n", "8192")])];
+        let want = "the benchmark's output has no row for n=8192, but 4 other rows";
+        check(GOOGLE, &google, "real_time_ns", &gone, Err(want));
+        let failed = [case("BM_bad/8", &[])];
+        let want = "the benchmark's own check says FAIL (line 58)";
+        check(GOOGLE, &google, "real_time_ns", &failed, Err(want));
+    }
+
+    #[test]
+    fn two_rows_that_could_be_the_case_are_refused() {
+        let two = "{\"benchmarks\": [{\"name\": \"t_a[1]\", \"param\": \"1\", \"stats\":
+                   {\"min\": 1, \"max\": 1, \"mean\": 1, \"median\": 1}},
+                   {\"name\": \"t_b[1]\", \"param\": \"1\", \"stats\":
+                   {\"min\": 1, \"max\": 1, \"mean\": 1, \"median\": 1}}]}";
+        let pytest = output("pytest-benchmark");
+        let want = "the rows on lines 1 and 3 of the benchmark's output could both be 1";
+        check(two, &pytest, "median_s", &[case("1", &[])], Err(want));
+        let labelled = Output {
+            label: Some("t_b".to_owned()),
+            ..pytest
+        };
+        check(two, &labelled, "median_s", &[case("1", &[])], Ok(&[1.0]));
+    }
+
+    #[test]
+    fn the_only_row_of_a_tool_is_the_only_case_unless_it_says_otherwise() {
+        let one = "running 1 test\ntest sum ... bench: 12 ns/iter (+/- 3)\n\
+                   test result: ok. 0 passed; 0 failed; 0 ignored; 1 measured; 0 filtered out\n";
+        let small = case("n=64", &[("n", "64")]);
+        check(
+            one,
+            &output("libtest"),
+            "time_ns",
+            std::slice::from_ref(&small),
+            Ok(&[12.0]),
+        );
+        let two = [small.clone(), case("n=1", &[("n", "1")])];
+        check(
+            one,
+            &output("libtest"),
+            "time_ns",
+            &two,
+            Err("no row for n=64, but one other row"),
+        );
+        let other = "{\"benchmarks\": [{\"name\": \"BM/n:8\", \"real_time\": 1,
+                     \"cpu_time\": 1, \"time_unit\": \"ns\"}]}";
+        let want = Err("no row for n=64, but one other row");
+        check(
+            other,
+            &output("google-benchmark"),
+            "real_time_ns",
+            &[small],
+            want,
+        );
+    }
+
+    #[test]
+    fn a_column_that_an_expression_lacks_is_named_with_those_that_are_there() {
+        let google = output("google-benchmark");
+        let cases = [case("n=64", &[("n", "64")])];
+        let want = "line 12 has no gpu_time_s; it has cpu_time_ns, cpu_time_s, flops";
+        check(GOOGLE, &google, "2*n/gpu_time_s", &cases, Err(want));
+        check(GOOGLE, &google, "n+0*real_time_s", &cases, Ok(&[64.0]));
     }
 }

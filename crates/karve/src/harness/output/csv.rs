@@ -40,7 +40,8 @@ pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
     Ok(rows.finish())
 }
 
-fn miscounted(n_cells: usize, n_columns: usize, rest: &str) -> String {
+/// Why a record with another number of cells than the header is refused.
+pub(super) fn miscounted(n_cells: usize, n_columns: usize, rest: &str) -> String {
     let is_cut = n_cells < n_columns && rest.trim().is_empty();
     let cut = if is_cut {
         "; the output ends inside this row"
@@ -91,32 +92,32 @@ fn is_header(cells: &[String], spec: &Spec) -> bool {
 }
 
 /// One line of cells; quoted cells may hold line breaks.
-struct Record {
-    line: usize,
-    cells: Vec<String>,
+pub(super) struct Record {
+    pub(super) line: usize,
+    pub(super) cells: Vec<String>,
 }
 
 /// What is wrong with the quoting, and where.
-struct BadQuoting {
+pub(super) struct BadQuoting {
     line: usize,
     reason: &'static str,
 }
 
 impl BadQuoting {
-    fn unreadable(self, text: &str) -> Unreadable {
+    pub(super) fn unreadable(self, text: &str) -> Unreadable {
         Unreadable::at(text, self.line, self.reason)
     }
 }
 
 /// Splits text into records.
-struct Records<'a> {
-    rest: &'a str,
-    line: usize,
+pub(super) struct Records<'a> {
+    pub(super) rest: &'a str,
+    pub(super) line: usize,
 }
 
 impl<'a> Records<'a> {
     /// The next record that is not a blank line.
-    fn next_record(&mut self) -> Result<Option<Record>, BadQuoting> {
+    pub(super) fn next_record(&mut self) -> Result<Option<Record>, BadQuoting> {
         while let Some((blank, after)) = self.rest.split_once('\n')
             && blank.trim().is_empty()
         {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::names::{self, SpreadUnit, canonical, is_axis, is_snr};
+use super::names::{self, SpreadUnit, TimeUnit, canonical, is_axis, is_snr};
 use super::{Check, MAX_ROWS, Row, Spec};
 
 /// What an infinite signal-to-noise ratio (no error at all) is stored as, in dB.
@@ -103,13 +103,7 @@ impl Layout {
     /// Makes the row of these cells, which are as many as the names.
     pub(super) fn row(&self, cells: &[Cell], line: usize) -> Result<Row, String> {
         let check = self.check(cells)?;
-        let mut row = Row {
-            case: None,
-            params: BTreeMap::new(),
-            values: BTreeMap::new(),
-            check,
-            line,
-        };
+        let mut row = Row::new(None, check, line);
         for ((name, role), cell) in self.names.iter().zip(&self.roles).zip(cells) {
             match role {
                 Role::Case => {
@@ -354,6 +348,30 @@ pub(super) fn add_value(row: &mut Row, name: &str, number: f64) -> Result<(), St
     }
     row.values.insert(name.to_owned(), number);
     Ok(())
+}
+
+/// Adds a time under `<name>_s`, and in its own unit under that name too; no call takes no time.
+pub(super) fn add_time(
+    row: &mut Row,
+    name: &str,
+    (time, unit): (f64, TimeUnit),
+) -> Result<(), String> {
+    if row.check != Check::Fail && !(time.is_finite() && time > 0.0) {
+        return Err(format!("\"{name}\" is {time}, and a time is above 0"));
+    }
+    add_span(row, name, (time, unit))
+}
+
+/// Adds a span of time, such as a spread, that may be 0.
+pub(super) fn add_span(
+    row: &mut Row,
+    name: &str,
+    (time, unit): (f64, TimeUnit),
+) -> Result<(), String> {
+    if unit != TimeUnit::Seconds {
+        add_value(row, &format!("{name}_{}", unit.word()), time)?;
+    }
+    add_value(row, &format!("{name}_s"), time * unit.seconds())
 }
 
 fn refuse_nonsense(name: &str, number: f64) -> Result<(), String> {
@@ -621,13 +639,8 @@ mod tests {
 
     #[test]
     fn a_case_or_a_nameless_row_may_appear_once() {
-        let row = |case: Option<&str>, line| Row {
-            case: case.map(str::to_owned),
-            params: BTreeMap::new(),
-            values: BTreeMap::new(),
-            check: Check::NotStated,
-            line,
-        };
+        let row =
+            |case: Option<&str>, line| Row::new(case.map(str::to_owned), Check::NotStated, line);
         let mut rows = Rows::default();
         assert_eq!(rows.push(row(Some("a"), 2)), Ok(()));
         let twice = "the case \"a\" is already on line 2; each case may appear once";

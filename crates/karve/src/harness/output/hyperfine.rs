@@ -93,13 +93,8 @@ fn parse_result(result: &Node, line: usize) -> Result<(Row, String), String> {
     };
     let check = parse_exit_codes(result.get("exit_codes"))?;
     let params = parse_parameters(result.get("parameters"))?;
-    let mut row = Row {
-        case: None,
-        params,
-        values: BTreeMap::new(),
-        check,
-        line,
-    };
+    let mut row = Row::new(None, check, line);
+    row.params = params;
     for name in TIMES {
         match result.get(name) {
             Some(Node::Number(seconds)) => {

@@ -38,6 +38,51 @@ impl Node {
         }
     }
 
+    /// The text under a key of an object.
+    pub(super) fn text(&self, key: &str) -> Option<&str> {
+        match self.get(key)? {
+            Self::Text(text) => Some(text),
+            Self::Null | Self::Flag(_) | Self::Number(_) | Self::List(_) | Self::Object(_) => None,
+        }
+    }
+
+    /// The number under a key of an object, which must be there.
+    pub(super) fn number(&self, key: &str) -> Result<f64, String> {
+        match self.get(key) {
+            Some(Self::Number(number)) => Ok(*number),
+            Some(other) => Err(format!("\"{key}\" is {}, not a number", other.kind())),
+            None => Err(format!("\"{key}\" is missing")),
+        }
+    }
+
+    /// Whether the key of an object says true.
+    pub(super) fn is_set(&self, key: &str) -> bool {
+        self.get(key) == Some(&Self::Flag(true))
+    }
+
+    /// The entries of an object, and nothing for all else.
+    pub(super) fn entries(&self) -> &[(String, Node)] {
+        match self {
+            Self::Object(entries) => entries,
+            Self::Null | Self::Flag(_) | Self::Number(_) | Self::Text(_) | Self::List(_) => &[],
+        }
+    }
+
+    /// The items of the list under a key, and nothing for all else.
+    pub(super) fn items(&self, key: &str) -> &[Node] {
+        self.get(key).and_then(list_of).unwrap_or_default()
+    }
+
+    /// A text, number or flag as a parameter is written.
+    pub(super) fn scalar(&self) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text.clone()),
+            Self::Number(number) => Some(number.to_string()),
+            Self::Flag(flag) => Some(flag.to_string()),
+            Self::Null | Self::List(_) | Self::Object(_) => None,
+        }
+    }
+
     fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -157,27 +202,67 @@ fn flatten_into(
 
 /// Parses a whole text as one JSON value.
 pub(super) fn parse_node(text: &str) -> Result<Node, Unreadable> {
-    serde_json::from_str(text).map_err(|error| {
-        if error.is_eof() {
-            let reason = "the JSON ends before it is complete; the output was cut, or the program \
-                          died while it printed";
-            return Unreadable::at_end(text, reason);
+    serde_json::from_str(text).map_err(|error| refusal_of(text, &error))
+}
+
+/// Parses one JSON value after the other, each with the line on which it begins.
+pub(super) fn parse_nodes(text: &str) -> Result<Vec<(usize, Node)>, Unreadable> {
+    let mut nodes = Vec::new();
+    let (mut line, mut from) = (1, 0);
+    let mut values = serde_json::Deserializer::from_str(text).into_iter();
+    while let Some(value) = values.next() {
+        let node = value.map_err(|error| refusal_of(text, &error))?;
+        let (end, rest) = (values.byte_offset(), text.get(from..).unwrap_or_default());
+        let blank = rest.len() - rest.trim_start().len();
+        line += text[from..from + blank].matches('\n').count();
+        nodes.push((line, node));
+        line += text[from + blank..end].matches('\n').count();
+        from = end;
+    }
+    Ok(nodes)
+}
+
+/// The list under a key of a document, with the lines on which its objects begin.
+pub(super) fn parse_list(
+    text: &str,
+    key: &str,
+    give: &str,
+) -> Result<(Vec<Node>, Vec<usize>), Unreadable> {
+    let document = parse_node(text)?;
+    let lines = element_lines(text, Some(key));
+    let list = match document {
+        Node::Object(entries) => entries.into_iter().find(|(name, _)| name == key),
+        Node::Null | Node::Flag(_) | Node::Number(_) | Node::Text(_) | Node::List(_) => None,
+    };
+    match list {
+        Some((_, Node::List(list))) => Ok((list, lines)),
+        Some(_) | None => {
+            let reason = format!("there is no \"{key}\" array; give {give}");
+            Err(Unreadable::at(text, first_line(text), reason))
         }
-        let message = error.to_string();
-        let what = message.split(" at line ").next().unwrap_or_default();
-        let line = error.line().max(1);
-        let mut refusal = Unreadable::near(text, line, error.column(), "");
-        let is_nan = ["NaN", "Infinity"]
-            .iter()
-            .any(|word| refusal.excerpt.contains(word));
-        let hint = if is_nan {
-            "; NaN and Infinity are not JSON, write null"
-        } else {
-            ""
-        };
-        refusal.reason = format!("this is not JSON that can be used: {what}{hint}");
-        refusal
-    })
+    }
+}
+
+fn refusal_of(text: &str, error: &serde_json::Error) -> Unreadable {
+    if error.is_eof() {
+        let reason = "the JSON ends before it is complete; the output was cut, or the program \
+                      died while it printed";
+        return Unreadable::at_end(text, reason);
+    }
+    let message = error.to_string();
+    let what = message.split(" at line ").next().unwrap_or_default();
+    let line = error.line().max(1);
+    let mut refusal = Unreadable::near(text, line, error.column(), "");
+    let is_nan = ["NaN", "Infinity"]
+        .iter()
+        .any(|word| refusal.excerpt.contains(word));
+    let hint = if is_nan {
+        "; NaN and Infinity are not JSON, write null"
+    } else {
+        ""
+    };
+    refusal.reason = format!("this is not JSON that can be used: {what}{hint}");
+    refusal
 }
 
 /// The lines on which the objects of the array of rows begin, in a text known to be JSON.

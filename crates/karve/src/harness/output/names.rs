@@ -66,6 +66,49 @@ pub(super) enum SpreadUnit {
     Percent,
 }
 
+/// Units in which tools state times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TimeUnit {
+    Nanoseconds,
+    Microseconds,
+    Milliseconds,
+    Seconds,
+}
+
+impl TimeUnit {
+    /// The unit of that word.
+    pub(super) fn by_word(word: &str) -> Option<Self> {
+        [
+            Self::Nanoseconds,
+            Self::Microseconds,
+            Self::Milliseconds,
+            Self::Seconds,
+        ]
+        .into_iter()
+        .find(|unit| unit.word() == word)
+    }
+
+    /// As it is written.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Nanoseconds => "ns",
+            Self::Microseconds => "us",
+            Self::Milliseconds => "ms",
+            Self::Seconds => "s",
+        }
+    }
+
+    /// What one of it is.
+    pub(super) fn seconds(self) -> f64 {
+        match self {
+            Self::Nanoseconds => 1e-9,
+            Self::Microseconds => 1e-6,
+            Self::Milliseconds => 1e-3,
+            Self::Seconds => 1.0,
+        }
+    }
+}
+
 /// The metric of which this is the spread, and what it is given in.
 pub(super) fn split_spread(name: &str) -> Option<(&str, SpreadUnit)> {
     SPREADS

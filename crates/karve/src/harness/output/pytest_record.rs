@@ -166,13 +166,7 @@ impl CaseSoFar {
 
     fn into_row(self) -> Result<Row, String> {
         let (case, check, line) = (self.case, self.check, self.line);
-        let mut row = Row {
-            case,
-            params: BTreeMap::new(),
-            values: BTreeMap::new(),
-            check,
-            line,
-        };
+        let mut row = Row::new(case, check, line);
         for (name, number) in self.record.unwrap_or_default() {
             let is_time = matches!(last_part(&name), "mean" | "median" | "min" | "max" | "std");
             if is_time && number < 0.0 && check != Check::Fail {

@@ -1,0 +1,243 @@
+//! The table of nvbench's `--csv`.
+//!
+//! The columns before `Skipped` are axes. `Noise` stands behind the time it belongs to and may
+//! appear several times; so may other columns, and then the second has ` 2` behind its name. The
+//! times have the short names that the JSON of nvbench has here too.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::csv::{Records, miscounted};
+use super::fields::{self, Rows};
+use super::names::TimeUnit;
+use super::nvbench::{name_row, refuse_timeless};
+use super::{Check, Row, Spec, Unreadable, check_label};
+
+/// Short names of the columns that hold a mean time.
+const SHORT: [(&str, &str); 3] = [
+    ("GPU Time (sec)", "gpu_time"),
+    ("CPU Time (sec)", "cpu_time"),
+    ("Batch GPU (sec)", "batch_gpu_time"),
+];
+
+/// What a column is.
+enum Role {
+    Benchmark,
+    Device,
+    DeviceName,
+    Skipped,
+    /// An axis that is there for certain.
+    Axis(String),
+    /// An axis again, written as a power of two.
+    Pretty,
+    /// A summary, or an axis of a later benchmark.
+    Value(String),
+    /// The spread of that column.
+    Noise(String),
+}
+
+/// Reads one row a state.
+pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
+    let (rest, line) = from_header(text);
+    let mut records = Records { rest, line };
+    let Some(header) = records.next_record().map_err(|e| e.unreadable(text))? else {
+        return Ok(Vec::new());
+    };
+    let roles =
+        roles_of(&header.cells).map_err(|reason| Unreadable::at(text, header.line, reason))?;
+    let mut benchmarks = BTreeSet::new();
+    let mut rows = Rows::default();
+    while let Some(record) = records.next_record().map_err(|e| e.unreadable(text))? {
+        let refuse = |reason: String| Unreadable::at(text, record.line, reason);
+        if record.cells.len() != roles.len() {
+            let reason = miscounted(record.cells.len(), roles.len(), records.rest);
+            return Err(refuse(reason));
+        }
+        let benchmark = cell_of(&roles, &record.cells, |role| {
+            matches!(role, Role::Benchmark)
+        });
+        benchmarks.insert(benchmark.to_owned());
+        if spec.label.is_some_and(|label| label != benchmark) {
+            continue;
+        }
+        row_of(&roles, &record.cells, record.line)
+            .and_then(|row| rows.push(row))
+            .map_err(refuse)?;
+    }
+    let benchmarks: BTreeSet<&str> = benchmarks.iter().map(String::as_str).collect();
+    check_label(&benchmarks, spec.label, "benchmark")
+        .map_err(|reason| Unreadable::at(text, header.line, reason))?;
+    Ok(rows.finish())
+}
+
+/// The text from the header on, and its line; log lines may stand before it.
+fn from_header(text: &str) -> (&str, usize) {
+    let mut from = 0;
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        if line.starts_with("Benchmark,") {
+            return (&text[from..], index + 1);
+        }
+        from += line.len();
+    }
+    (text, 1)
+}
+
+fn roles_of(header: &[String]) -> Result<Vec<Role>, String> {
+    let skipped = header.iter().position(|name| name == "Skipped");
+    let (Some(skipped), Some(0)) = (skipped, header.iter().position(|n| n == "Benchmark")) else {
+        return Err("this is not the header of nvbench's --csv: it begins with Benchmark".into());
+    };
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut roles = Vec::with_capacity(header.len());
+    let mut before = "";
+    for (index, name) in header.iter().enumerate() {
+        let n_seen = seen.entry(name).or_default();
+        *n_seen += 1;
+        roles.push(match name.as_str() {
+            "Benchmark" => Role::Benchmark,
+            "Device" => Role::Device,
+            "Device Name" => Role::DeviceName,
+            "Skipped" => Role::Skipped,
+            "Noise" => Role::Noise(before.to_owned()),
+            _ if name.ends_with(" (pow2)") => Role::Pretty,
+            _ if index < skipped => Role::Axis(name.clone()),
+            _ if *n_seen > 1 => Role::Value(format!("{name} {n_seen}")),
+            _ => Role::Value(name.clone()),
+        });
+        before = name;
+    }
+    Ok(roles)
+}
+
+fn cell_of<'a>(roles: &[Role], cells: &'a [String], is: fn(&Role) -> bool) -> &'a str {
+    let at = roles.iter().position(is);
+    at.and_then(|at| cells.get(at)).map_or("", String::as_str)
+}
+
+fn row_of(roles: &[Role], cells: &[String], line: usize) -> Result<Row, String> {
+    let check = match cell_of(roles, cells, |role| matches!(role, Role::Skipped)) {
+        "No" => Check::NotStated,
+        "Yes" => Check::Fail,
+        other => return Err(format!("\"Skipped\" is \"{other}\", neither Yes nor No")),
+    };
+    let mut row = Row::new(None, check, line);
+    let mut parts = Vec::new();
+    for (role, cell) in roles.iter().zip(cells) {
+        match role {
+            Role::Benchmark | Role::DeviceName | Role::Skipped | Role::Pretty => {}
+            Role::Device => {
+                row.params.insert("Device".to_owned(), cell.clone());
+            }
+            // Another benchmark of the same table has this axis.
+            Role::Axis(_) if cell.is_empty() => {}
+            Role::Axis(name) => {
+                parts.push(format!("{name}={cell}"));
+                row.params.insert(name.clone(), cell.clone());
+            }
+            Role::Value(name) => add_value(&mut row, name, cell)?,
+            Role::Noise(of) => add_noise(&mut row, of, cell)?,
+        }
+    }
+    let benchmark = cell_of(roles, cells, |role| matches!(role, Role::Benchmark));
+    name_row(&mut row, benchmark, &parts.join(","));
+    if check != Check::Fail {
+        refuse_timeless(&row)?;
+    }
+    Ok(row)
+}
+
+fn add_value(row: &mut Row, name: &str, cell: &str) -> Result<(), String> {
+    if cell.is_empty() {
+        return Ok(());
+    }
+    let number = cell.parse::<f64>().ok();
+    let short = SHORT.iter().find(|(column, _)| *column == name);
+    match (number, short) {
+        (Some(number), Some((_, short))) => {
+            fields::add_time(row, short, (number, TimeUnit::Seconds))?;
+        }
+        (None, Some(_)) => return Err(format!("\"{name}\" is \"{cell}\", not a number")),
+        // The axes of a later benchmark stand behind the summaries of the first.
+        (_, None) => {
+            row.params.insert(name.to_owned(), cell.to_owned());
+        }
+    }
+    match number {
+        Some(number) => fields::add_value(row, name, number),
+        None => Ok(()),
+    }
+}
+
+fn add_noise(row: &mut Row, of: &str, cell: &str) -> Result<(), String> {
+    match cell.parse::<f64>() {
+        Ok(noise) if noise.is_finite() => fields::add_value(row, &format!("{of}_rel_std"), noise),
+        // The noise of a single sample is infinite.
+        Ok(_) => Ok(()),
+        Err(_) if cell.is_empty() => Ok(()),
+        Err(_) => Err(format!("\"Noise\" is \"{cell}\", not a number")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{render, spec};
+    use super::super::{Format, parse};
+    use super::*;
+
+    const SAMPLE: &str = include_str!("../../../../../testdata/formats/nvbench.csv");
+
+    fn read(text: &str, label: Option<&str>) -> Result<Vec<Row>, Unreadable> {
+        let spec = Spec {
+            label,
+            ..spec(Format::NvbenchCsv)
+        };
+        parse(text, &spec)
+    }
+
+    #[test]
+    fn a_line_is_a_row_with_its_axes_as_parameters() {
+        let rows = read(SAMPLE, None).unwrap();
+        let names: Vec<_> = rows.iter().filter_map(|row| row.case.as_deref()).collect();
+        assert_eq!(
+            names,
+            ["copy/N=1048576,T=I32", "copy/N=16777216,T=I32", "fill"]
+        );
+        let values = &rows[0].values;
+        assert_eq!(values["gpu_time_s"], 7.821e-06);
+        assert_eq!(values["GPU Time (sec)"], 7.821e-06);
+        assert_eq!(values["GPU Time (sec)_rel_std"], 0.02);
+        assert_eq!(values["Samples"], 65536.0);
+        assert_eq!(values["Samples 2"], 94208.0);
+        assert_eq!(rows[1].check, Check::Fail);
+        assert_eq!(rows[2].params["Block"], "256");
+        assert_eq!(read(SAMPLE, Some("fill")).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn log_lines_before_the_header_are_skipped() {
+        let rows = read(&format!("Run: [1/2] copy\n{SAMPLE}"), None).unwrap();
+        assert_eq!(rows[0].line, 3);
+    }
+
+    #[test]
+    fn what_is_missing_or_no_time_is_refused_with_its_line() {
+        let check = |from: &str, to: &str, want: &str| {
+            let text = SAMPLE.replacen(from, to, 1);
+            assert_ne!(text, SAMPLE);
+            let got = render(&read(&text, None));
+            assert!(got.contains(want), "{got}");
+        };
+        check(
+            "7.821e-06",
+            "0",
+            "line 2: \"gpu_time\" is 0, and a time is above 0",
+        );
+        check("7.821e-06", "nan", "line 2: \"gpu_time\" is NaN");
+        check("7.821e-06", "-1", "line 2: \"gpu_time\" is -1");
+        check("7.821e-06", "fast", "is \"fast\", not a number");
+        check(",No,", ",Perhaps,", "\"Skipped\" is \"Perhaps\"");
+        check("Benchmark,", "Bench,", "not the header of nvbench's --csv");
+        let cut = &SAMPLE[..SAMPLE.len() - 12];
+        let got = render(&read(cut, None));
+        assert!(got.contains("the output ends inside this row"), "{got}");
+    }
+}
