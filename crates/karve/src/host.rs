@@ -1,5 +1,9 @@
 //! What the host says of itself: the environment that readings are taken on and with.
 
+mod identity;
+
+pub use identity::basis_of;
+
 use crate::process::{self, Command, StopFlag};
 use karve_core::measurement::Environment;
 use std::collections::BTreeMap;
@@ -30,9 +34,7 @@ pub fn environment(stop: &StopFlag) -> Environment {
     );
     add("load", first_line("/proc/loadavg"));
     add("pressure", first_line("/proc/pressure/cpu"));
-    for tool in [
-        "cc", "gcc", "clang", "rustc", "nvcc", "hipcc", "python3", "make",
-    ] {
+    for tool in identity::TOOLS {
         add(tool, version(tool, stop));
     }
     for (name, line) in GPU_QUERIES {

@@ -6,10 +6,12 @@ use crate::config::{AgentConfig, Loaded};
 use crate::drive::{self, End, Session};
 use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::git::Repo;
+use crate::host;
 use crate::process::StopFlag;
 use crate::store::{self, CampaignDir, Store};
 use crate::ui::{self, Screen};
 use crate::world::{self, Parts, World, tag_of};
+use karve_core::basis;
 use karve_core::campaign::{Campaign, Event};
 use karve_core::charter::{Charter, Limits};
 use std::collections::BTreeMap;
@@ -109,6 +111,9 @@ fn open(plan: &Plan, setting: Setting<'_>, stop: &StopFlag) -> Result<(Session, 
                 .hint("start it anew with \"karve run --new\""));
         }
     };
+    if goes_on(plan, &campaign) {
+        check_host(&campaign, stop)?;
+    }
     let mut acting = charter.clone();
     if let Some(agent) = setting.agent {
         agent.clone_into(&mut acting.agent);
@@ -130,6 +135,39 @@ fn open(plan: &Plan, setting: Setting<'_>, stop: &StopFlag) -> Result<(Session, 
         stop: stop.clone(),
     };
     Ok((session, dir))
+}
+
+/// Whether a campaign that was prepared before will measure again.
+fn goes_on(plan: &Plan, campaign: &Campaign) -> bool {
+    match plan {
+        Plan::Start(_) => false,
+        Plan::Resume { rounds, wall_s, .. } => {
+            !campaign.is_finished() || rounds.is_some() || wall_s.is_some()
+        }
+    }
+}
+
+/// A campaign goes on only where its numbers still mean the same.
+fn check_host(campaign: &Campaign, stop: &StopFlag) -> Result<()> {
+    let (Some(charter), Some(preparation)) = (campaign.charter(), campaign.preparation()) else {
+        return Ok(());
+    };
+    let basis = |environment| host::basis_of(charter, &preparation.harness_hash, environment);
+    let before = basis(&preparation.environment);
+    let now = basis(&host::environment(stop));
+    let Err(mismatch) = basis::comparable(&before, &now) else {
+        return Ok(());
+    };
+    let mut error = CommandError::environment(format!(
+        "the campaign {} was measured on another host or with other tools",
+        charter.name
+    ));
+    for difference in mismatch.differences {
+        error = error.cause(difference);
+    }
+    Err(error
+        .hint("go back to that host or those tools, then go on with \"karve run\"")
+        .hint("or start a new campaign here with \"karve run --new\""))
 }
 
 fn extend(

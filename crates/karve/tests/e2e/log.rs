@@ -34,6 +34,42 @@ fn a_torn_last_line_is_cut_off_and_reported() {
 }
 
 #[test]
+fn a_campaign_of_another_host_is_not_continued() {
+    let lab = paused();
+    let path = lab.campaign("events.jsonl");
+    let own = fs::read_to_string(&path).unwrap();
+    let mut records: Vec<serde_json::Value> = lab.log();
+    let facts = &mut records[1]["event"]["environment"]["facts"];
+    let cpu = facts["cpu"].as_str().unwrap().to_owned();
+    facts["cpu"] = "another CPU".into();
+    facts["load"] = "99 99 99".into();
+    facts["hipcc"] = "hipcc 1.0".into();
+    let lines: Vec<String> = records.iter().map(ToString::to_string).collect();
+    let foreign = format!("{}\n", lines.join("\n"));
+    fs::write(&path, &foreign).unwrap();
+    lab.karve(&["run", "--yes"]).ends(3).complains(&[
+        "the campaign toy was measured on another host or with other tools",
+        &format!("cpu: another CPU, now {cpu}"),
+        "hipcc: hipcc 1.0, now none",
+        "karve run --new",
+    ]);
+    assert_eq!(fs::read_to_string(&path).unwrap(), foreign);
+    // How busy the host was is no reason.
+    let busy = own.replacen("\"load\":\"", "\"load\":\"9", 1);
+    fs::write(&path, busy).unwrap();
+    lab.karve(&["run", "--yes"]).ends(0);
+    // A finished campaign is read anywhere, and measures nothing.
+    let mut records = lab.log();
+    records[1]["event"]["environment"]["facts"]["cpu"] = "another CPU".into();
+    let lines: Vec<String> = records.iter().map(ToString::to_string).collect();
+    fs::write(&path, format!("{}\n", lines.join("\n"))).unwrap();
+    lab.karve(&["run", "--yes", "--campaign", "toy", "--rounds", "9"])
+        .ends(3)
+        .complains(&["was measured on another host"]);
+    lab.karve(&["report"]).ends(0);
+}
+
+#[test]
 fn damage_in_the_middle_is_named_and_nothing_is_changed() {
     let lab = paused();
     let path = lab.campaign("events.jsonl");
