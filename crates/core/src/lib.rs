@@ -1,8 +1,9 @@
 //! karve-core decides what an optimization campaign does next; it performs nothing.
 //!
 //! Reading order: `charter` and `policy` are what the user agreed to; `campaign` is the machine;
-//! `measurement`, `basis`, `stats`, `sampling`, `duel`, `comparison` and `verdict` judge; `strategy`,
-//! `space` and `search` choose what to try; `score`, `lineage` and `view` are what people see.
+//! `measurement`, `basis`, `stats`, `sampling`, `duel`, `comparison` and `verdict` judge;
+//! `strategy`, `space` and `search` choose what to try; `score`, `lineage` and `view` are what
+//! people see.
 
 pub mod basis;
 pub mod campaign;

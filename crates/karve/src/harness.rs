@@ -6,7 +6,10 @@
 pub mod output;
 
 mod artifacts;
+mod raw;
 mod rows;
+
+pub use raw::{RAW_BYTES_MAX, take as take_raw};
 
 use crate::config::{Placeholders, expand};
 use crate::error::{CommandError, Result};
@@ -287,7 +290,11 @@ impl Harness {
             }
             None => run.stdout.text().into_owned(),
         };
-        Ok(self.read_samples(&run, &text, cases))
+        let samples = self.read_samples(&run, &text, cases);
+        if samples.is_err() {
+            raw::keep(&self.scratch, &run, out.is_some().then_some(&text));
+        }
+        Ok(samples)
     }
 
     /// What one run on these cases is given: the most of what they need.
@@ -474,13 +481,18 @@ pub fn excerpt(run: &Run) -> String {
     let text = text.trim();
     let skip = text.chars().count().saturating_sub(EXCERPT_CHARS);
     let tail: String = text.chars().skip(skip).collect();
-    let ended = match run.exit {
+    let ended = how_it_ended(run);
+    format!("{ended}{}{tail}", if tail.is_empty() { "" } else { ": " })
+}
+
+/// How a command ended.
+fn how_it_ended(run: &Run) -> String {
+    match run.exit {
         Exit::Code(code) => format!("exit code {code}"),
         Exit::Signal(signal) => format!("ended by signal {signal}"),
         Exit::TimedOut => "ran past its limit".to_owned(),
         Exit::Stopped => "stopped".to_owned(),
-    };
-    format!("{ended}{}{tail}", if tail.is_empty() { "" } else { ": " })
+    }
 }
 
 /// A seed that nobody can know beforehand.

@@ -20,9 +20,9 @@ pub use workspace::synced;
 use crate::agents::Agent;
 use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::git::Repo;
-use crate::harness::Harness;
+use crate::harness::{Harness, take_raw};
 use crate::process::StopFlag;
-use crate::store::CampaignDir;
+use crate::store::{self, CampaignDir};
 use crate::trees::Trees;
 use karve_core::campaign::{Campaign, Event, Record, Step};
 use karve_core::charter::{Branch, Charter};
@@ -114,7 +114,11 @@ impl World {
             Step::Prepare => self.prepare(),
             Step::ProveEngagement => self.check_engagement(campaign),
             Step::ReadTips => self.read_tips(),
-            Step::MeasureBaseline => self.measure_baseline(campaign),
+            Step::MeasureBaseline => {
+                self.forget_raw();
+                let event = self.measure_baseline(campaign)?;
+                self.with_raw(event)
+            }
             Step::Profile {
                 round,
                 commit,
@@ -127,10 +131,45 @@ impl World {
             } => self.propose(*round, *try_no, brief),
             Step::Implement(step) => self.implement(step),
             Step::Gate { .. } => self.gate(step, campaign),
-            Step::Measure(step) => self.measure(step, campaign),
+            Step::Measure(step) => {
+                self.forget_raw();
+                let event = self.measure(step, campaign);
+                self.with_raw(event.map_err(|error| self.naming_raw(error))?)
+            }
             Step::Settle { .. } => self.settle(step, campaign),
             Step::Learn { round } => Ok(self.learn(*round, campaign)),
             Step::Finish { reason } => self.finish(campaign, reason),
+        }
+    }
+
+    /// What an earlier step left is not what this one fails with.
+    fn forget_raw(&self) {
+        let _ = take_raw(&self.dir.join("tmp"));
+    }
+
+    /// Stores what the benchmark wrote, if the event says that it could not be used.
+    fn with_raw(&self, mut event: Event) -> Result<Event> {
+        let raw = match &mut event {
+            Event::BlockFailed { raw, .. } => raw,
+            Event::BaselineMeasured(baseline) if !baseline.gate.passed() => &mut baseline.raw,
+            _ => return Ok(event),
+        };
+        if let Some(bytes) = take_raw(&self.dir.join("tmp")) {
+            *raw = Some(store::put_artifact(&self.dir, &bytes)?);
+        }
+        Ok(event)
+    }
+
+    /// Stores what the benchmark of the incumbent wrote, and says where.
+    fn naming_raw(&self, error: CommandError) -> CommandError {
+        let stored = take_raw(&self.dir.join("tmp"))
+            .and_then(|bytes| store::put_artifact(&self.dir, &bytes).ok());
+        match stored {
+            Some(hash) => {
+                let path = self.dir.join("artifacts").join(hash);
+                error.cause(format!("what it wrote is in {}", path.display()))
+            }
+            None => error,
         }
     }
 

@@ -86,8 +86,13 @@ pub enum Event {
     },
     /// Parent and candidate ran by turns, once for each case.
     BlockMeasured { duel: DuelName, block: Block },
-    /// A block could not be read.
-    BlockFailed { duel: DuelName, gate: Gate },
+    /// A block could not be read; `raw` is the artifact with what the benchmark wrote.
+    BlockFailed {
+        duel: DuelName,
+        gate: Gate,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        raw: Option<String>,
+    },
     /// The verdict was carried out in the repository; a kept candidate has its final commit.
     Settled {
         round: u32,
@@ -167,6 +172,9 @@ pub struct Baseline {
     /// How often the kernel is called in one run, by case, where the benchmark lets us choose.
     #[serde(default)]
     pub repeats: BTreeMap<usize, u32>,
+    /// The artifact with what the benchmark wrote, if that could not be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<String>,
 }
 
 /// A case that was made smaller to fit.

@@ -170,7 +170,7 @@ impl Campaign {
             Event::BlockMeasured { duel, block } if *duel == due => {
                 self.take_block(round, block, record.spent_ms)
             }
-            Event::BlockFailed { duel, gate } if *duel == due => {
+            Event::BlockFailed { duel, gate, .. } if *duel == due => {
                 let verdict = verdict::judge_gate(gate, false)
                     .ok_or_else(|| "a failed block needs a gate that did not pass".to_owned())?;
                 round.gate = Some(gate.clone());

@@ -108,6 +108,7 @@ impl Campaign {
             Event::BlockFailed {
                 duel: DuelName::Final,
                 gate,
+                ..
             } => self.take_final_failure(gate),
             Event::Finished { reason } => match &self.phase {
                 Phase::Closing(due) if due == reason => {

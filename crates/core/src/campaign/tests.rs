@@ -362,6 +362,7 @@ fn a_failed_block_needs_a_gate_that_did_not_pass() {
         let event = Event::BlockFailed {
             duel: step.duel,
             gate: Gate::Passed,
+            raw: None,
         };
         check_refused(&mut campaign, &script.record(log.len(), event));
     }

@@ -302,6 +302,7 @@ impl Script {
                 .collect::<BTreeMap<_, _>>(),
             halved: Vec::new(),
             repeats: BTreeMap::new(),
+            raw: None,
         }
     }
 
@@ -388,6 +389,7 @@ impl Script {
                 gate: Gate::TimedOut {
                     what: "bench".into(),
                 },
+                raw: None,
             };
         }
         let other = match step.duel {

@@ -51,6 +51,7 @@ impl Verify {
         };
         let repo = repo_of(place, &opened)?;
         check_candidates(&repo, &opened.dir, &opened.campaign, &mut findings)?;
+        check_raw(&opened.dir, &opened.records, &mut findings);
         check_kept(&repo, &opened.campaign, &mut findings)?;
         for name in world::lost_refs(&repo, &opened.campaign)? {
             let name = format!("the ref {name} is gone; \"karve run --campaign NAME\" restores it");
@@ -177,6 +178,24 @@ fn check_candidates(
         }
     }
     Ok(())
+}
+
+/// Output that could not be used is still what it was.
+fn check_raw(dir: &CampaignDir, records: &[Record], findings: &mut Findings) {
+    for record in records {
+        let raw = match &record.event {
+            Event::BlockFailed { raw, .. } => raw,
+            Event::BaselineMeasured(baseline) => &baseline.raw,
+            _ => continue,
+        };
+        let Some(hash) = raw else { continue };
+        findings.artifacts += 1;
+        if let Err(error) = store::get_artifact(dir, hash) {
+            let seq = record.seq;
+            let difference = format!("record {seq}: {}", error.message);
+            findings.differences.push(difference);
+        }
+    }
 }
 
 /// Every kept commit has the baseline's protected files.

@@ -23,6 +23,7 @@ impl World {
                 peak: BTreeMap::new(),
                 halved: Vec::new(),
                 repeats: BTreeMap::new(),
+                raw: None,
             })
         };
         let built = match self
@@ -70,6 +71,7 @@ impl World {
             peak,
             halved,
             repeats,
+            raw: None,
         }))
     }
 }

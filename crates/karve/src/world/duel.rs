@@ -24,6 +24,7 @@ impl World {
                 return Ok(Event::BlockFailed {
                     duel: step.duel,
                     gate,
+                    raw: None,
                 });
             }
         };
@@ -38,6 +39,7 @@ impl World {
             Err(Fault::Candidate(gate)) => Event::BlockFailed {
                 duel: step.duel,
                 gate,
+                raw: None,
             },
             // The incumbent passed its gate, so a failure now is the host's.
             Err(Fault::Parent(gate)) => {

@@ -114,7 +114,7 @@ fn write_files(dir: &CampaignDir, files: Vec<DerivedFile>) -> Result<()> {
     Ok(())
 }
 
-/// The snapshot of a round's kernel, its patch and its samples.
+/// The snapshot of a round's kernel, its patch, its samples, and output that could not be used.
 fn write_round(
     repo: &Repo,
     dir: &CampaignDir,
@@ -131,6 +131,15 @@ fn write_round(
         }
         let patch = store::get_artifact(dir, &candidate.patch)?;
         store::write_derived(&home.join("artifacts/patch.diff"), &patch)?;
+    }
+    for record in records {
+        if let Event::BlockFailed {
+            raw: Some(hash), ..
+        } = &record.event
+        {
+            let raw = store::get_artifact(dir, hash)?;
+            store::write_derived(&home.join("artifacts/raw_output.txt"), &raw)?;
+        }
     }
     store::write_derived(&home.join("artifacts/samples.csv"), samples.as_bytes())
 }

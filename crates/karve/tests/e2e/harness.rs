@@ -151,6 +151,28 @@ fn the_export_of_hyperfine_is_read() {
 }
 
 #[test]
+fn google_benchmark_is_read_and_latency_is_known_by_name() {
+    let bench = "rows=\nfor n in 1 2 3; do\n\
+        rows=\"$rows$comma{\\\"name\\\": \\\"BM_toy/n:$n/real_time\\\", \\\"real_time\\\": $((TIME * n)),\n\
+        \\\"cpu_time\\\": 1, \\\"time_unit\\\": \\\"us\\\"}\"; comma=,\ndone\n\
+        echo \"{\\\"context\\\": {}, \\\"benchmarks\\\": [$rows]}\"";
+    let lab = Lab::new("gains");
+    lab.write("bench.sh", &format!(". ./build/kernel.sh\n{bench}\n"));
+    lab.replace("karve.toml", "sh bench.sh {case}", "sh bench.sh");
+    let format = "format = \"metric\"\ncase_column = \"case\"\ncheck_column = \"check\"";
+    lab.replace("karve.toml", format, "format = \"google-benchmark\"");
+    lab.replace("karve.toml", "name = \"time_us\"", "name = \"latency\"");
+    lab.replace("karve.toml", "[\"n=1\"]", "[\"n=1\", \"n=2\"]");
+    lab.commit()
+        .karve(&["run", "--yes", "--rounds", "1"])
+        .ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    let pairs = lab.events("block_measured")[0]["block"]["pairs"].clone();
+    let value = pairs[1]["parent"]["value"].as_f64().unwrap();
+    assert!((value - 200.0).abs() < 1e-6, "{value}");
+}
+
+#[test]
 fn every_preset_runs_a_campaign() {
     let ends = [
         ("strict", "nothing is left to try"),

@@ -21,5 +21,6 @@ mod kill;
 mod lab;
 mod log;
 mod noop;
+mod output;
 mod stop;
 mod tidy;

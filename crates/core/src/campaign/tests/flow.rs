@@ -487,6 +487,7 @@ fn a_final_duel_that_fails_ends_the_campaign_without_a_headline() {
     let event = Event::BlockFailed {
         duel: DuelName::Final,
         gate: build_failed(),
+        raw: None,
     };
     campaign.record(&script.record(log.len(), event)).unwrap();
     assert!(matches!(campaign.next_step(), Some(Step::Finish { .. })));

@@ -282,6 +282,7 @@ impl Player {
             peak: BTreeMap::from([("peak_gflops".to_owned(), 100.0)]),
             halved: Vec::new(),
             repeats: BTreeMap::new(),
+            raw: None,
         })
     }
 
