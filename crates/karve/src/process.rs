@@ -11,7 +11,7 @@
 //! tree      who belongs to a command, and how all of them are ended
 //!   cgroup    the command's control group
 //!   table     the processes in /proc
-//! sys       system calls; the only unsafe code
+//! sys       system calls; the only unsafe code, with the start of a child as its part
 //! ```
 
 mod capture;
@@ -77,6 +77,8 @@ pub struct Command {
     pub capture_bytes: usize,
     /// The campaign it belongs to, for [`end_tagged`]; may be empty.
     pub tag: String,
+    /// The CPUs it and its descendants may run on; those of karve if there are none.
+    pub cpus: Vec<usize>,
 }
 
 /// What to execute.
@@ -112,6 +114,7 @@ impl Command {
             limit: LIMIT_DEFAULT,
             capture_bytes: CAPTURE_BYTES,
             tag: String::new(),
+            cpus: Vec::new(),
         }
     }
 
@@ -147,6 +150,14 @@ impl Command {
     #[must_use]
     pub fn tag(mut self, tag: impl Into<String>) -> Self {
         self.tag = tag.into();
+        self
+    }
+
+    /// Confines it to some CPUs, counted from 0. If one of them is not there or not allowed, it
+    /// does not start.
+    #[must_use]
+    pub fn pin(mut self, cpus: &[usize]) -> Self {
+        self.cpus = cpus.to_vec();
         self
     }
 
@@ -302,6 +313,7 @@ fn run_with(command: &Command, stop: &StopFlag, layers: Layers) -> Result<Run> {
         dir: &launch.dir,
         streams: [stdin.as_fd(), stdout_end.as_fd(), stderr_end.as_fd()],
         cgroup: leaf.as_ref().map(Leaf::fd),
+        cpus: launch.cpus.as_deref(),
     })
     .map_err(|error| launch::spawn_error(command, &error))?;
     drop((stdin, stdout_end, stderr_end));

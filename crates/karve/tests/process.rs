@@ -276,6 +276,31 @@ fn arguments_directory_and_environment_reach_the_command() {
 }
 
 #[test]
+fn a_pinned_command_runs_where_it_is_told_or_not_at_all() {
+    let allowed = |command: &Command| {
+        let text = run_now(command).stdout.text().into_owned();
+        let (_, list) = text.trim().split_once(':').unwrap();
+        list.trim().to_owned()
+    };
+    let look = shell("sh -c 'grep ^Cpus_allowed_list: /proc/self/status'");
+    let all = allowed(&look);
+    let first: usize = all.split([',', '-']).next().unwrap().parse().unwrap();
+    assert_eq!(
+        allowed(&look.clone().pin(&[first, first])),
+        first.to_string()
+    );
+    assert_eq!(allowed(&look.clone().pin(&[])), all);
+    assert_eq!(allowed(&look), all, "karve itself is not confined");
+    for missing in [8_191, 8_192, usize::MAX] {
+        let error = run(&look.clone().pin(&[first, missing]), &StopFlag::new()).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Environment);
+        let want = format!("cannot start sh: cannot pin it to CPU {first}, {missing}");
+        assert!(error.to_string().contains(&want), "{error}");
+        assert!(error.to_string().contains("hint: "), "{error}");
+    }
+}
+
+#[test]
 fn a_command_carries_its_marks() {
     let ended = run_now(&shell("echo $KARVE_RUN; echo $KARVE_CAMPAIGN").tag("a campaign"));
     let text = ended.stdout.text();

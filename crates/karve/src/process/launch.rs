@@ -10,7 +10,7 @@ use std::path::{self, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::sys::SpawnError;
+use super::sys::{CPUS_MAX, CpuMask, SpawnError};
 use super::{CAMPAIGN_MARK, Command, Program, RUN_MARK};
 use crate::error::{CommandError, Result};
 
@@ -26,6 +26,7 @@ pub(super) struct Launch {
     pub(super) argv: Vec<CString>,
     pub(super) env: Vec<CString>,
     pub(super) dir: CString,
+    pub(super) cpus: Option<Box<CpuMask>>,
 }
 
 impl Launch {
@@ -54,6 +55,7 @@ impl Launch {
                 .map(|variable| c_string(variable, command))
                 .collect::<Result<_>>()?,
             dir: c_string(command.dir.clone().into(), command)?,
+            cpus: cpu_mask(command)?,
         })
     }
 }
@@ -140,6 +142,28 @@ fn is_executable(file: &Path) -> bool {
         .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
+/// The CPUs that a command is pinned to; none if it may run where karve may.
+fn cpu_mask(command: &Command) -> Result<Option<Box<CpuMask>>> {
+    if command.cpus.is_empty() {
+        return Ok(None);
+    }
+    let mut mask = Box::new([0; CPUS_MAX / 64]);
+    for &cpu in &command.cpus {
+        let Some(word) = mask.get_mut(cpu / 64) else {
+            return Err(cannot_pin(command));
+        };
+        *word |= 1_u64 << (cpu % 64);
+    }
+    Ok(Some(mask))
+}
+
+fn cannot_pin(command: &Command) -> CommandError {
+    let cpus: Vec<String> = command.cpus.iter().map(usize::to_string).collect();
+    CommandError::environment(format!("cannot start {}", command.name()))
+        .cause(format!("cannot pin it to CPU {}", cpus.join(", ")))
+        .hint("see \"nproc\" and \"grep Cpus_allowed_list /proc/self/status\" for the CPUs to use")
+}
+
 fn c_string(text: OsString, command: &Command) -> Result<CString> {
     CString::new(text.into_vec()).map_err(|cause| {
         CommandError::usage(format!("cannot start {}", command.name()))
@@ -161,6 +185,7 @@ pub(super) fn spawn_error(command: &Command, error: &SpawnError) -> CommandError
             .cause("its session or streams cannot be set up")
             .cause(cause)
             .hint("see \"man setsid\", \"man prctl\" and \"man dup2\": a sandbox may forbid one"),
+        SpawnError::Pin(cause) => cannot_pin(command).cause(cause),
         SpawnError::Enter(cause) => CommandError::environment(message)
             .cause(format!("cannot enter {dir}"))
             .cause(cause)
