@@ -3,7 +3,8 @@
 //! The only file of karve that starts processes. A command gets its own session, dies with karve,
 //! and is ended together with all its descendants: over its limit, at a second Ctrl-C, and also
 //! after a normal exit, when what it left behind is ended and counted. How it went is a [`Run`],
-//! whatever happened; an error means that it could not be started or waited for.
+//! whatever happened; an error means that it could not be started or waited for. Only a
+//! [`Guardian`] outlives karve, to undo one thing.
 //!
 //! ```text
 //! launch    command, environment, marks -> C strings, and why a start failed
@@ -11,11 +12,13 @@
 //! tree      who belongs to a command, and how all of them are ended
 //!   cgroup    the command's control group
 //!   table     the processes in /proc
+//! guardian  a process that outlives karve to undo one thing
 //! sys       system calls; the only unsafe code, with the start of a child as its part
 //! ```
 
 mod capture;
 mod cgroup;
+mod guardian;
 mod launch;
 #[allow(unsafe_code)]
 mod sys;
@@ -34,11 +37,12 @@ use std::time::{Duration, Instant};
 use self::capture::{CHUNK_BYTES, Stream};
 use self::cgroup::Leaf;
 use self::launch::Launch;
-use self::sys::{Start, Usage};
+use self::sys::{Death, Start, Usage};
 use self::tree::Tree;
 use crate::error::{CommandError, Context, Result};
 
 pub use self::capture::Captured;
+pub use self::guardian::Guardian;
 
 /// How much of each stream is kept unless the command says otherwise.
 pub const CAPTURE_BYTES: usize = 4 << 20;
@@ -314,6 +318,7 @@ fn run_with(command: &Command, stop: &StopFlag, layers: Layers) -> Result<Run> {
         streams: [stdin.as_fd(), stdout_end.as_fd(), stderr_end.as_fd()],
         cgroup: leaf.as_ref().map(Leaf::fd),
         cpus: launch.cpus.as_deref(),
+        death: Death::WithKarve,
     })
     .map_err(|error| launch::spawn_error(command, &error))?;
     drop((stdin, stdout_end, stderr_end));

@@ -30,7 +30,7 @@ pub(super) struct Launch {
 }
 
 impl Launch {
-    /// Prepares a command that is to carry the mark.
+    /// Prepares a command that is to carry the mark, or no mark at all if it is empty.
     pub(super) fn new(command: &Command, mark: &str) -> Result<Self> {
         let env = environment(command, mark);
         let (program, argv) = match &command.program {
@@ -69,6 +69,11 @@ fn environment(command: &Command, mark: &str) -> BTreeMap<OsString, OsString> {
     }
     for (name, value) in &command.env {
         env.insert(name.into(), value.into());
+    }
+    if mark.is_empty() {
+        env.remove(OsStr::new(RUN_MARK));
+        env.remove(OsStr::new(CAMPAIGN_MARK));
+        return env;
     }
     env.insert(RUN_MARK.into(), mark.into());
     if !command.tag.is_empty() {

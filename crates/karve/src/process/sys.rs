@@ -12,7 +12,7 @@ use std::sync::Once;
 use std::time::Duration;
 use std::{mem, ptr};
 
-pub(super) use self::start::{CPUS_MAX, Child, CpuMask, SpawnError, Start, spawn};
+pub(super) use self::start::{CPUS_MAX, Child, CpuMask, Death, SpawnError, Start, spawn};
 
 /// A process id, as the kernel writes it.
 pub(super) type Pid = libc::pid_t;

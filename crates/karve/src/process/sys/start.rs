@@ -56,6 +56,17 @@ pub(in crate::process) struct Start<'a> {
     pub(in crate::process) cgroup: Option<BorrowedFd<'a>>,
     /// The CPUs to run on, if not on those of karve.
     pub(in crate::process) cpus: Option<&'a CpuMask>,
+    /// What happens to it when karve dies.
+    pub(in crate::process) death: Death,
+}
+
+/// What happens to a child when karve dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::process) enum Death {
+    /// It is killed.
+    WithKarve,
+    /// Nothing: it outlives karve.
+    OnItsOwn,
 }
 
 /// A started child.
@@ -234,12 +245,17 @@ impl Start<'_> {
         // SAFETY: plain system calls on numbers; the descriptors are open, and are all above 2
         // because the runtime of Rust opens 0, 1 and 2 before main.
         unsafe {
-            if libc::setsid() == -1 || libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == -1 {
+            if libc::setsid() == -1 {
                 return false;
             }
-            // If karve died before the line above, no signal will ever come.
-            if libc::getppid() != parent {
-                libc::_exit(127);
+            if self.death == Death::WithKarve {
+                if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == -1 {
+                    return false;
+                }
+                // If karve died before the line above, no signal will ever come.
+                if libc::getppid() != parent {
+                    libc::_exit(127);
+                }
             }
             // What karve itself inherited is none of the command's business. Old kernels cannot do
             // this, and then only descriptors pass that others forgot to protect.
