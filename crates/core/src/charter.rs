@@ -29,6 +29,9 @@ pub struct Charter {
     pub policy: Policy,
     /// The bounds.
     pub limits: Limits,
+    /// How the device is kept quiet while it is measured.
+    #[serde(default, skip_serializing_if = "DeviceRule::is_default")]
+    pub device: DeviceRule,
     /// Who proposes and implements.
     pub agent: String,
     /// Tunables declared outside the source.
@@ -236,6 +239,73 @@ pub struct Limits {
     pub agent_usd: Option<f64>,
     /// Blocks of the final duel.
     pub final_blocks: u32,
+}
+
+/// How the device is kept quiet while it is measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeviceRule {
+    /// Which CPUs the benchmark is held to.
+    pub pin: Pin,
+    /// A block waits while the CPU pressure is above this, in percent.
+    pub pressure_max: f64,
+    /// Seconds that one pause may take.
+    pub pause_max_s: u64,
+    /// Seconds to wait for another karve that holds the device.
+    pub lease_wait_s: u64,
+    /// Commands that lock the clocks of the device and unlock them again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clocks: Option<ClockLock>,
+}
+
+impl DeviceRule {
+    /// The pressure at which a block waits, in percent, unless the charter says otherwise.
+    pub const PRESSURE_MAX: f64 = 50.0;
+    /// Seconds of one pause, unless the charter says otherwise.
+    pub const PAUSE_MAX_S: u64 = 30;
+    /// Seconds to wait for another karve, unless the charter says otherwise: an hour.
+    pub const LEASE_WAIT_S: u64 = 3_600;
+
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Default for DeviceRule {
+    fn default() -> Self {
+        Self {
+            pin: Pin::No,
+            pressure_max: Self::PRESSURE_MAX,
+            pause_max_s: Self::PAUSE_MAX_S,
+            lease_wait_s: Self::LEASE_WAIT_S,
+            clocks: None,
+        }
+    }
+}
+
+/// Which CPUs the benchmark is held to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Pin {
+    /// It may run on all.
+    #[default]
+    No,
+    /// The last one it may run on, if there are several.
+    Auto,
+    /// These.
+    Cpus {
+        /// Their numbers, as the kernel counts them.
+        cpus: Vec<usize>,
+    },
+}
+
+/// Commands that hold the clocks of the device still.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockLock {
+    /// Run before the first block.
+    pub lock: String,
+    /// Undoes it, whatever happens.
+    pub unlock: String,
 }
 
 /// A tunable declared in `karve.toml`.

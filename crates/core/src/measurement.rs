@@ -49,6 +49,84 @@ pub struct Block {
     pub pairs: Vec<Pair>,
     /// Why the block does not count, if it does not.
     pub discarded: Option<Discarded>,
+    /// What the host was like when it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Box<Conditions>>,
+}
+
+/// What the host and the device were like, as far as they tell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Conditions {
+    /// Processes that ran or wanted to, on average over the last minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<f64>,
+    /// The share of the last ten seconds in which some process waited for a CPU, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pressure: Option<f64>,
+    /// How the CPU chooses its frequency.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub governor: Option<String>,
+    /// The present frequency of a core that the benchmark may run on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_mhz: Option<u32>,
+    /// The GPU, if the kernel runs on one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuConditions>,
+    /// The CPUs that the benchmark was held to; empty if it may run on all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pinned: Vec<usize>,
+    /// What was waited for before the block, and how long.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pauses: Vec<Pause>,
+    /// The first digits of a digest of all that does not change while a host runs: CPU, cores,
+    /// kernel, container, compilers, GPU, driver.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
+}
+
+/// What a GPU said of itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GpuConditions {
+    /// Its name.
+    pub name: String,
+    /// The version of its driver.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// The clock of its processors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sm_clock_mhz: Option<u32>,
+    /// The clock of its memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mem_clock_mhz: Option<u32>,
+    /// Its temperature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature_c: Option<f64>,
+    /// What holds its clocks down, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub throttle: Vec<String>,
+}
+
+/// A wait before a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// What for.
+    pub why: PauseReason,
+    /// How long.
+    pub waited_ms: u64,
+}
+
+/// What a block waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PauseReason {
+    /// Other processes wanted the CPUs.
+    Pressure,
+    /// The GPU was held down by heat or by its power supply.
+    Throttling,
+    /// Another karve held the device.
+    Lease,
 }
 
 /// Why readings are stored but not used.

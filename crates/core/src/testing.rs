@@ -3,8 +3,8 @@
 pub(crate) mod script;
 
 use crate::charter::{
-    Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, Limits, Metric, Mode, Output,
-    Target,
+    Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode,
+    Output, Target,
 };
 use crate::policy::{Controls, Policy, Preset};
 use proptest::test_runner::{Config, RngSeed};
@@ -67,6 +67,7 @@ pub(crate) fn charter() -> Charter {
             agent_usd: None,
             final_blocks: 10,
         },
+        device: DeviceRule::default(),
         agent: "builtin".into(),
         knobs: Vec::new(),
         branch: Branch::Named {

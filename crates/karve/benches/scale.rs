@@ -13,6 +13,7 @@
 #[path = "scale/stage.rs"]
 mod stage;
 
+use karve::device::Notices;
 use karve::drive::{self, Session};
 use karve::error::{Context, Result};
 use karve::git::Repo;
@@ -325,6 +326,7 @@ impl Play {
             agent: Box::new(Script),
             stop: StopFlag::new(),
             charter,
+            notices: Notices::default(),
         })?;
         let session = Session {
             campaign: loaded.campaign,

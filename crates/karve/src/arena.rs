@@ -101,6 +101,7 @@ impl Arena {
             pad: u32::from(call.pad),
             pairs,
             discarded,
+            conditions: None,
         }))
     }
 

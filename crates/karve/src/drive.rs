@@ -59,7 +59,8 @@ pub fn drive(session: &mut Session, screen: &mut dyn Screen) -> Result<End> {
             return Err(CommandError::new(ErrorKind::Interrupted, "stopped at once")
                 .hint("go on with \"karve run\""));
         }
-        let spent_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let spent = start.elapsed().saturating_sub(session.world.waited());
+        let spent_ms = u64::try_from(spent.as_millis()).unwrap_or(u64::MAX);
         // A full disk explains more than what came of it.
         session.world.has_room()?;
         let event = performed?;

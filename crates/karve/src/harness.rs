@@ -12,6 +12,7 @@ mod rows;
 pub use raw::{RAW_BYTES_MAX, take as take_raw};
 
 use crate::config::{Placeholders, expand};
+use crate::device;
 use crate::error::{CommandError, Result};
 use crate::process::{self, Command, Exit, Run, StopFlag};
 use karve_core::charter::{Case, Charter, Commands, Metric, Output, OwnClock};
@@ -75,6 +76,8 @@ pub struct Harness {
     tag: String,
     stop: StopFlag,
     per_case: BTreeMap<String, PerCase>,
+    /// The CPUs that benchmarks are held to.
+    pinned: Vec<usize>,
 }
 
 /// What differs from case to case beside its parameters.
@@ -102,6 +105,8 @@ impl Harness {
             tag: tag.to_owned(),
             stop: stop.clone(),
             per_case: BTreeMap::new(),
+            // What cannot be had is refused where the campaign starts.
+            pinned: device::cpus_of(&charter.device.pin).unwrap_or_default(),
         }
     }
 
@@ -276,7 +281,7 @@ impl Harness {
             })?;
         }
         self.condition(tree)?;
-        let command = self.command(&line, tree);
+        let command = self.command(&line, tree).pin(&self.pinned);
         let pad = "x".repeat(usize::from(call.pad));
         let run = process::run(&command.env(PAD, pad), &self.stop)?;
         let text = match &out {
@@ -312,7 +317,9 @@ impl Harness {
         let Some(line) = &self.commands.condition else {
             return Ok(());
         };
-        let run = self.run(&expand(line, None, &self.placeholders(0, None))?, tree)?;
+        // On the same CPUs, whose caches it conditions.
+        let line = expand(line, None, &self.placeholders(0, None))?;
+        let run = process::run(&self.command(&line, tree).pin(&self.pinned), &self.stop)?;
         if run.exit.success() || self.stop.at_once() {
             return Ok(());
         }

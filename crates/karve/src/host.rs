@@ -5,6 +5,7 @@ mod identity;
 pub use identity::basis_of;
 
 use crate::process::{self, Command, StopFlag};
+use crate::store;
 use karve_core::measurement::Environment;
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,6 +14,12 @@ use std::time::Duration;
 
 /// A question to a tool may take this long.
 const LIMIT: Duration = Duration::from_secs(10);
+
+/// Facts that change from minute to minute; all others say which host it is.
+const PASSING: [&str; 3] = ["governor", "load", "pressure"];
+
+/// Digits of a fingerprint.
+const FINGERPRINT_CHARS: usize = 16;
 
 /// Everything that is found out at once.
 pub fn environment(stop: &StopFlag) -> Environment {
@@ -28,6 +35,7 @@ pub fn environment(stop: &StopFlag) -> Environment {
         .map(|n| n.get().to_string());
     add("cores", cores);
     add("kernel", first_line("/proc/sys/kernel/osrelease"));
+    add("container", Some(container()));
     add(
         "governor",
         first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -47,10 +55,51 @@ pub fn environment(stop: &StopFlag) -> Environment {
 const GPU_QUERIES: [(&str, &str); 2] = [
     (
         "nvidia",
-        "nvidia-smi --query-gpu=name,driver_version,clocks.sm --format=csv,noheader",
+        "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader",
     ),
     ("amd", "rocm-smi --showproductname --csv"),
 ];
+
+/// The first digits of a digest of all that does not change while a host runs.
+pub fn fingerprint(environment: &Environment) -> String {
+    let lasting = environment
+        .facts
+        .iter()
+        .filter(|(name, _)| !PASSING.contains(&name.as_str()));
+    let list: String = lasting.map(|(k, v)| format!("{k}={v}\n")).collect();
+    let mut digits = store::sha256_hex(list.as_bytes());
+    digits.truncate(FINGERPRINT_CHARS);
+    digits
+}
+
+/// Which kind of container karve runs in, or `none`.
+fn container() -> String {
+    if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() {
+        return "kubernetes".into();
+    }
+    let marks = [("/.dockerenv", "docker"), ("/run/.containerenv", "podman")];
+    let marked = marks.iter().find(|(mark, _)| Path::new(mark).exists());
+    if let Some((_, name)) = marked {
+        return (*name).into();
+    }
+    let said = first_line("/run/systemd/container").or_else(|| std::env::var("container").ok());
+    let groups = fs::read_to_string("/proc/1/cgroup").unwrap_or_default();
+    said.filter(|name| !name.is_empty())
+        .unwrap_or_else(|| parse_container(&groups).into())
+}
+
+/// The container that the control groups of the first process tell of.
+fn parse_container(groups: &str) -> &'static str {
+    let signs = [
+        ("kubepods", "kubernetes"),
+        ("docker", "docker"),
+        ("libpod", "podman"),
+        ("lxc", "lxc"),
+        ("containerd", "containerd"),
+    ];
+    let found = signs.iter().find(|(sign, _)| groups.contains(sign));
+    found.map_or("none", |(_, name)| name)
+}
 
 /// The CPU's model, if the host tells.
 pub fn cpu_model() -> Option<String> {
@@ -86,4 +135,38 @@ fn first_line(path: &str) -> Option<String> {
             .trim()
             .to_owned(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_groups_tell_of_a_container() {
+        let check = |groups: &str, want: &str| assert_eq!(parse_container(groups), want);
+        check("0::/\n", "none");
+        check("0::/init.scope\n", "none");
+        check("12:pids:/docker/4c0f\n", "docker");
+        check(
+            "0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-2.scope\n",
+            "kubernetes",
+        );
+        check("0::/machine.slice/libpod-77.scope\n", "podman");
+        check("0::/lxc.payload.web/init.scope\n", "lxc");
+    }
+
+    #[test]
+    fn a_fingerprint_says_which_host_it_is_and_not_how_busy() {
+        let facts = |pairs: &[(&str, &str)]| Environment {
+            facts: pairs
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+        };
+        let one = fingerprint(&facts(&[("cpu", "x"), ("load", "0.1"), ("gcc", "12")]));
+        let busy = fingerprint(&facts(&[("cpu", "x"), ("load", "9.9"), ("gcc", "12")]));
+        let other = fingerprint(&facts(&[("cpu", "x"), ("load", "0.1"), ("gcc", "13")]));
+        assert_eq!((one.len(), &one), (16, &busy));
+        assert_ne!(one, other);
+    }
 }

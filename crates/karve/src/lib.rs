@@ -9,6 +9,7 @@ pub mod clock;
 pub mod commands;
 pub mod config;
 pub mod detect;
+pub mod device;
 pub mod drive;
 pub mod error;
 pub mod git;

@@ -3,6 +3,7 @@
 use crate::agents;
 use crate::clock;
 use crate::config::{AgentConfig, Loaded};
+use crate::device::Notices;
 use crate::drive::{self, End, Session};
 use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::git::Repo;
@@ -56,7 +57,7 @@ pub fn run(
     stop: &StopFlag,
     screen: &mut dyn Screen,
 ) -> Result<(Campaign, CampaignDir, End)> {
-    let (mut session, dir) = open(&plan, setting, stop)?;
+    let (mut session, dir) = open(&plan, setting, stop, screen.notices())?;
     let new = matches!(plan, Plan::Start(_));
     if let Plan::Resume { rounds, wall_s, .. } = plan {
         extend(&mut session, screen, rounds, wall_s)?;
@@ -78,7 +79,12 @@ pub fn run(
 }
 
 /// Takes the lock, reads the log, and cleans up what an earlier process left behind.
-fn open(plan: &Plan, setting: Setting<'_>, stop: &StopFlag) -> Result<(Session, CampaignDir)> {
+fn open(
+    plan: &Plan,
+    setting: Setting<'_>,
+    stop: &StopFlag,
+    notices: Notices,
+) -> Result<(Session, CampaignDir)> {
     let (dir, new_charter) = match plan {
         Plan::Start(charter) => (CampaignDir::new(setting.root, &charter.name), Some(charter)),
         Plan::Resume { dir, .. } => (dir.clone(), None),
@@ -125,6 +131,7 @@ fn open(plan: &Plan, setting: Setting<'_>, stop: &StopFlag) -> Result<(Session, 
         agent,
         stop: stop.clone(),
         charter,
+        notices,
     };
     let mut world = World::new(parts)?;
     world.resume(&campaign, &records)?;

@@ -7,8 +7,12 @@ pub mod style;
 pub use jsonl::JsonLines;
 pub use plain::Plain;
 
+use crate::device::Notices;
 use karve_core::campaign::{Campaign, Record, Step};
 use std::io::Write;
+
+/// Characters of a notice.
+const NOTICE_CHARS: usize = 200;
 
 /// Something that shows a running campaign.
 pub trait Screen {
@@ -16,6 +20,10 @@ pub trait Screen {
     fn starts(&mut self, campaign: &Campaign, step: &Step);
     /// A record was made durable and taken in.
     fn saw(&mut self, campaign: &Campaign, record: &Record);
+    /// Where it is said why nothing seems to happen; standard error unless there is a better place.
+    fn notices(&self) -> Notices {
+        Notices::new(|said| note(&format!("note: {}", style::safe(said.text(), NOTICE_CHARS))))
+    }
 }
 
 /// Shows nothing.
@@ -25,6 +33,9 @@ pub struct Silent;
 impl Screen for Silent {
     fn starts(&mut self, _: &Campaign, _: &Step) {}
     fn saw(&mut self, _: &Campaign, _: &Record) {}
+    fn notices(&self) -> Notices {
+        Notices::default()
+    }
 }
 
 /// Writes to standard output. A reader that went away is no error: `karve log | head`.

@@ -18,6 +18,7 @@ pub use refs::lost_refs;
 pub use workspace::synced;
 
 use crate::agents::Agent;
+use crate::device::{self, Notices};
 use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::git::Repo;
 use crate::harness::{Harness, take_raw};
@@ -28,6 +29,7 @@ use karve_core::campaign::{Campaign, Event, Record, Step};
 use karve_core::charter::{Branch, Charter};
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Answers of people are read up to this size.
 const ANSWER_BYTES_MAX: u64 = 16_384;
@@ -52,6 +54,10 @@ pub struct World {
     pub(crate) tips_root: PathBuf,
     /// Records of the round under way, from which its artifacts are written.
     pub(crate) round_records: Vec<Record>,
+    /// What stands around every block.
+    pub(crate) device: device::Session,
+    /// Where it is said why nothing seems to happen.
+    pub(crate) notices: Notices,
 }
 
 /// What a world is made of.
@@ -67,6 +73,8 @@ pub struct Parts {
     pub stop: StopFlag,
     /// The charter.
     pub charter: Charter,
+    /// Where it is said why nothing seems to happen.
+    pub notices: Notices,
 }
 
 impl World {
@@ -78,6 +86,7 @@ impl World {
             agent,
             stop,
             charter,
+            notices,
         } = parts;
         let upstream = upstream.with_scratch(dir.join("tmp"));
         let repo = workspace::repo_of(&upstream, &dir, &charter)?;
@@ -91,6 +100,8 @@ impl World {
             repo.release_refs(&format!("refs/heads/{name}"))?;
         }
         let _ = fs::remove_dir_all(dir.join("tmp"));
+        let workdir = upstream.root().join(&charter.workdir);
+        let device = device::Session::new(&charter, dir.path(), &workdir, &notices)?;
         let tips_root = dir.path().parent().unwrap_or(dir.path()).join("tips");
         Ok(Self {
             upstream,
@@ -102,6 +113,8 @@ impl World {
             charter,
             tips_root,
             round_records: Vec::new(),
+            device,
+            notices,
         })
     }
 
@@ -216,6 +229,11 @@ impl World {
             })
     }
 
+    /// How long the last step waited for the device, which is no work of the campaign's.
+    pub fn waited(&mut self) -> Duration {
+        self.device.waited()
+    }
+
     /// The harness with the campaign's commands.
     pub(crate) fn harness(&self) -> Harness {
         Harness::new(
@@ -228,6 +246,7 @@ impl World {
 
     /// Removes worktrees and temporary files; the campaign can go on later.
     pub fn clean_up(&mut self) -> Result<()> {
+        self.device.close(&self.notices);
         self.trees.clear(&self.repo)?;
         self.upstream.prune_under(&self.dir.worktrees())?;
         let _ = fs::remove_dir_all(self.dir.join("tmp"));

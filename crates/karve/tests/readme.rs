@@ -37,6 +37,7 @@ fn sh(script: &str, here: &Path, home: &Path) -> Output {
         .current_dir(here)
         .env("PATH", format!("{}:{path}", karve.display()))
         .env("HOME", home)
+        .env("KARVE_LEASE_DIR", home.join("leases"))
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_SYSTEM", "/dev/null")
         .env("GIT_AUTHOR_NAME", "A")

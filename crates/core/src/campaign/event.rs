@@ -3,7 +3,7 @@
 use super::controls::Control;
 use crate::charter::{CaseSet, Charter, Limits};
 use crate::hypothesis::{Candidate, Hypothesis};
-use crate::measurement::{Block, Environment, Gate, Reading};
+use crate::measurement::{Block, Conditions, Environment, Gate, Reading};
 use crate::profile::{Profile, ProfileDepth};
 use crate::strategy::Brief;
 use crate::verdict::{Suspicion, Verdict};
@@ -175,6 +175,9 @@ pub struct Baseline {
     /// The artifact with what the benchmark wrote, if that could not be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
+    /// What the host was like when the readings began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Box<Conditions>>,
 }
 
 /// A case that was made smaller to fit.

@@ -303,6 +303,7 @@ impl Script {
             halved: Vec::new(),
             repeats: BTreeMap::new(),
             raw: None,
+            conditions: None,
         }
     }
 
@@ -425,6 +426,7 @@ impl Script {
                 pad: 0,
                 pairs: step.cases.iter().map(pair).collect(),
                 discarded: sampling::discards(step.block),
+                conditions: None,
             },
         }
     }

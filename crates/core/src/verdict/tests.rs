@@ -30,6 +30,7 @@ fn block(values: &[(f64, f64)]) -> Block {
         pad: 0,
         pairs,
         discarded: None,
+        conditions: None,
     }
 }
 

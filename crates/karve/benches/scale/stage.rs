@@ -5,7 +5,8 @@ use karve::error::{Context, Result};
 use karve::git::{self, CommitNote, NewFile, Repo};
 use karve_core::campaign::{ImplementStep, Usage};
 use karve_core::charter::{
-    Better, Branch, Case, CaseSet, Charter, Commands, Limits, Metric, Mode, Output, Target,
+    Better, Branch, Case, CaseSet, Charter, Commands, DeviceRule, Limits, Metric, Mode, Output,
+    Target,
 };
 use karve_core::hypothesis::{Direction, Hypothesis};
 use karve_core::policy::Preset;
@@ -146,7 +147,8 @@ pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32, n_cases: usi
             op: "multiply-add".into(),
             backend: "c".into(),
             language: "c".into(),
-            device: "cpu".into(),
+            // Its own, so that nobody else's lease is waited for.
+            device: format!("cpu of process {}", std::process::id()),
             ..Target::default()
         },
         mode: Mode::Repo,
@@ -178,6 +180,10 @@ pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32, n_cases: usi
             duel_s: 600,
             agent_usd: None,
             final_blocks: 10,
+        },
+        device: DeviceRule {
+            pressure_max: 100.0,
+            ..DeviceRule::default()
         },
         agent: "script".into(),
         knobs: Vec::new(),

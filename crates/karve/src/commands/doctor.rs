@@ -1,5 +1,7 @@
 //! `karve doctor`: checks everything a campaign needs, each finding with a hint.
 
+mod device;
+
 use crate::agents::builtin;
 use crate::arena::{Arena, Arm, NumberedCase};
 use crate::config::{Loaded, Overrides};
@@ -157,6 +159,7 @@ fn examine(place: &Place, stop: &StopFlag, findings: &mut Findings) -> Result<()
         }
     };
     examine_repo(&repo, &loaded.charter, findings)?;
+    device::examine(&loaded, repo.root(), stop, findings)?;
     let scratch = tempfile::Builder::new()
         .prefix("karve-doctor-")
         .tempdir()

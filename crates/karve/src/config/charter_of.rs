@@ -42,6 +42,7 @@ pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> 
     let from_file = check_commands(source, &commands, &mode, &cases)?;
     let policy = rules::policy_of(source, &file.policy)?;
     let limits = rules::limits_of(source, &file.limits, &policy, given.overrides)?;
+    let device = rules::device_of(source, &file.device)?;
     let knobs = knobs_of(source, &file.knobs, &granted)?;
     let agents = agents_of(source, &file.agents)?;
     let agent = agent_of(source, file, &agents, given.overrides)?;
@@ -60,6 +61,7 @@ pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> 
         cases,
         policy,
         limits,
+        device,
         agent,
         knobs,
         branch,

@@ -3,7 +3,7 @@
 //! The documentation of a field is what an editor shows next to the key, so it speaks to the
 //! person who writes the file. Nothing here is checked beyond its shape; see `charter_of`.
 
-use super::values::{CaseEntry, OrNone, Scalar};
+use super::values::{CaseEntry, OrNone, PinValue, Scalar};
 use karve_core::charter::{Better, ClockRule};
 use karve_core::policy::{ErrorRule, HistoryView, ProfileWhen, SmallGain, StreakAction};
 use schemars::JsonSchema;
@@ -39,6 +39,9 @@ pub(super) struct File {
     /// The bounds.
     #[serde(default)]
     pub(super) limits: LimitsTable,
+    /// How the device is kept quiet while it is measured.
+    #[serde(default)]
+    pub(super) device: DeviceTable,
     /// Who proposes and implements.
     #[serde(default)]
     pub(super) agent: AgentTable,
@@ -378,6 +381,29 @@ pub(super) struct LimitsTable {
     /// Blocks of the final duel; 200 by default.
     #[schemars(range(min = 1, max = 4_000))]
     pub(super) final_blocks: Option<u32>,
+}
+
+/// How the device is kept quiet while it is measured.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DeviceTable {
+    /// CPUs that the benchmark is held to, such as `[2, 3]`, or "auto" for the last one.
+    pub(super) pin: Option<PinValue>,
+    /// A block waits while the CPU pressure by others is above this percentage; 50 by default.
+    #[schemars(range(min = 0, max = 100))]
+    pub(super) pressure_max: Option<f64>,
+    /// Seconds that one pause may take; 30 by default.
+    #[schemars(range(min = 0, max = 3_600))]
+    pub(super) pause_max_s: Option<u64>,
+    /// Seconds to wait for another karve that holds the device; 3600 by default.
+    #[schemars(range(min = 0, max = 604_800))]
+    pub(super) lease_wait_s: Option<u64>,
+    /// Locks the clocks of the device before the first block, such as `nvidia-smi -lgc 1500,1500`.
+    #[schemars(length(min = 1))]
+    pub(super) lock: Option<String>,
+    /// Undoes `lock`, also after a crash, such as `nvidia-smi -rgc`.
+    #[schemars(length(min = 1))]
+    pub(super) unlock: Option<String>,
 }
 
 /// Who proposes and implements.

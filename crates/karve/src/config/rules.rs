@@ -1,10 +1,11 @@
 //! The policy and the limits of a charter: a preset, and what the file says otherwise.
 
-use super::file::{AcceptTable, LimitsTable, PolicyTable};
+use super::Overrides;
+use super::file::{AcceptTable, DeviceTable, LimitsTable, PolicyTable};
 use super::source::{At, Source, shown};
-use super::{Overrides, values::OrNone};
+use super::values::{OrNone, PinValue};
 use crate::error::{CommandError, Result};
-use karve_core::charter::Limits;
+use karve_core::charter::{ClockLock, DeviceRule, Limits, Pin};
 use karve_core::policy::{AcceptRule, FullWhen, Policy, Preset, StopRule, StreakAction};
 use std::collections::BTreeMap;
 
@@ -217,6 +218,47 @@ pub(super) fn limits_of(
     };
     refuse_idle_limits(source, &limits, policy)?;
     Ok(limits)
+}
+
+/// How the device is kept quiet.
+pub(super) fn device_of(source: &Source<'_>, table: &DeviceTable) -> Result<DeviceRule> {
+    let clocks = match (&table.lock, &table.unlock) {
+        (None, None) => None,
+        (Some(lock), Some(unlock)) => Some(ClockLock {
+            lock: lock.clone(),
+            unlock: unlock.clone(),
+        }),
+        (Some(_), None) => {
+            return Err(source
+                .error_at(
+                    "device.lock",
+                    "`device.lock` is there without `device.unlock`",
+                )
+                .hint(
+                    "add unlock to [device]: what undoes the lock, such as \"nvidia-smi -rgc\"",
+                ));
+        }
+        (None, Some(_)) => {
+            return Err(source
+                .error_at(
+                    "device.unlock",
+                    "`device.unlock` is there without `device.lock`",
+                )
+                .hint("add lock to [device], or leave unlock out"));
+        }
+    };
+    let pin = match &table.pin {
+        None => Pin::No,
+        Some(PinValue::Auto) => Pin::Auto,
+        Some(PinValue::Cpus(cpus)) => Pin::Cpus { cpus: cpus.clone() },
+    };
+    Ok(DeviceRule {
+        pin,
+        pressure_max: table.pressure_max.unwrap_or(DeviceRule::PRESSURE_MAX),
+        pause_max_s: table.pause_max_s.unwrap_or(DeviceRule::PAUSE_MAX_S),
+        lease_wait_s: table.lease_wait_s.unwrap_or(DeviceRule::LEASE_WAIT_S),
+        clocks,
+    })
 }
 
 /// A limit that no stop rule looks at would bound nothing.

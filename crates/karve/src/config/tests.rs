@@ -3,7 +3,8 @@
 use super::{AgentConfig, Loaded, Now, Overrides, parse, schema_json};
 use crate::error::ErrorKind;
 use karve_core::charter::{
-    Better, Branch, Case, CaseSet, Goal, KnobDeclaration, Limits, Mode, Target,
+    Better, Branch, Case, CaseSet, ClockLock, DeviceRule, Goal, KnobDeclaration, Limits, Mode, Pin,
+    Target,
 };
 use karve_core::policy::{
     FullWhen, HistoryView, Preset, ProfileWhen, SmallGain, StopRule, StreakAction,
@@ -123,6 +124,24 @@ fn the_full_file_gives_the_expected_target_and_commands() {
         env: BTreeMap::new(),
     };
     assert_eq!(agents, BTreeMap::from([("mine".to_owned(), mine)]));
+}
+
+#[test]
+fn the_device_is_kept_quiet_as_the_file_says() {
+    let rule = DeviceRule {
+        pin: Pin::Cpus { cpus: vec![0, 2] },
+        pressure_max: 20.0,
+        pause_max_s: 10,
+        lease_wait_s: 60,
+        clocks: Some(ClockLock {
+            lock: "nvidia-smi -lgc 1500,1500".into(),
+            unlock: "nvidia-smi -rgc".into(),
+        }),
+    };
+    assert_eq!(read(FULL).unwrap().charter.device, rule);
+    assert_eq!(read(SHORT).unwrap().charter.device, DeviceRule::default());
+    let auto = format!("{SHORT}\n[device]\npin = \"auto\"\n");
+    assert_eq!(read(&auto).unwrap().charter.device.pin, Pin::Auto);
 }
 
 #[test]

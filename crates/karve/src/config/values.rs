@@ -1,7 +1,7 @@
 //! Values of `karve.toml` that may be written in more than one way.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
@@ -22,6 +22,15 @@ pub(super) enum CaseEntry {
         /// The other keys.
         params: Vec<(String, String)>,
     },
+}
+
+/// CPUs by their numbers, or the word `auto`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum PinValue {
+    /// The word `auto`.
+    Auto,
+    /// Numbers.
+    Cpus(Vec<usize>),
 }
 
 /// A number, or the word `none`.
@@ -134,6 +143,55 @@ impl<'de> Deserialize<'de> for CaseEntry {
             }
         }
         deserializer.deserialize_any(CaseVisitor)
+    }
+}
+
+impl JsonSchema for PinValue {
+    fn schema_name() -> Cow<'static, str> {
+        "Pin".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let cpu = json_schema!({ "type": "integer", "minimum": 0, "maximum": 8191 });
+        json_schema!({
+            "anyOf": [
+                { "type": "array", "items": cpu, "minItems": 1, "maxItems": 8192 },
+                { "type": "string", "enum": ["auto"] }
+            ]
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for PinValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct PinVisitor;
+        impl<'de> Visitor<'de> for PinVisitor {
+            type Value = PinValue;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of CPUs or \"auto\"")
+            }
+
+            fn visit_str<E: de::Error>(self, value: &str) -> Result<PinValue, E> {
+                if value == "auto" {
+                    return Ok(PinValue::Auto);
+                }
+                Err(E::custom("a list of CPUs or \"auto\" is expected"))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<PinValue, A::Error> {
+                let mut cpus = Vec::new();
+                while let Some(cpu) = seq.next_element()? {
+                    cpus.push(cpu);
+                }
+                Ok(PinValue::Cpus(cpus))
+            }
+        }
+        deserializer.deserialize_any(PinVisitor)
     }
 }
 

@@ -1,7 +1,8 @@
 //! One line for everything that happened, and on a terminal a moving line for what goes on.
 
 use super::style::{Tone, safe, toned};
-use super::{Screen, outln};
+use super::{NOTICE_CHARS, Screen, note, outln};
+use crate::device::{Notice, Notices};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use karve_core::campaign::{Baseline, Campaign, DuelName, Event, Record, Step};
 use std::io::IsTerminal;
@@ -153,6 +154,20 @@ impl Screen for Plain {
             },
         };
         spinner.set_message(what);
+    }
+
+    fn notices(&self) -> Notices {
+        let spinner = self.spinner.clone();
+        Notices::new(move |said| {
+            let text = safe(said.text(), NOTICE_CHARS);
+            match (&spinner, said) {
+                (Some(spinner), Notice::Passing(_)) => spinner.set_message(text),
+                (Some(spinner), Notice::Lasting(_)) => {
+                    spinner.suspend(|| note(&format!("note: {text}")));
+                }
+                (None, _) => note(&format!("note: {text}")),
+            }
+        })
     }
 
     fn saw(&mut self, campaign: &Campaign, record: &Record) {

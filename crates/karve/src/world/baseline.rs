@@ -24,6 +24,7 @@ impl World {
                 halved: Vec::new(),
                 repeats: BTreeMap::new(),
                 raw: None,
+                conditions: None,
             })
         };
         let built = match self
@@ -42,36 +43,22 @@ impl World {
             Err(gate) => return Ok(failed(gate)),
         };
         let halved = halved.collect();
-        let repeats = match choose_repeats(&harness, &built.path, &cases)? {
-            Ok(repeats) => repeats,
+        let conditions = self.device.before_block(&self.stop, &self.notices)?;
+        let read = read(&harness, &built.path, &cases);
+        let peak = harness.peak(&built.path);
+        self.device.after_block();
+        let (readings, repeats) = match read? {
+            Ok(read) => read,
             Err(gate) => return Ok(failed(gate)),
         };
-        let per_case = repeats.iter().map(|(case, repeats)| {
-            let of_case = PerCase {
-                repeats: *repeats,
-                spin_us: None,
-            };
-            (cases[*case].name.clone(), of_case)
-        });
-        let harness = harness.with_cases(per_case.collect());
-        let mut readings = Vec::new();
-        for _ in 0..BASELINE_READINGS {
-            match harness.bench(&built.path, &cases, Call::fresh(Variant::Usual)?)? {
-                Ok(samples) => {
-                    let numbered = samples.into_iter().enumerate();
-                    readings.extend(numbered.map(|(case, sample)| Reading { case, sample }));
-                }
-                Err(gate) => return Ok(failed(gate)),
-            }
-        }
-        let peak = harness.peak(&built.path)?;
         Ok(Event::BaselineMeasured(Baseline {
             gate: Gate::Passed,
             readings,
-            peak,
+            peak: peak?,
             halved,
             repeats,
             raw: None,
+            conditions: Some(Box::new(conditions)),
         }))
     }
 }
@@ -110,6 +97,36 @@ fn choose_repeats(
         chosen.insert(index, repeats);
     }
     Ok(Ok(chosen))
+}
+
+/// What a baseline reads: the readings, and how often each case was repeated in one run.
+type Read = (Vec<Reading>, BTreeMap<usize, u32>);
+
+/// The readings of the unchanged kernel.
+fn read(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Gated<Read>> {
+    let repeats = match choose_repeats(harness, tree, cases)? {
+        Ok(repeats) => repeats,
+        Err(gate) => return Ok(Err(gate)),
+    };
+    let per_case = repeats.iter().map(|(case, repeats)| {
+        let of_case = PerCase {
+            repeats: *repeats,
+            spin_us: None,
+        };
+        (cases[*case].name.clone(), of_case)
+    });
+    let harness = harness.clone().with_cases(per_case.collect());
+    let mut readings = Vec::new();
+    for _ in 0..BASELINE_READINGS {
+        match harness.bench(tree, cases, Call::fresh(Variant::Usual)?)? {
+            Ok(samples) => {
+                let numbered = samples.into_iter().enumerate();
+                readings.extend(numbered.map(|(case, sample)| Reading { case, sample }));
+            }
+            Err(gate) => return Ok(Err(gate)),
+        }
+    }
+    Ok(Ok((readings, repeats)))
 }
 
 /// Tests the unchanged kernel on each case, and makes those smaller that do not fit into the

@@ -28,11 +28,20 @@ impl World {
                 });
             }
         };
-        Ok(match arena.block(&cases, sampling::discards(step.block))? {
-            Ok(block) => Event::BlockMeasured {
-                duel: step.duel,
-                block,
-            },
+        if step.block == 0 {
+            self.device.begin_duel();
+        }
+        let conditions = self.device.before_block(&self.stop, &self.notices)?;
+        let measured = arena.block(&cases, sampling::discards(step.block));
+        self.device.after_block();
+        Ok(match measured? {
+            Ok(mut block) => {
+                block.conditions = Some(Box::new(conditions));
+                Event::BlockMeasured {
+                    duel: step.duel,
+                    block,
+                }
+            }
             Err(Fault::Candidate(gate)) if matches!(step.duel, DuelName::Control(_)) => {
                 return Err(incumbent_fails("cannot be measured any more", &gate));
             }

@@ -25,10 +25,12 @@ impl World {
         }
         let start = format!("{}/base", refs_of(&self.charter.name));
         self.repo.update_ref(&start, &base, Expected::Any)?;
+        let environment = host::environment(&self.stop);
+        self.device.knows(&environment);
         Ok(Event::Prepared(Preparation {
             base_tree: self.repo.tree_of(&base)?.to_string(),
             harness_hash: harness_hash(&self.repo, &base, &self.charter.granted)?,
-            environment: host::environment(&self.stop),
+            environment,
             base: base.to_string(),
             provenance,
         }))

@@ -163,7 +163,9 @@ impl Lab {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_karve"));
         command.args(args).current_dir(self.path(""));
-        steady(&mut command).env("TMPDIR", self.beside("tmp"));
+        steady(&mut command)
+            .env("TMPDIR", self.beside("tmp"))
+            .env("KARVE_LEASE_DIR", self.beside("leases"));
         command
     }
 
@@ -247,9 +249,12 @@ impl Running {
     /// Presses Ctrl-C, and waits until it was noticed: two at once would count as one.
     pub(crate) fn interrupt(&self, notice: &str) {
         self.signal("INT");
-        wait_until(notice, || {
-            fs::read_to_string(&self.said[1]).is_ok_and(|text| text.contains(notice))
-        });
+        wait_until(notice, || self.says(notice));
+    }
+
+    /// Whether it has said this on standard error by now.
+    pub(crate) fn says(&self, part: &str) -> bool {
+        fs::read_to_string(&self.said[1]).is_ok_and(|text| text.contains(part))
     }
 
     /// kill -9, and what it had said until then.

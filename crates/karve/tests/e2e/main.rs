@@ -14,6 +14,7 @@
 mod agents;
 mod campaign;
 mod cheats;
+mod device;
 mod disk;
 mod git_states;
 mod harness;

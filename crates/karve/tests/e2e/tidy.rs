@@ -66,7 +66,7 @@ pub(crate) fn steady(mut value: Value) -> Value {
             for (name, field) in fields.iter_mut() {
                 *field = match name.as_str() {
                     "at_ms" | "created" | "spent_ms" | "seed" | "pad" | "first" | "wall_us"
-                    | "cpu_us" | "commit" | "base" | "environment" => json!("*"),
+                    | "cpu_us" | "commit" | "base" | "environment" | "conditions" => json!("*"),
                     _ => steady(field.take()),
                 };
             }

@@ -5,8 +5,8 @@ use karve_core::campaign::{
     Refusal, Step, Usage,
 };
 use karve_core::charter::{
-    Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, Limits, Metric, Mode, Output,
-    Target,
+    Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode,
+    Output, Target,
 };
 use karve_core::hypothesis::{Candidate, Direction, Hypothesis};
 use karve_core::measurement::{
@@ -104,6 +104,7 @@ pub(super) fn charter() -> Charter {
             agent_usd: None,
             final_blocks: 10,
         },
+        device: DeviceRule::default(),
         agent: "builtin".into(),
         knobs: Vec::new(),
         branch: Branch::Named {
@@ -283,6 +284,7 @@ impl Player {
             halved: Vec::new(),
             repeats: BTreeMap::new(),
             raw: None,
+            conditions: None,
         })
     }
 
@@ -328,6 +330,7 @@ impl Player {
                 pad: 0,
                 pairs: step.cases.iter().map(pair).collect(),
                 discarded: sampling::discards(step.block),
+                conditions: None,
             },
         }
     }

@@ -1,0 +1,128 @@
+//! What `karve doctor` says of the device: pressure, lease, pinning, clocks, throttling.
+
+use super::{Findings, Level};
+use crate::config::Loaded;
+use crate::device::clocks::{Clocks, Left};
+use crate::device::cpu::{self, Files};
+use crate::device::{self, Notices, gpu, lease};
+use crate::error::Result;
+use crate::process::StopFlag;
+use crate::store;
+use karve_core::charter::{Charter, Pin};
+use std::path::Path;
+use std::time::Duration;
+
+/// Examines the device of a charter, and unlocks clocks that a dead campaign left locked.
+pub(super) fn examine(
+    loaded: &Loaded,
+    root: &Path,
+    stop: &StopFlag,
+    findings: &mut Findings,
+) -> Result<()> {
+    let charter = &loaded.charter;
+    examine_pressure(charter, findings);
+    examine_lease(charter, findings);
+    examine_pin(charter, findings);
+    examine_gpu(charter, stop, findings);
+    for dir in store::list(&loaded.root)? {
+        if !dir.join(device::clocks::NOTE).exists() {
+            continue;
+        }
+        let read = store::read(&dir)?;
+        let Some(clocks) = read
+            .campaign
+            .charter()
+            .and_then(|charter| Clocks::new(charter, dir.path(), &root.join(&charter.workdir)))
+        else {
+            continue;
+        };
+        let name = dir.name();
+        match clocks.undo_left(Duration::ZERO, &Notices::default())? {
+            Left::Nothing => {}
+            Left::Undone => {
+                let detail = format!("{name} had left them locked; they are unlocked now");
+                findings.add(Level::Note, "clocks", detail, None);
+            }
+            Left::InUse => findings.fine("clocks", format!("locked by {name}, which is running")),
+            Left::Locked => {
+                let hint = "run device.unlock of karve.toml by hand";
+                findings.failed("clocks", format!("{name} left them locked"), hint);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn examine_pressure(charter: &Charter, findings: &mut Findings) {
+    let max = charter.device.pressure_max;
+    match Files::default().pressure() {
+        None => {
+            let hint = "start the kernel with psi=1 to have blocks wait while others are busy, see \
+                        device.pressure_max in docs/karve-toml.md";
+            let detail = "the kernel does not account for it, so blocks do not wait for calm";
+            findings.add(Level::Note, "pressure", detail, Some(hint));
+        }
+        Some(now) => {
+            let detail = format!(
+                "{:.0}% in the last ten seconds; a block waits above {max:.0}%",
+                now.avg10
+            );
+            let level = if now.avg10 > max {
+                Level::Note
+            } else {
+                Level::Fine
+            };
+            let hint = Some("see who uses the CPUs with \"top\"");
+            findings.add(level, "pressure", detail, hint);
+        }
+    }
+}
+
+fn examine_lease(charter: &Charter, findings: &mut Findings) {
+    let device = &charter.target.device;
+    match lease::holder_of(device) {
+        None => findings.fine("lease", format!("{device} is free")),
+        Some(holder) => {
+            let detail = format!("{device} is held by {}", holder.describe());
+            let hint = "what is measured here meanwhile disturbs it, and \"karve run\" waits";
+            findings.add(Level::Note, "lease", detail, Some(hint));
+        }
+    }
+}
+
+fn examine_pin(charter: &Charter, findings: &mut Findings) {
+    let n = cpu::allowed().len();
+    match (&charter.device.pin, device::cpus_of(&charter.device.pin)) {
+        (_, Err(error)) => {
+            let hint = error.hints.first().cloned().unwrap_or_default();
+            findings.failed("pin", error.message, &hint);
+        }
+        (Pin::No, Ok(_)) => findings.fine("pin", format!("off; karve may use {n} CPUs")),
+        (Pin::Auto, Ok(cpus)) if cpus.is_empty() => {
+            findings.fine("pin", "off: there is but one CPU");
+        }
+        (Pin::Auto | Pin::Cpus { .. }, Ok(cpus)) => {
+            let list: Vec<String> = cpus.iter().map(usize::to_string).collect();
+            findings.fine("pin", format!("benchmarks run on CPU {}", list.join(", ")));
+        }
+    }
+}
+
+fn examine_gpu(charter: &Charter, stop: &StopFlag, findings: &mut Findings) {
+    if !gpu::is_gpu(&charter.target) {
+        return;
+    }
+    let mut watch = gpu::Watch::new(charter);
+    match watch.look(stop) {
+        None => {
+            let hint = "put nvidia-smi or rocm-smi on the PATH to have clocks and throttling noted";
+            findings.add(Level::Note, "gpu", "nobody answers for it", Some(hint));
+        }
+        Some(said) if said.throttle.is_empty() => findings.fine("gpu", said.name.clone()),
+        Some(said) => {
+            let detail = format!("{}: held down by {}", said.name, said.throttle.join(", "));
+            let hint = "see \"nvidia-smi -q -d PERFORMANCE\"; a block waits for heat to go";
+            findings.add(Level::Note, "gpu", detail, Some(hint));
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The device while it is measured: one karve at a time, on a calm host, with steady clocks.
+//!
+//! A [`Session`] stands around every block: it takes the lease, locks the clocks if the charter
+//! says so, waits for calm within bounds, and notes the conditions. Verdicts hold without all of
+//! it, which only buys power, so nothing here ever refuses a block that can be measured.
+//!
+//! ```text
+//! lease    one karve at a time on a device
+//! clocks   commands that hold the clocks still, undone whatever happens
+//! pause    waits with a reason and a bound
+//! cpu      load, pressure and frequency, from files of the kernel
+//! gpu      clocks, heat and throttling, from the vendor's tool
+//! ```
+
+pub mod clocks;
+pub mod cpu;
+pub mod gpu;
+pub mod lease;
+mod pause;
+
+use crate::error::{CommandError, Result};
+use crate::host;
+use crate::process::StopFlag;
+use clocks::{Clocks, Left};
+use cpu::{Clock, Files};
+use karve_core::charter::{Charter, DeviceRule, Pin};
+use karve_core::measurement::{Conditions, Environment, Pause, PauseReason};
+use lease::{Lease, Wish};
+use pause::{Budget, Patience};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Something a person may want to know while a block is prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice<'a> {
+    /// True for the moment: why nothing seems to happen.
+    Passing(&'a str),
+    /// To be kept in sight.
+    Lasting(&'a str),
+}
+
+/// Where notices go.
+#[derive(Clone)]
+pub struct Notices(Arc<dyn Fn(Notice<'_>) + Send + Sync>);
+
+impl Notices {
+    /// Says everything to `hear`.
+    pub fn new(hear: impl Fn(Notice<'_>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hear))
+    }
+
+    /// Says what is true for the moment.
+    pub fn mention(&self, text: &str) {
+        (self.0)(Notice::Passing(text));
+    }
+
+    /// Says what is to be kept in sight.
+    pub fn say(&self, text: &str) {
+        (self.0)(Notice::Lasting(text));
+    }
+}
+
+/// Nobody listens.
+impl Default for Notices {
+    fn default() -> Self {
+        Self::new(|_| {})
+    }
+}
+
+impl Notice<'_> {
+    /// The sentence.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Passing(text) | Self::Lasting(text) => text,
+        }
+    }
+}
+
+impl fmt::Debug for Notices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Notices")
+    }
+}
+
+/// The device of a campaign while it is measured.
+#[derive(Debug)]
+pub struct Session {
+    rule: DeviceRule,
+    device: String,
+    holder: String,
+    files: Files,
+    clock: Clock,
+    gpu: gpu::Watch,
+    pinned: Vec<usize>,
+    clocks: Option<Clocks>,
+    lease: Option<Lease>,
+    budget: Budget,
+    pressure: Patience,
+    throttling: Patience,
+    environment: Option<String>,
+    /// All waits since somebody asked.
+    waited: Duration,
+}
+
+impl Session {
+    /// The device of a charter. Commands that lock clocks run in `dir`; `campaign` is the
+    /// campaign's directory. What an earlier process left locked is unlocked.
+    pub fn new(charter: &Charter, campaign: &Path, dir: &Path, notices: &Notices) -> Result<Self> {
+        let files = Files::default();
+        let pinned = cpus_of(&charter.device.pin)?;
+        let clocks = Clocks::new(charter, campaign, dir);
+        if let Some(clocks) = &clocks
+            && clocks.undo_left(clocks::LEFT_LIMIT, notices)? == Left::Undone
+        {
+            notices.say("unlocked the clocks that an earlier karve had left locked");
+        }
+        Ok(Self {
+            rule: charter.device.clone(),
+            device: charter.target.device.clone(),
+            holder: charter.name.clone(),
+            clock: Clock::new(&files, pinned.first().copied().unwrap_or(0)),
+            files,
+            gpu: gpu::Watch::new(charter),
+            pinned,
+            clocks,
+            lease: None,
+            budget: Budget::new(&charter.device),
+            pressure: Patience::default(),
+            throttling: Patience::default(),
+            environment: None,
+            waited: Duration::ZERO,
+        })
+    }
+
+    /// What is known of the host already, and need not be asked again.
+    pub fn knows(&mut self, environment: &Environment) {
+        self.environment = Some(host::fingerprint(environment));
+    }
+
+    /// A new duel begins, with pauses of its own.
+    pub fn begin_duel(&mut self) {
+        self.budget.renew();
+    }
+
+    /// Makes the device ready for a block, and says what it is like. The lease is held until
+    /// [`Session::after_block`].
+    pub fn before_block(&mut self, stop: &StopFlag, notices: &Notices) -> Result<Conditions> {
+        let environment = match &self.environment {
+            Some(known) => known.clone(),
+            None => {
+                self.knows(&host::environment(stop));
+                self.environment.clone().unwrap_or_default()
+            }
+        };
+        let mut pauses = Vec::new();
+        let mut note = |why, waited: Duration| {
+            let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+            if waited_ms > 0 {
+                pauses.push(Pause { why, waited_ms });
+            }
+        };
+        if self.lease.is_none() {
+            let wish = Wish {
+                device: &self.device,
+                holder: &self.holder,
+                limit: Duration::from_secs(self.rule.lease_wait_s),
+            };
+            let (lease, waited) = lease::take(&wish, stop, notices)?;
+            self.lease = lease;
+            note(PauseReason::Lease, waited);
+        }
+        if let Some(clocks) = &mut self.clocks {
+            clocks.lock(stop, notices)?;
+        }
+        note(PauseReason::Throttling, self.cool_down(stop, notices));
+        let waited = pause::for_pressure(
+            &mut self.pressure,
+            &mut self.budget,
+            (&|| self.files.pressure(), self.rule.pressure_max),
+            (stop, notices),
+        );
+        note(PauseReason::Pressure, waited);
+        let waited_ms = pauses.iter().map(|pause| pause.waited_ms).sum();
+        self.waited += Duration::from_millis(waited_ms);
+        Ok(self.conditions(environment, pauses, stop))
+    }
+
+    /// Others may use the device again.
+    pub fn after_block(&mut self) {
+        self.lease = None;
+    }
+
+    /// How long blocks have waited since this was asked last. It is no work of the campaign's.
+    pub fn waited(&mut self) -> Duration {
+        std::mem::take(&mut self.waited)
+    }
+
+    /// Lets go of everything; the next block takes it again.
+    pub fn close(&mut self, notices: &Notices) {
+        self.after_block();
+        if let Some(clocks) = &mut self.clocks {
+            clocks.unlock(notices);
+        }
+    }
+
+    /// Waits while the GPU is held down by heat or by its power supply.
+    fn cool_down(&mut self, stop: &StopFlag, notices: &Notices) -> Duration {
+        let hot = |said: Option<&_>| {
+            let reasons = said.map(gpu::worth_waiting).unwrap_or_default();
+            (!reasons.is_empty()).then(|| format!("the GPU is throttled: {}", reasons.join(", ")))
+        };
+        if !self.throttling.is_awake() || hot(self.gpu.look(stop)).is_none() {
+            return Duration::ZERO;
+        }
+        let gpu = &mut self.gpu;
+        let holds = &mut || hot(gpu.ask(stop));
+        self.throttling
+            .wait(&mut self.budget, (stop, notices), holds)
+    }
+
+    fn conditions(
+        &mut self,
+        environment: String,
+        pauses: Vec<Pause>,
+        stop: &StopFlag,
+    ) -> Conditions {
+        let (governor, cpu_mhz) = self.clock.look();
+        Conditions {
+            load: self.files.load(),
+            pressure: self.files.pressure().map(|now| now.avg10),
+            governor,
+            cpu_mhz,
+            gpu: self.gpu.look(stop).cloned(),
+            pinned: self.pinned.clone(),
+            pauses,
+            environment: Some(environment),
+        }
+    }
+}
+
+/// The CPUs that a benchmark is held to; none if it may run on all. Refuses those that karve may
+/// not use.
+pub fn cpus_of(pin: &Pin) -> Result<Vec<usize>> {
+    let allowed = cpu::allowed();
+    match pin {
+        Pin::No => Ok(Vec::new()),
+        Pin::Auto if allowed.len() < 2 => Ok(Vec::new()),
+        Pin::Auto => Ok(allowed.last().copied().into_iter().collect()),
+        Pin::Cpus { cpus } => match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+            None => Ok(cpus.clone()),
+            Some(cpu) => Err(
+                CommandError::environment(format!("karve may not use CPU {cpu}")).hint(
+                    "correct device.pin in karve.toml; \"taskset -p $$\" shows what may be used",
+                ),
+            ),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

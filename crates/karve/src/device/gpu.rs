@@ -1,0 +1,338 @@
+//! What a GPU says of itself: its clocks, its temperature, and what holds it down.
+//!
+//! A question takes tens of milliseconds, so it is asked only for a kernel that runs on a GPU, and
+//! seldom.
+
+use crate::process::{self, Command, StopFlag};
+use karve_core::charter::{Charter, Target};
+use karve_core::measurement::GpuConditions;
+use serde_json::Value;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Seconds between two questions while nothing is wrong.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// A question may take this long.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// The reasons in the bit mask of `nvidia-smi`, and whether they are worth waiting for. An idle
+/// GPU (bit 0) is no reason; a power cap is how a busy one runs all day.
+const REASONS: [(u64, &str, Wait); 8] = [
+    (0x2, "applications_clocks_setting", Wait::No),
+    (0x4, "sw_power_cap", Wait::No),
+    (0x8, "hw_slowdown", Wait::Yes),
+    (0x10, "sync_boost", Wait::No),
+    (0x20, "sw_thermal_slowdown", Wait::Yes),
+    (0x40, "hw_thermal_slowdown", Wait::Yes),
+    (0x80, "hw_power_brake_slowdown", Wait::Yes),
+    (0x100, "display_clock_setting", Wait::No),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    Yes,
+    No,
+}
+
+/// Words of a target that runs on a GPU, in whole.
+const WORDS: [&str; 7] = ["gpu", "ck", "hip", "turbo", "flydsl", "hipblaslt", "metal"];
+
+/// How such words begin.
+const BEGINNINGS: [&str; 18] = [
+    "cuda", "triton", "nvidia", "rocm", "cutile", "cutlass", "tilelang", "geforce", "rtx", "gtx",
+    "gfx", "radeon", "instinct", "mi2", "mi3", "h100", "h200", "b200",
+];
+
+/// The same for devices that are named by a letter and digits.
+const MODELS: [&str; 9] = [
+    "a10", "a30", "a40", "a100", "l4", "l40", "l40s", "t4", "v100",
+];
+
+/// Who answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tool {
+    /// With the name that recent drivers use for the reasons, or with the older one.
+    Nvidia {
+        reasons: &'static str,
+    },
+    Rocm,
+}
+
+/// Asks a GPU, at most every few seconds.
+#[derive(Debug)]
+pub struct Watch {
+    tool: Option<Tool>,
+    /// Which GPU, by its number.
+    index: String,
+    last: Option<(Instant, GpuConditions)>,
+}
+
+impl Watch {
+    /// For the GPU of a charter, if it is about one and a tool is there to ask.
+    pub fn new(charter: &Charter) -> Self {
+        let tool = if !is_gpu(&charter.target) {
+            None
+        } else if process::find_program("nvidia-smi").is_some() {
+            Some(Tool::Nvidia {
+                reasons: "clocks_event_reasons",
+            })
+        } else {
+            process::find_program("rocm-smi").map(|_| Tool::Rocm)
+        };
+        Self {
+            tool,
+            index: index_of(charter),
+            last: None,
+        }
+    }
+
+    /// What the GPU said, at most a few seconds ago.
+    pub fn look(&mut self, stop: &StopFlag) -> Option<&GpuConditions> {
+        let fresh = self.last.as_ref().is_some_and(|l| l.0.elapsed() < EVERY);
+        if !fresh {
+            self.ask(stop);
+        }
+        self.last.as_ref().map(|(_, said)| said)
+    }
+
+    /// Asks anew.
+    pub fn ask(&mut self, stop: &StopFlag) -> Option<&GpuConditions> {
+        let said = match self.tool? {
+            Tool::Rocm => say(ROCM, stop).and_then(|text| parse_rocm(&text, &self.index)),
+            Tool::Nvidia { reasons } => self.ask_nvidia(reasons, stop),
+        };
+        match said {
+            Some(said) => self.last = Some((Instant::now(), said)),
+            // What does not answer once is not asked again and again.
+            None => (self.tool, self.last) = (None, None),
+        }
+        self.last.as_ref().map(|(_, said)| said)
+    }
+
+    fn ask_nvidia(&mut self, reasons: &'static str, stop: &StopFlag) -> Option<GpuConditions> {
+        let ask = |reasons| say(&nvidia_line(reasons, &self.index), stop);
+        if let Some(text) = ask(reasons) {
+            return parse_nvidia(&text);
+        }
+        // Older drivers know the same mask by another name.
+        let reasons = "clocks_throttle_reasons";
+        let said = parse_nvidia(&ask(reasons)?);
+        self.tool = Some(Tool::Nvidia { reasons });
+        said
+    }
+}
+
+const ROCM: &str = "rocm-smi --showproductname --showdriverversion --showclocks --showtemp --json";
+
+fn nvidia_line(reasons: &str, index: &str) -> String {
+    format!(
+        "nvidia-smi --id={index} --format=csv,noheader,nounits --query-gpu=name,driver_version,\
+         clocks.sm,clocks.mem,temperature.gpu,{reasons}.active"
+    )
+}
+
+fn say(line: &str, stop: &StopFlag) -> Option<String> {
+    let command = Command::shell(line, Path::new("/")).limit(LIMIT);
+    let run = process::run(&command, stop).ok()?;
+    run.exit.success().then(|| run.stdout.text().into_owned())
+}
+
+/// Whether a kernel runs on a GPU, from what the charter says of its target.
+pub fn is_gpu(target: &Target) -> bool {
+    let said = format!("{} {} {}", target.device, target.backend, target.language).to_lowercase();
+    said.split(|c: char| !c.is_ascii_alphanumeric())
+        .any(|word| {
+            let begins = BEGINNINGS.iter().any(|start| word.starts_with(start));
+            begins || WORDS.contains(&word) || MODELS.contains(&word)
+        })
+}
+
+/// The number of the GPU: the first that the commands may see.
+fn index_of(charter: &Charter) -> String {
+    let names = ["CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"];
+    let set = names.iter().find_map(|name| {
+        let own = charter.commands.env.get(*name).cloned();
+        own.or_else(|| std::env::var(name).ok())
+    });
+    let first = set.as_deref().and_then(|list| list.split(',').next());
+    let number = first.and_then(|first| first.trim().parse::<u32>().ok());
+    number.unwrap_or(0).to_string()
+}
+
+/// The reasons why a GPU is held down that end by themselves, if one waits.
+pub fn worth_waiting(said: &GpuConditions) -> Vec<&str> {
+    let listed = |name: &&str| said.throttle.iter().any(|reason| reason == name);
+    let waits = REASONS.iter().filter(|(_, _, wait)| *wait == Wait::Yes);
+    waits.map(|(_, name, _)| *name).filter(listed).collect()
+}
+
+/// One line of `nvidia-smi` in CSV: name, driver, two clocks, temperature, mask of reasons.
+fn parse_nvidia(text: &str) -> Option<GpuConditions> {
+    let mut cells = text.lines().next()?.split(", ").map(str::trim);
+    let name = cells.next().filter(|name| !name.is_empty())?.to_owned();
+    let driver = cells.next().filter(|d| is_known(d)).map(str::to_owned);
+    let mut number = || cells.next().and_then(|cell| cell.parse::<f64>().ok());
+    let (sm, mem, temperature_c) = (number(), number(), number());
+    let mask = cells.next().and_then(|cell| cell.strip_prefix("0x"));
+    let mask = mask.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    let active = |(bit, _, _): &&(u64, &str, Wait)| mask.unwrap_or(0) & bit != 0;
+    Some(GpuConditions {
+        name,
+        driver,
+        sm_clock_mhz: sm.and_then(whole),
+        mem_clock_mhz: mem.and_then(whole),
+        temperature_c,
+        throttle: REASONS
+            .iter()
+            .filter(active)
+            .map(|(_, name, _)| (*name).to_owned())
+            .collect(),
+    })
+}
+
+fn is_known(cell: &str) -> bool {
+    !cell.is_empty() && !cell.starts_with('[') && cell != "N/A"
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn whole(number: f64) -> Option<u32> {
+    (0.0..1e6).contains(&number).then(|| number.round() as u32)
+}
+
+/// The JSON of `rocm-smi`, which warnings may precede. Keys differ a little between versions.
+fn parse_rocm(text: &str, index: &str) -> Option<GpuConditions> {
+    let all: Value = serde_json::from_str(text.get(text.find('{')?..)?.trim()).ok()?;
+    let card = all.get(format!("card{index}"))?.as_object()?;
+    let find = |wanted: &[&str]| {
+        let matching = |wanted: &str| {
+            let key = card.keys().find(|key| key.eq_ignore_ascii_case(wanted))?;
+            card[key].as_str().filter(|value| is_known(value))
+        };
+        wanted.iter().find_map(|wanted| matching(wanted))
+    };
+    let mhz = |key: &str| {
+        let text = find(&[key])?.trim_start_matches('(').to_lowercase();
+        text.split("mhz")
+            .next()?
+            .trim()
+            .parse()
+            .ok()
+            .and_then(whole)
+    };
+    let temperature = find(&[
+        "Temperature (Sensor junction) (C)",
+        "Temperature (Sensor edge) (C)",
+        "Temperature (Sensor memory) (C)",
+    ]);
+    let driver = all
+        .pointer("/system/Driver version")
+        .and_then(Value::as_str);
+    Some(GpuConditions {
+        name: find(&["Card series", "Device name", "Card model", "Card SKU"])?.to_owned(),
+        driver: driver.map(str::to_owned),
+        sm_clock_mhz: mhz("sclk clock speed:"),
+        mem_clock_mhz: mhz("mclk clock speed:"),
+        temperature_c: temperature.and_then(|text| text.parse().ok()),
+        throttle: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_gpu_is_not_held_down() {
+        let said = parse_nvidia("NVIDIA H200, 580.159.04, 405, 3201, 38, 0x0000000000000001\n");
+        let want = GpuConditions {
+            name: "NVIDIA H200".into(),
+            driver: Some("580.159.04".into()),
+            sm_clock_mhz: Some(405),
+            mem_clock_mhz: Some(3201),
+            temperature_c: Some(38.0),
+            throttle: Vec::new(),
+        };
+        assert_eq!(said, Some(want));
+    }
+
+    #[test]
+    fn heat_is_worth_waiting_for_and_a_power_cap_is_not() {
+        let check = |mask: &str, listed: &[&str], waits: &[&str]| {
+            let line = format!("NVIDIA A100-SXM4-80GB, 535.104.12, 1095, 1593, 84, {mask}");
+            let said = parse_nvidia(&line).unwrap();
+            assert_eq!(said.throttle, listed);
+            assert_eq!(worth_waiting(&said), waits);
+        };
+        check("0x0000000000000004", &["sw_power_cap"], &[]);
+        check("0x0000000000000000", &[], &[]);
+        check(
+            "0x0000000000000048",
+            &["hw_slowdown", "hw_thermal_slowdown"],
+            &["hw_slowdown", "hw_thermal_slowdown"],
+        );
+        check(
+            "0x0000000000000012",
+            &["applications_clocks_setting", "sync_boost"],
+            &[],
+        );
+        check("[N/A]", &[], &[]);
+    }
+
+    #[test]
+    fn what_a_gpu_does_not_tell_is_left_out() {
+        let said = parse_nvidia("Tesla T4, 470.82.01, [N/A], [N/A], 41, [Not Supported]").unwrap();
+        assert_eq!((said.sm_clock_mhz, said.temperature_c), (None, Some(41.0)));
+        assert_eq!(parse_nvidia(""), None);
+    }
+
+    #[test]
+    fn rocm_is_read_whatever_its_version() {
+        let old = "WARNING: AMD GPU device(s) is/are in a low-power state.\n\
+            {\"card0\": {\"Temperature (Sensor edge) (c)\": \"41.0\", \
+            \"Temperature (Sensor junction) (c)\": \"43.0\", \"mclk clock speed:\": \"(1600Mhz)\", \
+            \"sclk clock speed:\": \"(1700Mhz)\", \"Card series\": \"AMD INSTINCT MI250X\"}, \
+            \"system\": {\"Driver version\": \"5.18.13\"}}";
+        let said = parse_rocm(old, "0").unwrap();
+        assert_eq!(said.name, "AMD INSTINCT MI250X");
+        assert_eq!(said.driver.as_deref(), Some("5.18.13"));
+        assert_eq!(
+            (said.sm_clock_mhz, said.mem_clock_mhz),
+            (Some(1700), Some(1600))
+        );
+        assert_eq!(said.temperature_c, Some(43.0));
+        let new = "{\"card1\": {\"Device Name\": \"AMD Instinct MI300X OAM\", \
+            \"Temperature (Sensor edge) (C)\": \"N/A\", \
+            \"Temperature (Sensor junction) (C)\": \"37.0\", \"sclk clock speed:\": \"(132Mhz)\"}}";
+        let said = parse_rocm(new, "1").unwrap();
+        assert_eq!(
+            (said.sm_clock_mhz, said.temperature_c),
+            (Some(132), Some(37.0))
+        );
+        assert_eq!(parse_rocm(new, "0"), None);
+        assert_eq!(parse_rocm("no devices", "0"), None);
+    }
+
+    #[test]
+    fn a_target_says_whether_it_is_a_gpu() {
+        let check = |device: &str, backend: &str, want: bool| {
+            let target = Target {
+                device: device.into(),
+                backend: backend.into(),
+                ..Target::default()
+            };
+            assert_eq!(is_gpu(&target), want, "{device} {backend}");
+        };
+        check("cpu", "c", false);
+        check("cpu", "rust", false);
+        check("AMD EPYC 9654", "c", false);
+        check("Graviton 3", "c", false);
+        check("cpu", "CK", true);
+        check("cpu", "check", false);
+        check("h200", "cute", true);
+        check("MI300X", "asm", true);
+        check("gfx942", "asm", true);
+        check("cuda:1", "c", true);
+        check("NVIDIA L40S", "c", true);
+    }
+}

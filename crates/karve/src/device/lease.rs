@@ -1,0 +1,423 @@
+//! The lease of a device: one karve at a time measures on it, whoever started it.
+//!
+//! A lease is a lock on a file that names its holder. The kernel takes the lock back when the
+//! holder dies, however it dies; a name without a lock is nobody's.
+
+use super::Notices;
+use crate::clock;
+use crate::error::{CommandError, ErrorKind, Result};
+use crate::process::{RUN_MARK, StopFlag};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Names the directory of the leases.
+pub const DIR: &str = "KARVE_LEASE_DIR";
+
+/// Ctrl-C is looked for this often.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// A wait that is shorter is not spoken of: two campaigns take turns block by block.
+const SPOKEN_AFTER: Duration = Duration::from_secs(1);
+
+/// The file may be removed while it is opened, so often at most.
+const TRIES_MAX: u32 = 100;
+
+/// What stands in a lease is read up to this size.
+const HOLDER_BYTES_MAX: u64 = 4096;
+
+/// So much of a name is shown.
+const NAME_CHARS_MAX: usize = 80;
+
+/// The mode bit of a directory in which nobody removes another's files.
+const STICKY: u32 = 0o1000;
+
+/// The mode bits of a directory that others were meant to write to.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// Who holds a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Its process.
+    pub pid: u32,
+    /// The campaign or command.
+    pub holder: String,
+    /// Since when, on its clock.
+    pub since: String,
+}
+
+impl Holder {
+    /// This process, for a campaign or command.
+    pub fn me(name: &str) -> Self {
+        Self {
+            pid: std::process::id(),
+            holder: name.to_owned(),
+            since: clock::second(),
+        }
+    }
+
+    /// One line for people.
+    pub fn describe(&self) -> String {
+        format!(
+            "{} (process {}) since {}",
+            clean(&self.holder),
+            self.pid,
+            clean(&self.since)
+        )
+    }
+}
+
+/// What another process wrote, without what could play tricks on a terminal.
+fn clean(text: &str) -> String {
+    let plain = |c: &char| c.is_alphanumeric() || " .:_-/".contains(*c);
+    text.chars().filter(plain).take(NAME_CHARS_MAX).collect()
+}
+
+/// A held device. It is free again when this is dropped, or when the process dies.
+#[derive(Debug)]
+pub struct Lease {
+    file: File,
+}
+
+impl Lease {
+    /// The locked file, for a guardian that holds the lease on after karve.
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // The name of a holder that is gone would mislead.
+        let _ = self.file.set_len(0);
+    }
+}
+
+/// How a lease is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish<'a> {
+    /// The device, as the charter names it.
+    pub device: &'a str,
+    /// Who asks: the campaign or command.
+    pub holder: &'a str,
+    /// How long to wait for another holder.
+    pub limit: Duration,
+}
+
+/// Takes the lease of a device, and waits for another holder as long as the wish says; gives how
+/// long that took. There is no lease if the holder is a karve whose command we are: it waits for
+/// us.
+pub fn take(
+    wish: &Wish<'_>,
+    stop: &StopFlag,
+    notices: &Notices,
+) -> Result<(Option<Lease>, Duration)> {
+    let home = Home::of_host();
+    let marks = std::env::var(RUN_MARK).unwrap_or_default();
+    if !marks.is_empty()
+        && home
+            .holder(wish.device)
+            .is_some_and(|h| is_within(&marks, h.pid))
+    {
+        return Ok((None, Duration::ZERO));
+    }
+    let (lease, waited) = home.take(wish, stop, notices)?;
+    Ok((Some(lease), waited))
+}
+
+/// Takes the lease if nobody holds it.
+pub fn try_take(device: &str, holder: &str) -> Result<Option<Lease>> {
+    Home::of_host().try_take(device, holder)
+}
+
+/// Who holds a device now, if anybody does.
+pub fn holder_of(device: &str) -> Option<Holder> {
+    Home::of_host().holder(device)
+}
+
+/// Whether the marks of a command, from the outermost karve inwards, name a process.
+fn is_within(marks: &str, pid: u32) -> bool {
+    let own = format!("{pid}-");
+    marks.split('/').any(|mark| mark.starts_with(&own))
+}
+
+/// Where leases lie.
+struct Home {
+    dir: PathBuf,
+    /// Whether all users of the host may add theirs.
+    shared: bool,
+}
+
+impl Home {
+    /// What the environment says, else a directory of the user, else one for all users.
+    fn of_host() -> Self {
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let (dir, shared) = match (set(DIR), set("XDG_RUNTIME_DIR")) {
+            (Some(dir), _) => (dir.into(), false),
+            (None, Some(dir)) => (PathBuf::from(dir).join("karve"), false),
+            (None, None) => (std::env::temp_dir().join("karve-leases"), true),
+        };
+        Self { dir, shared }
+    }
+
+    fn path(&self, device: &str) -> PathBuf {
+        self.dir.join(file_name(device))
+    }
+
+    fn holder(&self, device: &str) -> Option<Holder> {
+        let mut file = plain(&self.path(device), OpenOptions::new().read(true)).ok()?;
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => Some(read_holder(&mut file)),
+            Ok(()) | Err(TryLockError::Error(_)) => None,
+        }
+    }
+
+    fn try_take(&self, device: &str, holder: &str) -> Result<Option<Lease>> {
+        let path = self.path(device);
+        for _ in 0..TRIES_MAX {
+            let file = self.open(&path)?;
+            match file.try_lock() {
+                Ok(()) if is_still(&file, &path) => return Ok(Some(held(file, holder))),
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(error)) => return Err(cannot(&path, error)),
+            }
+        }
+        Err(cannot(&path, "somebody keeps removing it"))
+    }
+
+    fn take(
+        &self,
+        wish: &Wish<'_>,
+        stop: &StopFlag,
+        notices: &Notices,
+    ) -> Result<(Lease, Duration)> {
+        let path = self.path(wish.device);
+        let mut waited = Duration::ZERO;
+        for _ in 0..TRIES_MAX {
+            if let Some(lease) = self.try_take(wish.device, wish.holder)? {
+                return Ok((lease, waited));
+            }
+            let start = Instant::now();
+            let file = Waiting::new(self.open(&path)?, &path)?.until(wish, stop, notices)?;
+            waited += start.elapsed();
+            if is_still(&file, &path) {
+                return Ok((held(file, wish.holder), waited));
+            }
+        }
+        Err(cannot(&path, "somebody keeps removing it"))
+    }
+
+    /// Opens the file of a lease, and makes it and its directory if they are not there.
+    fn open(&self, path: &Path) -> Result<File> {
+        self.check()?;
+        for _ in 0..TRIES_MAX {
+            // Not made and opened in one: the kernel refuses that for another user's file in a
+            // shared directory.
+            match plain(path, OpenOptions::new().read(true).write(true)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    let file = plain(path, OpenOptions::new().read(true));
+                    return file.map_err(|error| cannot(path, error));
+                }
+                Err(error) => return Err(cannot(path, error)),
+                Ok(file) => return Ok(file),
+            }
+            match make(path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(cannot(path, error)),
+                Ok(file) => return Ok(file),
+            }
+        }
+        Err(cannot(path, "somebody keeps removing it"))
+    }
+
+    /// Makes the directory if need be, and refuses one in which others do as they like.
+    fn check(&self) -> Result<()> {
+        let dir = &self.dir;
+        let look = || fs::symlink_metadata(dir);
+        let meta = match look() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+                made.map_err(|error| cannot(dir, error))?;
+                if self.shared {
+                    // All users may add a file, and nobody removes another's.
+                    let _ = fs::set_permissions(dir, Permissions::from_mode(0o1777));
+                }
+                look()
+            }
+            found => found,
+        };
+        let meta = meta.map_err(|error| cannot(dir, error))?;
+        let own = is_own(&meta);
+        if own || (meta.is_dir() && meta.mode() & STICKY != 0) {
+            return Ok(());
+        }
+        Err(cannot(dir, "it belongs to another user"))
+    }
+}
+
+/// A wait in the kernel's own queue. Who only looked now and then would never get a lease from a
+/// holder that takes it again at once.
+struct Waiting {
+    path: PathBuf,
+    locked: mpsc::Receiver<io::Result<File>>,
+    names: File,
+}
+
+impl Waiting {
+    fn new(file: File, path: &Path) -> Result<Self> {
+        let names = file.try_clone().map_err(|error| cannot(path, error))?;
+        let (sender, locked) = mpsc::channel();
+        // If nobody waits any more when the lock comes, it is given back with the file.
+        thread::spawn(move || {
+            let got = file.lock().map(|()| file);
+            let _ = sender.send(got);
+        });
+        Ok(Self {
+            path: path.to_owned(),
+            locked,
+            names,
+        })
+    }
+
+    /// Waits until the file is ours, the user stops, or the wish is over.
+    fn until(mut self, wish: &Wish<'_>, stop: &StopFlag, notices: &Notices) -> Result<File> {
+        let start = Instant::now();
+        let mut spoken = false;
+        loop {
+            match self.locked.recv_timeout(GLANCE) {
+                Ok(Ok(file)) => {
+                    if spoken {
+                        let waited = start.elapsed().as_secs_f64();
+                        notices.mention(&format!("waited {waited:.1} s for {}", wish.device));
+                    }
+                    return Ok(file);
+                }
+                Ok(Err(error)) => return Err(cannot(&self.path, error)),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(cannot(&self.path, "the wait was cut short"));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if stop.finish_step() {
+                return Err(stopped());
+            }
+            if start.elapsed() >= wish.limit {
+                return Err(busy(wish, &read_holder(&mut self.names)));
+            }
+            if !spoken && start.elapsed() >= SPOKEN_AFTER {
+                let holder = read_holder(&mut self.names).describe();
+                notices.mention(&format!("waiting for {}: held by {holder}", wish.device));
+                spoken = true;
+            }
+        }
+    }
+}
+
+fn read_holder(file: &mut File) -> Holder {
+    let mut text = String::new();
+    let _ = file.rewind();
+    let _ = file.take(HOLDER_BYTES_MAX).read_to_string(&mut text);
+    serde_json::from_str(&text).unwrap_or_else(|_| Holder {
+        pid: 0,
+        holder: "another karve".into(),
+        since: "an unknown time".into(),
+    })
+}
+
+/// Names the holder in the file. That is a courtesy, so a full disk does not matter.
+fn held(mut file: File, holder: &str) -> Lease {
+    if let Ok(text) = serde_json::to_vec(&Holder::me(holder)) {
+        let _ = file.set_len(0);
+        let _ = file.rewind();
+        let _ = file.write_all(&text);
+    }
+    Lease { file }
+}
+
+/// Whether a path still leads to the file; it may have been removed before it was locked.
+fn is_still(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::symlink_metadata(path)) {
+        (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
+        _ => false,
+    }
+}
+
+/// A file name for a device, whatever it is called.
+fn file_name(device: &str) -> String {
+    let slug: String = device
+        .to_lowercase()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .take(100)
+        .collect();
+    format!("{slug}.lock")
+}
+
+fn make(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(path)?;
+    // Other users must be able to write their names, whatever the mask of this one.
+    let _ = file.set_permissions(Permissions::from_mode(0o666));
+    Ok(file)
+}
+
+/// Opens a plain file and nothing else: no link to a file of the user, no pipe.
+fn plain(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let refused = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why);
+    let file = options
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() || meta.nlink() > 1 {
+        return Err(refused("it is no plain file of its own"));
+    }
+    let dir = fs::metadata(path.parent().unwrap_or(path))?;
+    if is_own(&meta) || dir.mode() & (STICKY | OTHERS_WRITE) != 0 {
+        return Ok(file);
+    }
+    Err(refused("it belongs to another user"))
+}
+
+fn is_own(meta: &Metadata) -> bool {
+    meta.uid() == 0 || meta.uid() == own_uid()
+}
+
+fn own_uid() -> u32 {
+    fs::metadata("/proc/self").map_or(u32::MAX, |meta| meta.uid())
+}
+
+fn cannot(path: &Path, cause: impl std::fmt::Display) -> CommandError {
+    CommandError::environment(format!("cannot use the lease {}", path.display()))
+        .cause(cause)
+        .hint(format!("set {DIR} to a directory that you may write to"))
+}
+
+fn busy(wish: &Wish<'_>, holder: &Holder) -> CommandError {
+    CommandError::new(
+        ErrorKind::Busy,
+        format!(
+            "the device {} is held by {}",
+            wish.device,
+            holder.describe()
+        ),
+    )
+    .hint("wait for it with a larger device.lease_wait_s in karve.toml, then \"karve run\" again")
+}
+
+fn stopped() -> CommandError {
+    CommandError::new(ErrorKind::Interrupted, "stopped as you asked")
+        .hint("go on with \"karve run\"")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,326 @@
+//! Waits before a block: with a reason that is shown, and with bounds.
+//!
+//! Verdicts hold without pauses, which only buy power. So a pause ends after a while in any case,
+//! and one that was in vain is not tried again soon: on a host that is always busy a campaign
+//! loses a tenth of its time at most.
+
+use super::Notices;
+use super::cpu::Pressure;
+use crate::process::StopFlag;
+use karve_core::charter::DeviceRule;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What is waited for is looked at this often.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Ctrl-C is looked for this often.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// All pauses of one duel together.
+pub(super) const DUEL_MAX: Duration = Duration::from_secs(120);
+
+/// After a pause in vain the reason is not looked at for this long.
+const VAIN_REST: Duration = Duration::from_secs(300);
+
+/// After a pause that helped, the same: the average still remembers what is over.
+const CALM_REST: Duration = Duration::from_secs(10);
+
+/// What may still be waited in this duel, and for how long at once.
+#[derive(Debug)]
+pub(super) struct Budget {
+    once: Duration,
+    left: Duration,
+    look_every: Duration,
+}
+
+/// How a pause ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Calm,
+    Vain,
+    Stopped,
+}
+
+impl Budget {
+    /// What a charter allows.
+    pub(super) fn new(rule: &DeviceRule) -> Self {
+        Self {
+            once: Duration::from_secs(rule.pause_max_s),
+            left: DUEL_MAX,
+            look_every: LOOK_EVERY,
+        }
+    }
+
+    /// The same with other looks and bounds, for tests.
+    #[cfg(test)]
+    pub(super) fn quick(once: Duration, look_every: Duration) -> Self {
+        Self {
+            once,
+            left: once * 2,
+            look_every,
+        }
+    }
+
+    /// A new duel begins.
+    pub(super) fn renew(&mut self) {
+        self.left = DUEL_MAX;
+    }
+
+    /// Waits until nothing holds any more, the user stops, or the bound is reached. `holds` gives
+    /// a reason while there is one.
+    fn wait(
+        &mut self,
+        stop: &StopFlag,
+        notices: &Notices,
+        holds: &mut dyn FnMut() -> Option<String>,
+    ) -> (Duration, End) {
+        let start = Instant::now();
+        let limit = self.once.min(self.left);
+        let mut said = false;
+        let end = loop {
+            if start.elapsed() >= limit {
+                break End::Vain;
+            }
+            sleep(self.look_every.min(limit), stop);
+            if stop.finish_step() {
+                break End::Stopped;
+            }
+            let Some(reason) = holds() else {
+                break End::Calm;
+            };
+            if !said {
+                notices.mention(&format!("waiting: {reason}; {} s at most", limit.as_secs()));
+                said = true;
+            }
+        };
+        let waited = start.elapsed();
+        self.left = self.left.saturating_sub(waited);
+        if said {
+            let how = match end {
+                End::Calm => "it is calm again",
+                End::Vain => "it did not end",
+                End::Stopped => "stopped",
+            };
+            notices.mention(&format!("waited {:.1} s: {how}", waited.as_secs_f64()));
+        }
+        (waited, end)
+    }
+}
+
+/// Sleeps, but no longer than until the user wants to stop.
+pub(super) fn sleep(time: Duration, stop: &StopFlag) {
+    let end = Instant::now() + time;
+    while !stop.finish_step() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        thread::sleep(left.min(GLANCE));
+    }
+}
+
+/// One reason to wait, and when it is looked at again.
+#[derive(Debug, Default)]
+pub(super) struct Patience {
+    rests_until: Option<Instant>,
+}
+
+impl Patience {
+    /// Whether it is time to look at the reason.
+    pub(super) fn is_awake(&self) -> bool {
+        self.rests_until.is_none_or(|until| Instant::now() >= until)
+    }
+
+    /// Waits while something holds, as far as the budget goes.
+    pub(super) fn wait(
+        &mut self,
+        budget: &mut Budget,
+        (stop, notices): (&StopFlag, &Notices),
+        holds: &mut dyn FnMut() -> Option<String>,
+    ) -> Duration {
+        let (waited, end) = budget.wait(stop, notices, holds);
+        let rest = match end {
+            End::Calm => CALM_REST,
+            End::Vain => VAIN_REST,
+            End::Stopped => Duration::ZERO,
+        };
+        self.rests_until = Some(Instant::now() + rest);
+        waited
+    }
+}
+
+/// Waits while others want the CPUs.
+///
+/// The average of the last ten seconds also counts what our own commands waited. It is only the
+/// occasion to look closer: while karve waits nothing of ours runs, so what the pressure grows by
+/// meanwhile comes from others.
+pub(super) fn for_pressure(
+    patience: &mut Patience,
+    budget: &mut Budget,
+    (read, max): (&dyn Fn() -> Option<Pressure>, f64),
+    heard: (&StopFlag, &Notices),
+) -> Duration {
+    if !patience.is_awake() {
+        return Duration::ZERO;
+    }
+    let Some(first) = read().filter(|now| now.avg10 > max) else {
+        return Duration::ZERO;
+    };
+    let mut before = (Instant::now(), first);
+    patience.wait(budget, heard, &mut || {
+        let now = (Instant::now(), read()?);
+        let share = share_between(before, now);
+        before = now;
+        (share > max).then(|| {
+            format!("others keep the CPUs busy: {share:.0}% pressure, more than {max:.0}%")
+        })
+    })
+}
+
+/// The share of the time between two looks in which some process waited, in percent.
+fn share_between(before: (Instant, Pressure), now: (Instant, Pressure)) -> f64 {
+    let grown = now.1.total_us.saturating_sub(before.1.total_us);
+    let elapsed = now.0.duration_since(before.0).as_micros().max(1);
+    #[allow(clippy::cast_precision_loss)]
+    let share = grown as f64 * 100.0 / elapsed as f64;
+    share.min(100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cpu::Files;
+    use super::*;
+    use std::cell::Cell;
+    use std::fs;
+    use std::sync::{Arc, Mutex};
+
+    const STEP: Duration = Duration::from_millis(1);
+
+    /// Where everything that is said goes.
+    type Heard = Arc<Mutex<Vec<String>>>;
+
+    fn heard() -> (Notices, Heard) {
+        let lines = Heard::default();
+        let sink = Arc::clone(&lines);
+        let notices = Notices::new(move |said| sink.lock().unwrap().push(said.text().to_owned()));
+        (notices, lines)
+    }
+
+    /// Pressure that grows by a whole second from one look to the next, for so many looks.
+    fn growing(looks: u64) -> impl Fn() -> Option<Pressure> {
+        let n = Cell::new(0);
+        move || {
+            n.set((n.get() + 1).min(looks));
+            Some(Pressure {
+                avg10: 95.0,
+                total_us: n.get() * 1_000_000,
+            })
+        }
+    }
+
+    struct Scene {
+        patience: Patience,
+        budget: Budget,
+        stop: StopFlag,
+    }
+
+    impl Scene {
+        fn new(once: Duration) -> Self {
+            Self {
+                patience: Patience::default(),
+                budget: Budget::quick(once, STEP),
+                stop: StopFlag::new(),
+            }
+        }
+
+        fn wait(&mut self, read: &dyn Fn() -> Option<Pressure>, notices: &Notices) -> Duration {
+            let heard = (&self.stop, notices);
+            for_pressure(&mut self.patience, &mut self.budget, (read, 50.0), heard)
+        }
+    }
+
+    #[test]
+    fn without_pressure_nothing_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = Files {
+            pressure: dir.path().join("cpu"),
+            ..Files::default()
+        };
+        let mut scene = Scene::new(Duration::from_secs(600));
+        let read = || files.pressure();
+        assert_eq!(scene.wait(&read, &heard().0), Duration::ZERO);
+        fs::write(
+            &files.pressure,
+            "some avg10=49.90 avg60=0 avg300=0 total=7\n",
+        )
+        .unwrap();
+        assert_eq!(scene.wait(&read, &heard().0), Duration::ZERO);
+        fs::write(
+            &files.pressure,
+            "some avg10=90.00 avg60=0 avg300=0 total=7\n",
+        )
+        .unwrap();
+        assert!(scene.wait(&read, &heard().0) >= STEP);
+    }
+
+    #[test]
+    fn pressure_of_our_own_is_noticed_in_one_look_and_not_spoken_of() {
+        let mut scene = Scene::new(Duration::from_secs(600));
+        let (notices, lines) = heard();
+        assert!(scene.wait(&growing(1), &notices) >= STEP);
+        assert!(lines.lock().unwrap().is_empty());
+        assert_eq!(
+            scene.wait(&growing(1), &notices),
+            Duration::ZERO,
+            "it rests"
+        );
+    }
+
+    #[test]
+    fn pressure_of_others_is_waited_for_and_named() {
+        let mut scene = Scene::new(Duration::from_secs(600));
+        let (notices, lines) = heard();
+        assert!(scene.wait(&growing(5), &notices) >= STEP * 4);
+        let lines = lines.lock().unwrap();
+        assert!(lines[0].contains("others keep the CPUs busy"), "{lines:?}");
+        assert!(lines[1].contains("calm again"), "{lines:?}");
+    }
+
+    #[test]
+    fn a_pause_has_a_bound_and_is_not_repeated_in_vain() {
+        let once = Duration::from_millis(20);
+        let mut scene = Scene::new(once);
+        let (notices, lines) = heard();
+        assert!(scene.wait(&growing(u64::MAX), &notices) >= once);
+        assert!(lines.lock().unwrap()[1].contains("did not end"));
+        assert_eq!(scene.wait(&growing(u64::MAX), &notices), Duration::ZERO);
+    }
+
+    #[test]
+    fn the_pauses_of_a_duel_have_a_bound_together() {
+        let mut scene = Scene::new(Duration::from_millis(20));
+        for _ in 0..10 {
+            scene.patience = Patience::default();
+            scene.wait(&growing(u64::MAX), &Notices::default());
+        }
+        assert_eq!(scene.budget.left, Duration::ZERO);
+        scene.patience = Patience::default();
+        let (notices, lines) = heard();
+        scene.wait(&growing(u64::MAX), &notices);
+        assert!(lines.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn ctrl_c_ends_a_pause_at_once() {
+        let mut scene = Scene::new(Duration::from_secs(600));
+        let (notices, lines) = heard();
+        let stop = scene.stop.clone();
+        let notices = Notices::new(move |said| {
+            notices.mention(said.text());
+            stop.request();
+        });
+        scene.wait(&growing(u64::MAX), &notices);
+        assert!(lines.lock().unwrap()[1].contains("stopped"));
+    }
+}

@@ -1,0 +1,171 @@
+//! Leases and guardians across processes, some of which are killed.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "these are tests"
+)]
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::Duration;
+use std::{env, thread};
+
+use karve::device::Notices;
+use karve::device::lease::{self, Wish};
+use karve::process::{self, Guardian, StopFlag, end_tagged};
+
+/// Tells a test which another one starts in a process of its own where to write.
+const INNER: &str = "KARVE_TEST_INNER";
+
+/// Ends a process with the test at the latest.
+struct Started(Child);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a test of this file alone in a process of its own, with leases of its own.
+fn start(name: &str, dir: &Path) -> Started {
+    let child = Command::new(env::current_exe().unwrap())
+        .args(["--exact", name, "--ignored"])
+        .env(INNER, dir)
+        .env(lease::DIR, dir.join("leases"))
+        .spawn();
+    Started(child.unwrap())
+}
+
+/// Waits for something that another process does, for a minute at most.
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    for _ in 0..6_000 {
+        if holds() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{what} does not come true");
+}
+
+fn inner_dir() -> Option<PathBuf> {
+    env::var_os(INNER).map(PathBuf::from)
+}
+
+fn lives(pid: &str) -> bool {
+    fs::read_to_string(format!("/proc/{}/stat", pid.trim()))
+        .is_ok_and(|stat| !stat.rsplit_once(')').unwrap().1.starts_with(" Z"))
+}
+
+#[test]
+fn a_lease_dies_with_its_holder_whatever_the_holder_started() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name);
+    let mut holder = start("inner_hold", dir.path());
+    wait_until("the first has it", || file("stray").exists());
+    let _waiter = start("inner_take", dir.path());
+    wait_until("the second waits", || file("told").exists());
+    let told = fs::read_to_string(file("told")).unwrap();
+    let pid = holder.0.id();
+    assert!(told.contains(&format!("first (process {pid})")), "{told}");
+    assert!(!file("got").exists());
+    holder.0.kill().unwrap();
+    holder.0.wait().unwrap();
+    wait_until("the second has it", || file("got").exists());
+    let stray = fs::read_to_string(file("stray")).unwrap();
+    assert!(lives(&stray), "a child of the first is still there");
+    assert_eq!(end_tagged(dir.path().to_str().unwrap()), 1);
+}
+
+#[test]
+#[ignore = "started by a_lease_dies_with_its_holder_whatever_the_holder_started"]
+fn inner_hold() {
+    let Some(dir) = inner_dir() else { return };
+    let _lease = lease::try_take("cpu", "first").unwrap().unwrap();
+    let line = "setsid sh -c 'echo $$ > new; mv new stray; exec sleep 1000' & exec sleep 1000";
+    let command = process::Command::shell(line, &dir).tag(dir.to_str().unwrap());
+    process::run(&command, &StopFlag::new()).unwrap();
+}
+
+#[test]
+#[ignore = "started by a_lease_dies_with_its_holder_whatever_the_holder_started"]
+fn inner_take() {
+    let Some(dir) = inner_dir() else { return };
+    let wish = Wish {
+        device: "cpu",
+        holder: "second",
+        limit: Duration::from_secs(120),
+    };
+    let told = dir.join("told");
+    let notices = Notices::new(move |said| {
+        let new = told.with_extension("new");
+        fs::write(&new, said.text()).unwrap();
+        let _ = fs::rename(new, &told);
+    });
+    let (_lease, _waited) = lease::take(&wish, &StopFlag::new(), &notices).unwrap();
+    fs::write(dir.join("got"), "").unwrap();
+}
+
+#[test]
+fn a_guardian_runs_its_line_when_karve_lets_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name);
+    fs::write(file("note"), "").unwrap();
+    let held = File::create(file("held")).unwrap();
+    held.lock().unwrap();
+    let line = "echo undone >> undone; echo noise";
+    let guardian = Guardian::start(line, dir.path(), &file("note"), &held).unwrap();
+    assert!(!file("undone").exists());
+    assert!(guardian.finish(Duration::from_secs(60)));
+    assert_eq!(fs::read_to_string(file("undone")).unwrap(), "undone\n");
+    assert!(!file("note").exists());
+    assert_eq!(fs::read_to_string(file("held")).unwrap(), "", "no noise");
+}
+
+#[test]
+fn a_guardian_whose_line_fails_leaves_the_note() {
+    let dir = tempfile::tempdir().unwrap();
+    let note = dir.path().join("note");
+    fs::write(&note, "").unwrap();
+    let held = File::create(dir.path().join("held")).unwrap();
+    let guardian = Guardian::start("exit 3", dir.path(), &note, &held).unwrap();
+    assert!(guardian.finish(Duration::from_secs(60)));
+    assert!(note.exists());
+}
+
+#[test]
+fn a_guardian_runs_its_line_when_karve_is_killed_and_holds_the_lock_until_then() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name);
+    let mut karve = start("inner_guarded", dir.path());
+    wait_until("it is guarded", || file("ready").exists());
+    karve.0.kill().unwrap();
+    karve.0.wait().unwrap();
+    wait_until("the line has begun", || file("begun").exists());
+    let held = File::open(file("held")).unwrap();
+    assert!(held.try_lock().is_err(), "the guardian holds it");
+    fs::write(file("go"), "").unwrap();
+    wait_until("the guardian has ended", || held.try_lock().is_ok());
+    assert!(file("undone").exists() && !file("note").exists());
+}
+
+#[test]
+#[ignore = "started by a_guardian_runs_its_line_when_karve_is_killed_and_holds_the_lock_until_then"]
+fn inner_guarded() {
+    let Some(dir) = inner_dir() else { return };
+    fs::write(dir.join("note"), "").unwrap();
+    let held = File::create(dir.join("held")).unwrap();
+    held.lock().unwrap();
+    let line = "touch begun; until [ -e go ]; do sleep 0.01; done; touch undone";
+    let _guardian = Guardian::start(line, &dir, &dir.join("note"), &held).unwrap();
+    // Other commands come and go, and are ended with their strays, and the tag is cleaned up.
+    let tag = dir.to_str().unwrap();
+    let command = process::Command::shell("setsid sleep 1000 & exit 0", &dir).tag(tag);
+    assert_eq!(process::run(&command, &StopFlag::new()).unwrap().strays, 1);
+    assert_eq!(end_tagged(tag), 0);
+    fs::write(dir.join("ready"), "").unwrap();
+    thread::sleep(Duration::from_secs(1000));
+}
