@@ -1,7 +1,8 @@
 //! From rows of a benchmark's output to one value for each case.
 
+use super::Gated;
 use super::output::{self, Check, Format, Row, Spec};
-use super::{Gated, unreadable};
+use super::samples::unreadable;
 use karve_core::charter::{Case, Metric, Output};
 use karve_core::expr::parse_expr;
 use karve_core::measurement::{FailureCategory, Gate};

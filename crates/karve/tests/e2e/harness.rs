@@ -153,7 +153,8 @@ fn the_export_of_hyperfine_is_read() {
 #[test]
 fn google_benchmark_is_read_and_latency_is_known_by_name() {
     let bench = "rows=\nfor n in 1 2 3; do\n\
-        rows=\"$rows$comma{\\\"name\\\": \\\"BM_toy/n:$n/real_time\\\", \\\"real_time\\\": $((TIME * n)),\n\
+        rows=\"$rows$comma{\\\"name\\\": \\\"BM_toy/n:$n/real_time\\\",\n\
+        \\\"real_time\\\": $((TIME * n)),\n\
         \\\"cpu_time\\\": 1, \\\"time_unit\\\": \\\"us\\\"}\"; comma=,\ndone\n\
         echo \"{\\\"context\\\": {}, \\\"benchmarks\\\": [$rows]}\"";
     let lab = Lab::new("gains");
