@@ -141,7 +141,7 @@ impl Harness {
     }
 
     fn command(&self, line: &str, tree: &Path) -> Command {
-        let mut command = Command::shell(line, &tree.join(&self.workdir))
+        let mut command = Command::line(line, &tree.join(&self.workdir))
             .limit(self.limit)
             .tag(&self.tag);
         for (name, value) in &self.commands.env {
@@ -407,18 +407,8 @@ pub fn excerpt(run: &Run) -> String {
     let text = text.trim();
     let skip = text.chars().count().saturating_sub(EXCERPT_CHARS);
     let tail: String = text.chars().skip(skip).collect();
-    let ended = how_it_ended(run);
+    let ended = run.exit.describe();
     format!("{ended}{}{tail}", if tail.is_empty() { "" } else { ": " })
-}
-
-/// How a command ended.
-fn how_it_ended(run: &Run) -> String {
-    match run.exit {
-        Exit::Code(code) => format!("exit code {code}"),
-        Exit::Signal(signal) => format!("ended by signal {signal}"),
-        Exit::TimedOut => "ran past its limit".to_owned(),
-        Exit::Stopped => "stopped".to_owned(),
-    }
 }
 
 /// A seed that nobody can know beforehand.

@@ -8,7 +8,9 @@
 //!
 //! ```text
 //! launch    command, environment, marks -> C strings, and why a start failed
+//! line      which command lines need no shell
 //! capture   what was printed, head and tail
+//! watch     how a command is followed to its end
 //! tree      who belongs to a command, and how all of them are ended
 //!   cgroup    the command's control group
 //!   table     the processes in /proc
@@ -20,10 +22,12 @@ mod capture;
 mod cgroup;
 mod guardian;
 mod launch;
+mod line;
 #[allow(unsafe_code)]
 mod sys;
 mod table;
 mod tree;
+mod watch;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -32,13 +36,14 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use self::capture::{CHUNK_BYTES, Stream};
+use self::capture::Stream;
 use self::cgroup::Leaf;
 use self::launch::Launch;
-use self::sys::{Death, Start, Usage};
+use self::sys::{Death, SpawnError, Start};
 use self::tree::Tree;
+use self::watch::{End, Ended, Watch};
 use crate::error::{CommandError, Context, Result};
 
 pub use self::capture::Captured;
@@ -55,12 +60,6 @@ pub const RUN_MARK: &str = "KARVE_RUN";
 
 /// The variable that names the campaign in the environment of a command.
 pub const CAMPAIGN_MARK: &str = "KARVE_CAMPAIGN";
-
-/// How often the limit and the stop flag are looked at, at least.
-const TICK: Duration = Duration::from_millis(50);
-
-/// The same where the kernel does not tell when a child ends, so that we must look.
-const TICK_WITHOUT_PIDFD: Duration = Duration::from_millis(1);
 
 /// A command to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,12 +91,20 @@ pub enum Program {
     Shell(String),
     /// A program, found on the `PATH` of the command, and its arguments.
     Argv(Vec<OsString>),
+    /// A line that does what `sh -c` would do, without a shell where none is needed.
+    Line(String),
 }
 
 impl Command {
     /// A line for `sh -c`.
     pub fn shell(line: impl Into<String>, dir: &Path) -> Self {
         Self::new(Program::Shell(line.into()), dir)
+    }
+
+    /// A line for `sh -c` that is started without a shell if it is a program with arguments only.
+    /// It does the same; a signal that ended the program is told as such, not as a code.
+    pub fn line(line: impl Into<String>, dir: &Path) -> Self {
+        Self::new(Program::Line(line.into()), dir)
     }
 
     /// A program and its arguments.
@@ -175,7 +182,7 @@ impl Command {
     /// What it is called in messages.
     fn name(&self) -> String {
         match &self.program {
-            Program::Shell(_) => "sh".into(),
+            Program::Shell(_) | Program::Line(_) => "sh".into(),
             Program::Argv(args) => args
                 .first()
                 .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
@@ -200,6 +207,26 @@ impl Exit {
     /// Whether it ended by itself with code zero.
     pub fn success(self) -> bool {
         self == Self::Code(0)
+    }
+
+    /// How it ended, in words. Signals are called as a shell calls them.
+    pub fn describe(self) -> String {
+        let signal = match self {
+            Self::Code(code) => return format!("exit code {code}"),
+            Self::TimedOut => return "ran past its limit".into(),
+            Self::Stopped => return "stopped".into(),
+            Self::Signal(signal) => signal,
+        };
+        let name = match signal {
+            libc::SIGILL => " (illegal instruction)",
+            libc::SIGABRT => " (aborted)",
+            libc::SIGBUS => " (bus error)",
+            libc::SIGFPE => " (floating point exception)",
+            libc::SIGKILL => " (killed)",
+            libc::SIGSEGV => " (segmentation fault)",
+            _ => "",
+        };
+        format!("ended by signal {signal}{name}")
     }
 }
 
@@ -292,6 +319,47 @@ struct Layers {
 }
 
 fn run_with(command: &Command, stop: &StopFlag, layers: Layers) -> Result<Run> {
+    match (run_once(command, stop, layers), &command.program) {
+        // A shell runs a script without a first line, and says in its own words what is wrong.
+        (Err(NotRun::Refused(_)), Program::Line(line)) => {
+            let by_shell = Command {
+                program: Program::Shell(line.clone()),
+                ..command.clone()
+            };
+            run_once(&by_shell, stop, layers)
+        }
+        (result, _) => result,
+    }
+    .map_err(NotRun::into_error)
+}
+
+/// Why a command did not come to its end.
+enum NotRun {
+    /// The kernel does not execute its program.
+    Refused(CommandError),
+    /// Anything else.
+    Other(CommandError),
+}
+
+impl NotRun {
+    fn into_error(self) -> CommandError {
+        match self {
+            Self::Refused(error) | Self::Other(error) => error,
+        }
+    }
+}
+
+impl From<CommandError> for NotRun {
+    fn from(error: CommandError) -> Self {
+        Self::Other(error)
+    }
+}
+
+fn run_once(
+    command: &Command,
+    stop: &StopFlag,
+    layers: Layers,
+) -> std::result::Result<Run, NotRun> {
     let cannot_prepare = || format!("cannot prepare {}", command.name());
     sys::become_subreaper();
     let mark = launch::fresh_mark();
@@ -300,16 +368,11 @@ fn run_with(command: &Command, stop: &StopFlag, layers: Layers) -> Result<Run> {
     let (stdout, stdout_end) = Stream::new(command.capture_bytes).context(cannot_prepare)?;
     let (stderr, stderr_end) = Stream::new(command.capture_bytes).context(cannot_prepare)?;
     let leaf = if layers.cgroup {
-        Leaf::new(&command.tag)
+        Leaf::for_tag(&command.tag)
     } else {
         None
     };
-    let mut watch = Watch {
-        stdout,
-        stderr,
-        buffer: vec![0; CHUNK_BYTES],
-        started: Instant::now(),
-    };
+    let mut watch = Watch::new(stdout, stderr);
     let mut child = sys::spawn(&Start {
         program: &launch.program,
         argv: &launch.argv,
@@ -320,7 +383,13 @@ fn run_with(command: &Command, stop: &StopFlag, layers: Layers) -> Result<Run> {
         cpus: launch.cpus.as_deref(),
         death: Death::WithKarve,
     })
-    .map_err(|error| launch::spawn_error(command, &error))?;
+    .map_err(|error| {
+        let why = launch::spawn_error(command, &error);
+        match error {
+            SpawnError::Execute(_) => NotRun::Refused(why),
+            _ => NotRun::Other(why),
+        }
+    })?;
     drop((stdin, stdout_end, stderr_end));
     child.pidfd = child.pidfd.filter(|_| layers.pidfd);
     let mut tree = Tree::new(child, mark, leaf);
@@ -368,84 +437,6 @@ fn exit(end: End, status: i32) -> Exit {
             Ok(code) => Exit::Code(code),
             Err(signal) => Exit::Signal(signal),
         },
-    }
-}
-
-/// Why watching a command came to its end.
-#[derive(Clone, Copy, Debug)]
-enum End {
-    Itself,
-    TimedOut,
-    Stopped,
-}
-
-/// What is known of a command that ended, except for what it printed.
-struct Ended {
-    exit: Exit,
-    wall: Duration,
-    usage: Usage,
-    strays: u32,
-}
-
-/// Takes in what a command prints while it runs.
-struct Watch {
-    stdout: Stream,
-    stderr: Stream,
-    buffer: Vec<u8>,
-    started: Instant,
-}
-
-impl Watch {
-    /// Watches until the command has ended, or must be ended.
-    fn until_end(
-        &mut self,
-        tree: &Tree,
-        limit: Duration,
-        stop: &StopFlag,
-    ) -> io::Result<(End, Duration)> {
-        let pidfd = tree.child().pidfd.as_ref().map(AsFd::as_fd);
-        let tick = if pidfd.is_some() {
-            TICK
-        } else {
-            TICK_WITHOUT_PIDFD
-        };
-        loop {
-            let timeout = tick.min(limit.saturating_sub(self.started.elapsed()));
-            let fds = [pidfd, self.stdout.fd(), self.stderr.fd()];
-            let [mut ended, out, err] = sys::wait_readable(fds, timeout)?;
-            let wall = self.started.elapsed();
-            if pidfd.is_none() {
-                ended = sys::has_ended(Some(tree.child().pid));
-            }
-            if ended {
-                return Ok((End::Itself, wall));
-            }
-            if stop.at_once() {
-                return Ok((End::Stopped, wall));
-            }
-            if wall >= limit {
-                return Ok((End::TimedOut, wall));
-            }
-            // One buffer each at most, so that the end is noticed at once however much is printed.
-            if out {
-                self.stdout.read(&mut self.buffer);
-            }
-            if err {
-                self.stderr.read(&mut self.buffer);
-            }
-        }
-    }
-
-    fn finish(mut self, ended: Ended) -> Run {
-        Run {
-            exit: ended.exit,
-            wall: ended.wall,
-            cpu: ended.usage.cpu,
-            max_rss_bytes: ended.usage.max_rss_bytes,
-            stdout: self.stdout.finish(&mut self.buffer),
-            stderr: self.stderr.finish(&mut self.buffer),
-            strays: ended.strays,
-        }
     }
 }
 

@@ -3,7 +3,6 @@
 //! The harness leaves it in the scratch directory, and the step that failed takes it from there and
 //! stores it. The next failure writes over it.
 
-use super::how_it_ended;
 use crate::process::Run;
 use std::fs;
 use std::path::Path;
@@ -43,7 +42,7 @@ fn render(run: &Run, file: Option<&str>) -> Vec<u8> {
     } else {
         main_max
     };
-    let mut text = format!("[the benchmark: {}]\n", how_it_ended(run));
+    let mut text = format!("[the benchmark: {}]\n", run.exit.describe());
     let parts = [
         ("the file of {out}", file.unwrap_or_default(), main_max),
         ("standard output", stdout.as_ref(), stdout_max),

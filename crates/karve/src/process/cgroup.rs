@@ -3,10 +3,16 @@
 //! A descendant cannot leave it by a new session, a double fork or a cleared environment. Where
 //! none can be made (no cgroup v2, or not ours to write to) there is no leaf, and the other layers
 //! must do.
+//!
+//! Making and removing a leaf takes longer than all else that a short command costs us. So one
+//! that a command left empty and unchanged serves the next command of the same thread and tag.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fs::{self, File};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +28,12 @@ const REMOVE_PAUSE: Duration = Duration::from_micros(200);
 /// How often the kernel is asked again whether a leaf is empty that lists no process.
 const COUNT_TRIES_MAX: u32 = 20;
 const COUNT_PAUSE: Duration = Duration::from_micros(50);
+
+/// How many of these times it is asked at once, without a pause.
+const COUNT_TRIES_AT_ONCE: u32 = 3;
+
+/// How many leaves a thread keeps for its next commands.
+const SPARE_MAX: usize = 4;
 
 /// How deep and how wide the hierarchy is searched for leaves.
 const DEPTH_MAX: u32 = 16;
@@ -47,29 +59,70 @@ pub(super) struct Leaf {
     dir: PathBuf,
     /// The group as `/proc/<pid>/cgroup` writes it.
     name: String,
+    /// The hash of the tag.
+    tag: u64,
     fd: File,
+    /// Its `cgroup.events`, `cgroup.type` and `cgroup.controllers`.
+    events: File,
+    kind: File,
+    controllers: File,
+}
+
+thread_local! {
+    /// Empty leaves of this thread; they go when it ends.
+    static SPARE: RefCell<Vec<Leaf>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Leaf {
-    /// Makes a leaf, if this machine lets us.
+    /// A leaf for a command, if this machine lets us make one.
+    pub(super) fn for_tag(tag: &str) -> Option<Self> {
+        let hash = hash(tag);
+        let spare = SPARE.with_borrow_mut(|spare| {
+            let at = spare.iter().position(|leaf| leaf.tag == hash)?;
+            Some(spare.swap_remove(at))
+        });
+        spare.or_else(|| Self::new(tag))
+    }
+
+    /// Makes a leaf.
     pub(super) fn new(tag: &str) -> Option<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let base = base()?;
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{PREFIX}{}.{n}.{:016x}", std::process::id(), hash(tag));
+        let tag = hash(tag);
+        let name = format!("{PREFIX}{}.{n}.{tag:016x}", std::process::id());
         let dir = base.dir.join(&name);
         fs::create_dir(&dir).ok()?;
-        match File::open(&dir) {
-            Ok(fd) => Some(Self {
-                dir,
+        let open = || -> io::Result<Self> {
+            Ok(Self {
                 name: format!("{}/{name}", base.name),
-                fd,
-            }),
-            Err(_) => {
-                remove(&dir);
-                None
-            }
+                tag,
+                fd: File::open(&dir)?,
+                events: File::open(dir.join("cgroup.events"))?,
+                kind: File::open(dir.join("cgroup.type"))?,
+                controllers: File::open(dir.join("cgroup.controllers"))?,
+                dir: dir.clone(),
+            })
+        };
+        open().inspect_err(|_| remove(&dir)).ok()
+    }
+
+    /// Keeps the leaf for the next command of this thread, if it is as it was made. It is known to
+    /// be empty; the command may have changed its type, made groups below it, or set a limit for
+    /// what comes next, which only a leaf with controllers has.
+    pub(super) fn keep_spare(self) {
+        let has_groups = self.fd.metadata().map_or(true, |data| data.nlink() != 2);
+        let is_domain = line_in(&self.kind, |line| line == b"domain");
+        let has_controllers = line_in(&self.controllers, |line| !line.is_empty());
+        if has_groups || !is_domain || has_controllers {
+            return;
         }
+        SPARE.with_borrow_mut(|spare| {
+            if spare.len() >= SPARE_MAX {
+                spare.remove(0);
+            }
+            spare.push(self);
+        });
     }
 
     /// The directory, for a child to be born in.
@@ -82,18 +135,16 @@ impl Leaf {
     /// The kernel may for a moment count a process that has just died, though it does not list it.
     /// Only the count is believed: a list can miss a process that moves on to a child meanwhile.
     pub(super) fn is_empty(&self) -> bool {
-        let is_counted_empty = || {
-            let events = fs::read_to_string(self.dir.join("cgroup.events")).unwrap_or_default();
-            events.lines().any(|line| line == "populated 0")
-        };
-        for _ in 0..COUNT_TRIES_MAX {
-            if is_counted_empty() {
+        for tried in 0..COUNT_TRIES_MAX {
+            if line_in(&self.events, |line| line == b"populated 0") {
                 return true;
             }
             if !self.pids().is_empty() {
                 return false;
             }
-            thread::sleep(COUNT_PAUSE);
+            if tried >= COUNT_TRIES_AT_ONCE {
+                thread::sleep(COUNT_PAUSE);
+            }
         }
         false
     }
@@ -126,6 +177,13 @@ impl Drop for Leaf {
     fn drop(&mut self) {
         remove(&self.dir);
     }
+}
+
+/// Whether a short file of a group has such a line.
+fn line_in(file: &File, is_such: impl Fn(&[u8]) -> bool) -> bool {
+    let mut bytes = [0; 256];
+    let n = file.read_at(&mut bytes, 0).unwrap_or(0);
+    bytes[..n].split(|byte| *byte == b'\n').any(is_such)
 }
 
 /// The live processes in all leaves that were made for a tag, by any karve.

@@ -11,9 +11,10 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::Command;
 use super::launch::{self, Launch};
 use super::sys::{self, Child, Death, Start, Wait};
-use super::{Command, TICK};
+use super::watch::TICK;
 use crate::error::{Context, Result};
 
 /// How often its end is looked for where the kernel does not tell.

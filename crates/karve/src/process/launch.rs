@@ -5,13 +5,13 @@ use std::env;
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{self, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::sys::{CPUS_MAX, CpuMask, SpawnError};
-use super::{CAMPAIGN_MARK, Command, Program, RUN_MARK};
+use super::{CAMPAIGN_MARK, Command, Program, RUN_MARK, line};
 use crate::error::{CommandError, Result};
 
 /// The shell of [`Program::Shell`], which every Linux has here.
@@ -19,6 +19,9 @@ const SHELL: &str = "/bin/sh";
 
 /// Where programs are looked for if there is no `PATH`.
 const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Variables and their values.
+type Variables = BTreeMap<OsString, OsString>;
 
 /// A command as C strings.
 pub(super) struct Launch {
@@ -32,13 +35,17 @@ pub(super) struct Launch {
 impl Launch {
     /// Prepares a command that is to carry the mark, or no mark at all if it is empty.
     pub(super) fn new(command: &Command, mark: &str) -> Result<Self> {
-        let env = environment(command, mark);
+        let mut env = environment(command, mark);
         let (program, argv) = match &command.program {
-            Program::Shell(line) => (
-                PathBuf::from(SHELL),
-                vec!["sh".into(), "-c".into(), line.into()],
-            ),
+            Program::Shell(line) => by_shell(line),
             Program::Argv(args) => (locate(args, &env, &command.dir)?, args.clone()),
+            Program::Line(line) => match without_shell(line, &env, &command.dir) {
+                Some(found) => {
+                    set_pwd(&mut env, &command.dir);
+                    found
+                }
+                None => by_shell(line),
+            },
         };
         let variables = env.into_iter().map(|(mut variable, value)| {
             variable.push("=");
@@ -60,10 +67,40 @@ impl Launch {
     }
 }
 
+fn by_shell(line: &str) -> (PathBuf, Vec<OsString>) {
+    let argv = ["sh", "-c", line].map(OsString::from);
+    (PathBuf::from(SHELL), argv.to_vec())
+}
+
+/// The program and arguments of a line that needs no shell, and whose program is there. A shell
+/// knows best what to say of one that is not.
+fn without_shell(line: &str, env: &Variables, dir: &Path) -> Option<(PathBuf, Vec<OsString>)> {
+    // Some shells take functions from there, and a function may have any name.
+    let has_functions = |name: &OsString| name.as_encoded_bytes().starts_with(b"BASH_FUNC_");
+    if env.keys().any(has_functions) {
+        return None;
+    }
+    let argv: Vec<OsString> = line::words(line)?.into_iter().map(Into::into).collect();
+    let program = locate(&argv, env, dir).ok()?;
+    is_executable(&dir.join(&program)).then_some((program, argv))
+}
+
+/// Sets `PWD` as a shell does when it starts: it stays if it is another name of the directory.
+fn set_pwd(env: &mut Variables, dir: &Path) {
+    let place = |path: &Path| path.metadata().ok().map(|data| (data.dev(), data.ino()));
+    let is_right = env.get(OsStr::new("PWD")).is_some_and(|pwd| {
+        let pwd = Path::new(pwd);
+        pwd.is_absolute() && place(pwd) == place(dir)
+    });
+    if !is_right && let Ok(dir) = dir.canonicalize() {
+        env.insert("PWD".into(), dir.into());
+    }
+}
+
 /// The environment of karve with the changes of the command; the marks come last, so that nothing
 /// can take them away before the command starts.
-fn environment(command: &Command, mark: &str) -> BTreeMap<OsString, OsString> {
-    let mut env: BTreeMap<OsString, OsString> = env::vars_os().collect();
+fn environment(command: &Command, mark: &str) -> Variables {
+    let mut env: Variables = env::vars_os().collect();
     for name in &command.env_remove {
         env.remove(OsStr::new(name));
     }
@@ -98,7 +135,7 @@ pub(super) fn fresh_mark() -> String {
 }
 
 /// Finds the program of an argument list, in the `PATH` that the command will have.
-fn locate(args: &[OsString], env: &BTreeMap<OsString, OsString>, dir: &Path) -> Result<PathBuf> {
+fn locate(args: &[OsString], env: &Variables, dir: &Path) -> Result<PathBuf> {
     let Some(name) = args.first().filter(|name| !name.is_empty()) else {
         return Err(
             CommandError::usage("cannot start a command without a program")

@@ -209,3 +209,46 @@ fn a_leaf_is_removed_after_use() {
     drop(leaf);
     assert!(!dir.exists());
 }
+
+#[test]
+fn an_empty_leaf_serves_the_next_command_and_a_changed_one_does_not() {
+    // In a thread of its own, whose leaves nobody else uses.
+    let thread = thread::spawn(|| {
+        let name = |leaf: &Leaf| format!("{leaf:?}").split('"').nth(1).map(PathBuf::from);
+        let leaf = Leaf::for_tag("test")?;
+        let first = name(&leaf)?;
+        leaf.keep_spare();
+        let other = Leaf::for_tag("another")?;
+        assert_ne!(name(&other)?, first, "each tag has its own");
+        let leaf = Leaf::for_tag("test")?;
+        if name(&leaf)? != first {
+            eprintln!("skipped: the leaves of this machine have controllers");
+            return None;
+        }
+        fs::create_dir(first.join("below")).unwrap();
+        leaf.keep_spare();
+        assert!(!first.exists(), "one with a group below it is removed");
+        let last = name(&Leaf::for_tag("test")?)?;
+        assert!(!last.exists(), "a dropped leaf is not kept");
+        let leaf = Leaf::for_tag("test")?;
+        let last = name(&leaf)?;
+        leaf.keep_spare();
+        assert!(last.exists());
+        Some(last)
+    });
+    if let Some(last) = thread.join().unwrap() {
+        assert!(!last.exists(), "it goes with its thread");
+    }
+}
+
+#[test]
+fn a_command_after_one_with_strays_has_none() {
+    with_all_layers(|run| {
+        assert_eq!(run(shell("exit 0")).strays, 0);
+        assert_eq!(run(shell("setsid sleep 1000 & exit 0")).strays, 1);
+        let limit = Duration::from_millis(100);
+        assert_eq!(run(shell("sleep 1000").limit(limit)).exit, Exit::TimedOut);
+        let ended = run(shell("exit 3"));
+        assert_eq!((ended.exit, ended.strays), (Exit::Code(3), 0));
+    });
+}

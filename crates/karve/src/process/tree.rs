@@ -58,6 +58,8 @@ pub(super) struct Tree {
     /// What the mark says, for the command and for commands that a nested karve starts.
     mark: String,
     leaf: Option<Leaf>,
+    /// Whether the command left nothing in its leaf.
+    is_empty: bool,
     /// What the reaped orphans used.
     usage: Usage,
 }
@@ -70,6 +72,7 @@ impl Tree {
             child,
             mark,
             leaf,
+            is_empty: false,
             usage: Usage::default(),
         }
     }
@@ -82,7 +85,8 @@ impl Tree {
     /// Ends what a command that has ended left behind; gives how many were alive.
     pub(super) fn end_strays(&mut self) -> u32 {
         // The usual case, and the reason why most runs need no look at all processes.
-        if self.leaf.as_ref().is_some_and(Leaf::is_empty) {
+        self.is_empty = self.leaf.as_ref().is_some_and(Leaf::is_empty);
+        if self.is_empty {
             return 0;
         }
         self.end()
@@ -208,7 +212,13 @@ impl Tree {
         };
         self.usage.add(usage);
         self.reap_quiet_orphans();
-        Ok((status, self.usage))
+        let usage = self.usage;
+        if self.is_empty
+            && let Some(leaf) = self.leaf
+        {
+            leaf.keep_spare();
+        }
+        Ok((status, usage))
     }
 
     /// Reaps descendants that were orphaned and ended unnoticed while the command ran.

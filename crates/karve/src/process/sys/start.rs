@@ -1,11 +1,13 @@
 //! How a child is started: fork, set up, exec.
 //!
-//! What runs between fork and exec ([`Start::become_command`]) is async-signal-safe: it neither
-//! allocates nor locks, for another thread of karve may hold any lock at the moment of the fork.
+//! What runs between fork and exec ([`Life::become_command`]) is async-signal-safe: it neither
+//! allocates nor locks, for another thread of karve may hold any lock at the moment of the fork. It
+//! writes to its own stack only, for it may share the memory of karve.
 
 use std::ffi::{CStr, CString};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Instant;
 use std::{mem, ptr};
 
 use super::{Pid, Wait, pidfd_open, wait};
@@ -72,6 +74,8 @@ pub(in crate::process) enum Death {
 /// A started child.
 #[derive(Debug)]
 pub(in crate::process) struct Child {
+    /// The moment before it was made.
+    pub(in crate::process) started: Instant,
     /// Its id, which is also its process group and session.
     pub(in crate::process) pid: Pid,
     /// Readable when the child has ended; absent on old kernels.
@@ -91,16 +95,17 @@ pub(in crate::process) fn spawn(start: &Start<'_>) -> Result<Child, SpawnError> 
     let (mut failure_read, failure_write) = io::pipe().map_err(SpawnError::Fork)?;
     let argv = null_terminated(start.argv);
     let env = null_terminated(start.env);
-    // SAFETY: getpid has no preconditions.
-    let parent = unsafe { libc::getpid() };
+    let life = Life {
+        start,
+        argv: &argv,
+        env: &env,
+        // SAFETY: getpid has no preconditions.
+        parent: unsafe { libc::getpid() },
+        failure: failure_write.as_raw_fd(),
+    };
     let born = {
         let _blocked = BlockedSignals::all();
-        match fork(start.cgroup).map_err(SpawnError::Fork)? {
-            Fork::Child => {
-                start.become_command(&argv, &env, parent, failure_write.as_raw_fd());
-            }
-            Fork::Parent(child) => child,
-        }
+        fork(&life).map_err(SpawnError::Fork)?
     };
     drop(failure_write);
     let mut report = [0_u8; 5];
@@ -130,11 +135,6 @@ fn null_terminated(strings: &[CString]) -> Vec<*const libc::c_char> {
         .collect()
 }
 
-enum Fork {
-    Child,
-    Parent(Child),
-}
-
 /// The argument of `clone3`, as far as this file uses it; the rest is zero.
 #[repr(C, align(8))]
 #[derive(Default)]
@@ -152,80 +152,161 @@ struct CloneArgs {
     cgroup: u64,
 }
 
-/// Forks, into the control group if one is given and the kernel can.
+/// What a child has to do until it is the command.
+struct Life<'a> {
+    start: &'a Start<'a>,
+    argv: &'a [*const libc::c_char],
+    env: &'a [*const libc::c_char],
+    parent: Pid,
+    /// Where it says that it failed.
+    failure: libc::c_int,
+}
+
+/// Makes the child, in the control group if one is given and the kernel can.
 ///
 /// Being born there costs nothing, while moving there afterwards makes the kernel wait for a grace
 /// period of several milliseconds, and would leave a moment in which a descendant could escape.
-fn fork(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Fork> {
-    if let Some(cgroup) = cgroup
-        && let Ok(forked) = fork_into(cgroup)
-    {
-        return Ok(forked);
+fn fork(life: &Life<'_>) -> io::Result<Child> {
+    if let Ok(child) = clone_child(life) {
+        return Ok(child);
     }
+    let started = Instant::now();
     // SAFETY: the child runs only async-signal-safe code until it executes or exits.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
-        0 => Ok(Fork::Child),
-        pid => Ok(Fork::Parent(Child {
+        0 => life.become_command(),
+        pid => Ok(Child {
+            started,
             pid,
             pidfd: pidfd_open(pid).ok(),
             in_cgroup: false,
-        })),
+        }),
     }
 }
 
-fn fork_into(cgroup: BorrowedFd<'_>) -> io::Result<Fork> {
+fn clone_child(life: &Life<'_>) -> io::Result<Child> {
     let mut pidfd: libc::c_int = -1;
-    let args = CloneArgs {
-        flags: CLONE_INTO_CGROUP | libc::CLONE_PIDFD as u64,
+    let mut stack = vec![0_u128; STACK_BYTES / mem::size_of::<u128>()];
+    let mut args = CloneArgs {
+        flags: CLONE_MEMORY | libc::CLONE_PIDFD as u64,
         pidfd: ptr::from_mut(&mut pidfd) as u64,
         exit_signal: libc::SIGCHLD as u64,
-        cgroup: cgroup.as_raw_fd() as u64,
         ..CloneArgs::default()
     };
-    // SAFETY: without CLONE_VM the child has its own copy of memory and stack, as after fork; it
-    // runs only async-signal-safe code until it executes or exits. The arguments outlive the call.
+    if let Some(cgroup) = life.start.cgroup {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = cgroup.as_raw_fd() as u64;
+    }
+    if CLONE_MEMORY != 0 {
+        args.stack = stack.as_mut_ptr() as u64;
+        args.stack_size = STACK_BYTES as u64;
+    }
+    let started = Instant::now();
+    // SAFETY: the arguments, the stack and the life outlive the child's use of them: it has
+    // executed or exited when the call returns, or it has a copy of all memory.
+    let pid = unsafe { clone3(&args, life) }?;
+    // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
+    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+    Ok(Child {
+        started,
+        pid,
+        pidfd: Some(pidfd),
+        in_cgroup: life.start.cgroup.is_some(),
+    })
+}
+
+/// Flags that make the child use the memory of karve, which waits meanwhile, instead of a copy: the
+/// larger karve has grown, the longer a copy takes, and each page of it again when it is written.
+#[cfg(target_arch = "x86_64")]
+const CLONE_MEMORY: u64 = (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
+
+#[cfg(not(target_arch = "x86_64"))]
+const CLONE_MEMORY: u64 = 0;
+
+/// The stack of a child that uses the memory of karve: it calls a few small functions.
+const STACK_BYTES: usize = 64 << 10;
+
+/// Makes a child that lives its life on the stack that the arguments name; gives its id.
+///
+/// # Safety
+///
+/// The stack must be large enough, and used by nobody else.
+#[cfg(target_arch = "x86_64")]
+unsafe fn clone3(args: &CloneArgs, life: &Life<'_>) -> io::Result<Pid> {
+    extern "C" fn live(life: &Life<'_>) -> ! {
+        life.become_command()
+    }
+    let result: i64;
+    // SAFETY: the kernel keeps all registers but those named here. The child starts behind the
+    // system call on its own stack, whose end is aligned as a call wants it, and never leaves
+    // `live`; so it touches nothing of this frame.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "mov rdi, {life}",
+            "call {live}",
+            "ud2",
+            "2:",
+            life = in(reg) ptr::from_ref(life),
+            live = sym live,
+            inlateout("rax") libc::SYS_clone3 => result,
+            in("rdi") ptr::from_ref(args),
+            in("rsi") mem::size_of::<CloneArgs>(),
+            out("rcx") _,
+            out("r11") _,
+        );
+    }
+    if result < 0 {
+        return Err(io::Error::from_raw_os_error(-result as i32));
+    }
+    Ok(result as Pid)
+}
+
+/// Makes a child with a copy of all memory, as fork does; gives its id.
+///
+/// # Safety
+///
+/// No thread may hold a lock that the child needs, which takes none.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn clone3(args: &CloneArgs, life: &Life<'_>) -> io::Result<Pid> {
+    // SAFETY: the child runs only async-signal-safe code until it executes or exits.
     let pid = unsafe {
         libc::syscall(
             libc::SYS_clone3,
-            ptr::from_ref(&args),
+            ptr::from_ref(args),
             mem::size_of::<CloneArgs>(),
         )
     };
     match pid {
         -1 => Err(io::Error::last_os_error()),
-        0 => Ok(Fork::Child),
-        pid => {
-            // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
-            let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-            Ok(Fork::Parent(Child {
-                pid: pid as Pid,
-                pidfd: Some(pidfd),
-                in_cgroup: true,
-            }))
-        }
+        0 => life.become_command(),
+        pid => Ok(pid as Pid),
     }
 }
 
-impl Start<'_> {
-    /// The life of the child from fork to exec. Async-signal-safe.
-    fn become_command(
-        &self,
-        argv: &[*const libc::c_char],
-        env: &[*const libc::c_char],
-        parent: Pid,
-        failure: libc::c_int,
-    ) -> ! {
-        let stage = if !self.prepare(parent) {
+impl Life<'_> {
+    /// From fork to exec. Async-signal-safe.
+    fn become_command(&self) -> ! {
+        let start = self.start;
+        let stage = if !start.prepare(self.parent) {
             STAGE_PREPARE
-        } else if !self.pin() {
+        } else if !start.pin() {
             STAGE_PIN
-        } else if !self.enter() {
+        } else if !start.enter() {
             STAGE_ENTER
         } else {
             reset_signals();
             // SAFETY: both arrays end with a null pointer, and their strings outlive the call.
-            unsafe { libc::execve(self.program.as_ptr(), argv.as_ptr(), env.as_ptr()) };
+            unsafe {
+                libc::execve(
+                    start.program.as_ptr(),
+                    self.argv.as_ptr(),
+                    self.env.as_ptr(),
+                )
+            };
             STAGE_EXECUTE
         };
         let errno = io::Error::last_os_error()
@@ -235,11 +316,13 @@ impl Start<'_> {
         let report = [stage, errno[0], errno[1], errno[2], errno[3]];
         // SAFETY: the buffer is valid for its length; _exit runs no code of ours.
         unsafe {
-            libc::write(failure, report.as_ptr().cast(), report.len());
+            libc::write(self.failure, report.as_ptr().cast(), report.len());
             libc::_exit(127)
         }
     }
+}
 
+impl Start<'_> {
     /// Own session, death with karve, the three streams.
     fn prepare(&self, parent: Pid) -> bool {
         // SAFETY: plain system calls on numbers; the descriptors are open, and are all above 2

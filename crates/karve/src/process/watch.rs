@@ -1,0 +1,104 @@
+//! Watches a command while it runs: takes in what it prints, and notices its end.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use super::capture::{CHUNK_BYTES, Stream};
+use super::sys::{self, Usage};
+use super::tree::Tree;
+use super::{Exit, Run, StopFlag};
+
+/// How often the limit and the stop flag are looked at, at least.
+pub(super) const TICK: Duration = Duration::from_millis(50);
+
+/// The same where the kernel does not tell when a child ends, so that we must look.
+const TICK_WITHOUT_PIDFD: Duration = Duration::from_millis(1);
+
+/// Why watching a command came to its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum End {
+    Itself,
+    TimedOut,
+    Stopped,
+}
+
+/// What is known of a command that ended, except for what it printed.
+pub(super) struct Ended {
+    pub(super) exit: Exit,
+    pub(super) wall: Duration,
+    pub(super) usage: Usage,
+    pub(super) strays: u32,
+}
+
+/// Takes in what a command prints while it runs.
+pub(super) struct Watch {
+    stdout: Stream,
+    stderr: Stream,
+    buffer: Vec<u8>,
+}
+
+impl Watch {
+    /// Watches two streams.
+    pub(super) fn new(stdout: Stream, stderr: Stream) -> Self {
+        Self {
+            stdout,
+            stderr,
+            buffer: vec![0; CHUNK_BYTES],
+        }
+    }
+
+    /// Watches until the command has ended, or must be ended.
+    pub(super) fn until_end(
+        &mut self,
+        tree: &Tree,
+        limit: Duration,
+        stop: &StopFlag,
+    ) -> io::Result<(End, Duration)> {
+        let started = tree.child().started;
+        let pidfd = tree.child().pidfd.as_ref().map(AsFd::as_fd);
+        let tick = if pidfd.is_some() {
+            TICK
+        } else {
+            TICK_WITHOUT_PIDFD
+        };
+        loop {
+            let timeout = tick.min(limit.saturating_sub(started.elapsed()));
+            let fds = [pidfd, self.stdout.fd(), self.stderr.fd()];
+            let [mut ended, out, err] = sys::wait_readable(fds, timeout)?;
+            let wall = started.elapsed();
+            if pidfd.is_none() {
+                ended = sys::has_ended(Some(tree.child().pid));
+            }
+            if ended {
+                return Ok((End::Itself, wall));
+            }
+            if stop.at_once() {
+                return Ok((End::Stopped, wall));
+            }
+            if wall >= limit {
+                return Ok((End::TimedOut, wall));
+            }
+            // One buffer each at most, so that the end is noticed at once however much is printed.
+            if out {
+                self.stdout.read(&mut self.buffer);
+            }
+            if err {
+                self.stderr.read(&mut self.buffer);
+            }
+        }
+    }
+
+    /// Takes in what is left of the streams.
+    pub(super) fn finish(mut self, ended: Ended) -> Run {
+        Run {
+            exit: ended.exit,
+            wall: ended.wall,
+            cpu: ended.usage.cpu,
+            max_rss_bytes: ended.usage.max_rss_bytes,
+            stdout: self.stdout.finish(&mut self.buffer),
+            stderr: self.stderr.finish(&mut self.buffer),
+            strays: ended.strays,
+        }
+    }
+}
