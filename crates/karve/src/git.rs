@@ -11,6 +11,7 @@
 //! call.rs       one launcher: the environment, the options, the errors
 //! start.rs      finding the repository, its state, making a new one
 //! history.rs    trees, files, differences, logs
+//! memory.rs     what was learnt of objects, so that git need not be asked again
 //! refs.rs       refs with an expected old value
 //! worktree.rs   making and removing worktrees, whatever a crash left behind
 //! submodule.rs  filling the submodules of a worktree from the user's checkout
@@ -25,6 +26,7 @@ mod call;
 mod candidate;
 mod compare;
 mod history;
+mod memory;
 mod refs;
 mod scratch;
 mod start;
@@ -147,6 +149,7 @@ pub struct Repo {
     common_dir: PathBuf,
     file_modes: FileModes,
     scratch: Option<PathBuf>,
+    memory: memory::Memory,
 }
 
 /// Whether the executable bit of a file means anything in this repository (`core.fileMode`).

@@ -10,14 +10,15 @@ use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use globset::GlobSet;
 
 use crate::error::{CommandError, ErrorKind, Result};
 
 use super::call::text;
-use super::compare::{on_disk, parent_of};
-use super::history::RawEntry;
+use super::compare::{has_crlf, on_disk, parent_of};
+use super::history::{self, Changed, RawEntry};
 use super::start::{commit_tree, hash_paths};
 use super::survey::{Change, ChangeKind, Found, Survey};
 use super::{CommitNote, Mode, Oid, Repo};
@@ -108,11 +109,14 @@ impl Repo {
             self.write_tree(&survey.scratch.index(), &taken, parent)?
         };
         let oid = commit_tree(self.call(), &tree, Some(parent), note)?;
-        let (files, patch) = if taken.is_empty() {
+        let (changed, patch) = if taken.is_empty() {
             (Vec::new(), Vec::new())
         } else {
             self.changes_between(parent, &tree)?
         };
+        let entries = Arc::new(history::with_changes(&survey.entries, &changed));
+        self.memory.keep_listing(&oid, &entries);
+        let files: Vec<String> = changed.iter().map(Changed::path).collect();
         // What a candidate may change is the one thing that must never go wrong here.
         if let Some(path) = files.iter().find(|path| !granted.is_match(path)) {
             let message = format!("the candidate changes {path}, which is not granted");
@@ -291,7 +295,7 @@ fn mode_in(entries: &[RawEntry], found: &Found) -> Mode {
 }
 
 /// Reads a file of the worktree, if it is a file, of a sane size, and really there.
-fn read_in_place(root: &Path, path: &[u8]) -> std::result::Result<Vec<u8>, Refusal> {
+pub(super) fn read_in_place(root: &Path, path: &[u8]) -> std::result::Result<Vec<u8>, Refusal> {
     let path = on_disk(root, path);
     // A link is not followed, and a pipe that took the place of the file does not hold us up.
     let file = OpenOptions::new()
@@ -315,10 +319,6 @@ fn read_in_place(root: &Path, path: &[u8]) -> std::result::Result<Vec<u8>, Refus
         return Err(Refusal::TooLarge);
     }
     Ok(bytes)
-}
-
-fn has_crlf(bytes: &[u8]) -> bool {
-    bytes.windows(2).any(|pair| pair == b"\r\n")
 }
 
 fn without_crlf(bytes: &[u8]) -> Vec<u8> {

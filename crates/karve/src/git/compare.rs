@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use crate::error::{CommandError, Result};
 
 use super::call::text;
-use super::candidate::{FILE_BYTES_MAX, Refusal};
+use super::candidate::{FILE_BYTES_MAX, Refusal, read_in_place};
 use super::history::RawEntry;
+use super::memory::{Print, print_of};
 use super::scratch::Scratch;
 use super::start::hash_paths;
 use super::survey::{ChangeKind, Found};
@@ -101,20 +102,107 @@ pub(super) fn tracked(
         }
         !differs
     });
-    let names: Vec<&[u8]> = present.iter().map(|file| file.name.as_slice()).collect();
-    let oids = if names.is_empty() {
-        Vec::new()
-    } else {
-        hash_paths(repo.call().work_tree(root).arg("hash-object"), &names)?
-    };
-    for (file, oid) in present.iter().zip(oids) {
-        if oid != file.entry.oid {
+    for (file, same) in are_as_stored(repo, root, present)? {
+        if !same {
             all.push(found(file.entry, ChangeKind::Modified, file.mode, None));
         } else if file.mode != file.entry.mode && repo.file_modes == FileModes::Kept {
             all.push(found(file.entry, ChangeKind::ModeChanged, file.mode, None));
         }
     }
     Ok(all)
+}
+
+/// Says of each file whether it holds what is stored. Git is asked for the names of those that
+/// were never found unchanged before.
+fn are_as_stored<'a>(
+    repo: &Repo,
+    root: &Path,
+    present: Vec<Present<'a>>,
+) -> Result<Vec<(Present<'a>, bool)>> {
+    let mut all = Vec::new();
+    let mut unknown = Vec::new();
+    for file in present {
+        let known = repo.memory.print(&file.entry.oid);
+        let small = file.len <= FILE_BYTES_MAX;
+        match known.filter(|_| small).zip(file.print(root)) {
+            Some((stored, print)) => all.push((file, stored == print)),
+            None => unknown.push(file),
+        }
+    }
+    if unknown.is_empty() {
+        return Ok(all);
+    }
+    let names: Vec<&[u8]> = unknown.iter().map(|file| file.name.as_slice()).collect();
+    let oids = hash_paths(repo.call().work_tree(root).arg("hash-object"), &names)?;
+    for (file, oid) in unknown.into_iter().zip(oids) {
+        let same = oid == file.entry.oid;
+        if same
+            && file.len <= FILE_BYTES_MAX
+            && let Some(print) = file.print(root)
+        {
+            repo.memory.keep_print(&oid, print);
+        }
+        all.push((file, same));
+    }
+    Ok(all)
+}
+
+impl Present<'_> {
+    fn print(&self, root: &Path) -> Option<Print> {
+        print_of(&on_disk(root, &self.name))
+    }
+}
+
+/// The files that are modified, or were converted when they were checked out; that is not in doubt
+/// where the file was found to be checked out as stored, and has no line ends of another kind.
+pub(super) fn in_doubt<'a>(
+    repo: &Repo,
+    root: &Path,
+    entries: &[RawEntry],
+    found: &'a [Found],
+) -> Vec<&'a [u8]> {
+    let stored = |path: &[u8]| entries.iter().find(|entry| entry.path == path);
+    let is_plain = |path: &[u8]| {
+        stored(path).is_some_and(|entry| repo.memory.is_plain(path, &entry.oid))
+            && read_in_place(root, path).is_ok_and(|bytes| !has_crlf(&bytes))
+    };
+    found
+        .iter()
+        .filter(|found| found.kind == ChangeKind::Modified && found.mode.is_file())
+        .map(|found| found.path.as_slice())
+        .filter(|path| !is_plain(path))
+        .collect()
+}
+
+/// Remembers which files of the shadow were checked out just as they are stored.
+pub(super) fn learn_plain(
+    repo: &Repo,
+    shadow: &Path,
+    entries: &[RawEntry],
+    paths: &[&[u8]],
+) -> Result<()> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let there = |entry: &&RawEntry| {
+        paths.contains(&entry.path.as_slice()) && on_disk(shadow, &entry.path).is_file()
+    };
+    let entries: Vec<&RawEntry> = entries.iter().filter(there).collect();
+    let names: Vec<&[u8]> = entries.iter().map(|entry| entry.path.as_slice()).collect();
+    let oids = hash_paths(repo.call().work_tree(shadow).arg("hash-object"), &names)?;
+    for (entry, oid) in entries.into_iter().zip(oids) {
+        if oid == entry.oid
+            && let Some(print) = print_of(&on_disk(shadow, &entry.path))
+        {
+            repo.memory.keep_print(&oid, print);
+            repo.memory.keep_plain(&entry.path, &oid);
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn has_crlf(bytes: &[u8]) -> bool {
+    bytes.windows(2).any(|pair| pair == b"\r\n")
 }
 
 fn found(entry: &RawEntry, kind: ChangeKind, mode: Mode, obstacle: Option<Refusal>) -> Found {

@@ -1,6 +1,7 @@
 //! Trees, files, differences and logs: what the objects say, whatever is checked out.
 
 use std::path::{Component, Path};
+use std::sync::Arc;
 
 use globset::GlobSet;
 
@@ -54,6 +55,41 @@ pub(super) struct RawEntry {
     pub(super) mode: Mode,
     pub(super) oid: Oid,
     pub(super) path: Vec<u8>,
+}
+
+/// A file that differs between two trees.
+pub(super) enum Changed {
+    /// What it is now.
+    Is(RawEntry),
+    /// Its path, where there is nothing now.
+    Gone(Vec<u8>),
+}
+
+impl Changed {
+    fn raw_path(&self) -> &[u8] {
+        match self {
+            Self::Is(entry) => &entry.path,
+            Self::Gone(path) => path,
+        }
+    }
+
+    /// Its path.
+    pub(super) fn path(&self) -> String {
+        text(self.raw_path())
+    }
+}
+
+/// The files of a tree after some changes.
+pub(super) fn with_changes(entries: &[RawEntry], changed: &[Changed]) -> Vec<RawEntry> {
+    let stays = |entry: &&RawEntry| changed.iter().all(|c| c.raw_path() != entry.path);
+    let mut all: Vec<RawEntry> = entries.iter().filter(stays).cloned().collect();
+    all.extend(changed.iter().filter_map(|changed| match changed {
+        Changed::Is(entry) => Some(entry.clone()),
+        Changed::Gone(_) => None,
+    }));
+    // As git lists them.
+    all.sort_by(|a, b| a.path.cmp(&b.path));
+    all
 }
 
 /// The options that make a difference depend on the two trees only.
@@ -173,7 +209,8 @@ impl Repo {
             let path = std::str::from_utf8(&entry.path);
             entry.mode != Mode::Gitlink && path.is_ok_and(|path| globs.is_match(path))
         };
-        let entries: Vec<RawEntry> = self.ls_tree(oid)?.into_iter().filter(matching).collect();
+        let listed = self.ls_tree(oid)?;
+        let entries: Vec<&RawEntry> = listed.iter().filter(|entry| matching(entry)).collect();
         if entries.is_empty() {
             return Ok(Vec::new());
         }
@@ -196,13 +233,14 @@ impl Repo {
         // A name that is not UTF-8 is never taken from a candidate, so it is never granted.
         let is_granted =
             |path: &[u8]| std::str::from_utf8(path).is_ok_and(|path| granted.is_match(path));
-        let entries = self.ls_tree(oid)?.into_iter();
+        let entries = self.ls_tree(oid)?;
         Ok(entries
+            .iter()
             .filter(|entry| !is_granted(&entry.path))
             .map(|entry| TreeEntry {
                 path: text(&entry.path),
                 mode: entry.mode,
-                oid: entry.oid,
+                oid: entry.oid.clone(),
             })
             .collect())
     }
@@ -242,9 +280,9 @@ impl Repo {
         Ok(text(&answer))
     }
 
-    /// The paths that differ between two commits or trees, and the difference, such that
+    /// The files that differ between two commits or trees, and the difference, such that
     /// [`Repo::apply_patch`] makes b from a.
-    pub(super) fn changes_between(&self, a: &Oid, b: &Oid) -> Result<(Vec<String>, Vec<u8>)> {
+    pub(super) fn changes_between(&self, a: &Oid, b: &Oid) -> Result<(Vec<Changed>, Vec<u8>)> {
         let options = ["--raw", "-z", "-p", "--binary", "--full-index"];
         let call = self.call().args(DIFF).args(options);
         let answer = call.args([a.as_str(), b.as_str()]).output()?;
@@ -293,29 +331,45 @@ impl Repo {
     }
 
     /// All entries of a tree, those of directories excepted.
-    pub(super) fn ls_tree(&self, oid: &Oid) -> Result<Vec<RawEntry>> {
+    pub(super) fn ls_tree(&self, oid: &Oid) -> Result<Arc<Vec<RawEntry>>> {
+        if let Some(entries) = self.memory.listing(oid) {
+            return Ok(entries);
+        }
         let answer = self
             .call()
             .args(["ls-tree", "-r", "-z", "--full-tree", oid.as_str()])
             .output()?;
-        parse_tree(&answer)
+        let entries = Arc::new(parse_tree(&answer)?);
+        self.memory.keep_listing(oid, &entries);
+        Ok(entries)
     }
 }
 
 /// Reads `:modes oids status<NUL>path<NUL>` for each path, then `<NUL>` and the patch; nothing at
 /// all for no difference.
-fn split_changes(answer: &[u8]) -> Option<(Vec<String>, Vec<u8>)> {
-    let mut paths = Vec::new();
+fn split_changes(answer: &[u8]) -> Option<(Vec<Changed>, Vec<u8>)> {
+    let mut all = Vec::new();
     let mut rest = answer;
     while rest.first() == Some(&b':') {
         let mut parts = rest.splitn(3, |byte| *byte == 0);
-        parts.next()?;
-        paths.push(text(parts.next()?));
+        let head = text(parts.next()?);
+        let path = parts.next()?.to_vec();
+        let mut words = head.split(' ').skip(1);
+        let (mode, oid) = (words.next()?, words.nth(1)?);
+        all.push(if mode == Mode::Other.as_str() {
+            Changed::Gone(path)
+        } else {
+            Changed::Is(RawEntry {
+                mode: Mode::parse(mode),
+                oid: Oid::parse(oid)?,
+                path,
+            })
+        });
         rest = parts.next()?;
     }
     match rest.split_first() {
-        Some((0, patch)) => Some((paths, patch.to_vec())),
-        None if paths.is_empty() => Some((paths, Vec::new())),
+        Some((0, patch)) => Some((all, patch.to_vec())),
+        None if all.is_empty() => Some((all, Vec::new())),
         Some(_) | None => None,
     }
 }

@@ -57,13 +57,22 @@ impl Scratch {
 
     /// Fills the index with a tree, once.
     pub(super) fn load(&mut self, repo: &Repo, tree: &Oid) -> Result<()> {
-        if matches!(self.index, Index::Missing) {
+        if matches!(self.index, Index::Loaded) {
+            return Ok(());
+        }
+        let path = self.index();
+        if let Some(bytes) = repo.memory.index(tree) {
+            fs::write(&path, &*bytes).context(|| format!("cannot write {}", path.display()))?;
+        } else {
             repo.call()
-                .index(&self.index())?
+                .index(&path)?
                 .args(["read-tree", tree.as_str()])
                 .effect()?;
-            self.index = Index::Loaded;
+            if let Ok(bytes) = fs::read(&path) {
+                repo.memory.keep_index(tree, bytes);
+            }
         }
+        self.index = Index::Loaded;
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::error::{CommandError, Context, Result};
 
 use super::call::{Call, nul_separated, one_line, text};
+use super::memory::Memory;
 use super::{CommitNote, FileModes, Mode, Oid, Repo};
 
 /// The oldest git that karve works with.
@@ -264,6 +265,7 @@ impl Repo {
             common_dir,
             file_modes,
             scratch: None,
+            memory: Memory::default(),
         })
     }
 

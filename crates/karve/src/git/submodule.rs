@@ -10,6 +10,7 @@ use crate::error::{CommandError, Result};
 
 use super::call::{Call, nul_separated, one_line, text};
 use super::history::RawEntry;
+use super::memory::Memory;
 use super::start::canonical;
 use super::{Mode, Oid, Repo};
 
@@ -63,6 +64,7 @@ impl Repo {
             common_dir: git_dir,
             file_modes,
             scratch: self.scratch.clone(),
+            memory: Memory::default(),
         }))
     }
 

@@ -5,6 +5,7 @@
 //! (whose bits an agent can set) and runs the filters that the worktree's attributes ask for.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::error::Result;
 
@@ -82,7 +83,7 @@ pub(super) struct Survey {
     /// The top of the worktree.
     pub(super) root: PathBuf,
     /// What the tree has.
-    pub(super) entries: Vec<RawEntry>,
+    pub(super) entries: Arc<Vec<RawEntry>>,
     /// What differs, sorted by path.
     pub(super) found: Vec<Found>,
     /// New files that the ignore rules of the tree hide.
@@ -108,12 +109,9 @@ impl Repo {
         let entries = self.ls_tree(parent)?;
         let mut scratch = Scratch::new(self.scratch.as_deref())?;
         let mut found = compare::tracked(self, &root, &entries, &mut scratch)?;
-        let differing: Vec<&[u8]> = found
-            .iter()
-            .filter(|found| found.kind == ChangeKind::Modified && found.mode.is_file())
-            .map(|found| found.path.as_slice())
-            .collect();
+        let differing = compare::in_doubt(self, &root, &entries, &found);
         scratch.check_out(self, parent, &differing)?;
+        compare::learn_plain(self, &scratch.shadow(), &entries, &differing)?;
         found.retain(|found| !compare::is_as_checked_out(&root, &scratch.shadow(), found));
         let new = walk::new_files(&root, &entries);
         let rules = walk::ignore_rules(&entries);
