@@ -42,13 +42,26 @@ pub fn environment(stop: &StopFlag) -> Environment {
     );
     add("load", first_line("/proc/loadavg"));
     add("pressure", first_line("/proc/pressure/cpu"));
-    for tool in identity::TOOLS {
-        add(tool, version(tool, stop));
-    }
-    for (name, line) in GPU_QUERIES {
-        add(name, say(line, stop));
+    // Each takes its time to start, and none waits for another.
+    let ask = |(name, line): (&'static str, String)| (name, say(&line, stop));
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let asked: Vec<_> = questions()
+            .map(|question| scope.spawn(move || ask(question)))
+            .collect();
+        let answers = asked.into_iter().filter_map(|asked| asked.join().ok());
+        answers.collect()
+    });
+    for (name, answer) in answers {
+        add(name, answer);
     }
     Environment { facts }
+}
+
+/// What is asked, under which name.
+fn questions() -> impl Iterator<Item = (&'static str, String)> {
+    let versions = identity::TOOLS.map(|tool| (tool, format!("{tool} --version")));
+    let gpus = GPU_QUERIES.map(|(name, line)| (name, line.to_owned()));
+    versions.into_iter().chain(gpus)
 }
 
 /// Where a GPU is, its name and driver.
@@ -119,7 +132,7 @@ pub fn version(tool: &str, stop: &StopFlag) -> Option<String> {
 
 fn say(line: &str, stop: &StopFlag) -> Option<String> {
     process::find_program(line.split(' ').next()?)?;
-    let run = process::run(&Command::shell(line, Path::new("/")).limit(LIMIT), stop).ok()?;
+    let run = process::run(&Command::line(line, Path::new("/")).limit(LIMIT), stop).ok()?;
     let text = run.stdout.text().into_owned();
     run.exit
         .success()
