@@ -65,6 +65,7 @@ else
 fi
 step demo cargo run --release --locked -- demo
 step scale cargo bench --locked --bench scale -- --quick
+step rules cargo bench --locked --bench rules
 
 printf '%s' "$skipped"
 echo "passed in $(($(date +%s) - begun)) s"
