@@ -271,9 +271,14 @@ pub fn judge_duel(duel: &Duel, time: Time) -> Ruling {
     Ruling::Continue
 }
 
+/// Either clock may decide, so each must show so many times more for the same bound on errors.
+fn clocks(duel: &Duel) -> f64 {
+    duel.tracks.len() as f64
+}
+
 /// Why a candidate is dropped now, if anything is proven against it by any clock.
 fn drop_reason(duel: &Duel) -> Option<DropReason> {
-    let enough = duel.rule.guard_evidence;
+    let enough = duel.rule.guard_evidence * clocks(duel);
     if let Some(second) = duel.second()
         && (duel.ahead.reached(enough) || duel.behind.reached(enough))
     {
@@ -306,7 +311,7 @@ fn drop_reason(duel: &Duel) -> Option<DropReason> {
 /// The notes of a keep, if one clock has everything that a keep needs.
 fn keep_notes(duel: &Duel, track: &Track) -> Option<Vec<Note>> {
     let rule = &duel.rule;
-    if !track.faster.reached(rule.keep_evidence) {
+    if !track.faster.reached(rule.keep_evidence * clocks(duel)) {
         return None;
     }
     let mut guarded = track.cases.iter().filter(|case| case.regress_ln.is_some());

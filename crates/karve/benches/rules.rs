@@ -145,7 +145,7 @@ fn rules() -> Vec<Rule> {
     rules.push(Rule {
         name: "karve, both clocks".into(),
         // Either clock may supply the proof, so both have a chance to be wrong.
-        by_construction: Some("<=.10"),
+        by_construction: Some("<=.05"),
         bound: false,
         decide: Box::new(move |trial| ours::by_both(&charter, trial)),
     });
