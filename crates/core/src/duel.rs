@@ -36,7 +36,7 @@ impl Clock {
     }
 
     /// Log speedup of a pair and the readings it comes from.
-    fn read(self, metric: &Metric, pair: &Pair) -> (f64, (f64, f64)) {
+    pub(crate) fn read(self, metric: &Metric, pair: &Pair) -> (f64, (f64, f64)) {
         // A clock of whole microseconds can say 0 for what took less.
         let micros = |us: u64| us.max(1) as f64;
         let of = |sample: &Sample| match self {
@@ -230,7 +230,7 @@ impl Duel {
 
     /// Takes in one block; a discarded one is checked and left out.
     pub fn take(&mut self, block: &Block) -> Result<(), BadBlock> {
-        self.check(block)?;
+        check_block(&self.cases(), block)?;
         if block.discarded.is_some() {
             return Ok(());
         }
@@ -253,23 +253,6 @@ impl Duel {
                 self.command_slower.see(wall < -limit);
             }
             _ => {}
-        }
-        Ok(())
-    }
-
-    fn check(&self, block: &Block) -> Result<(), BadBlock> {
-        let bad = |why: &str| Err(BadBlock(why.to_owned()));
-        if block.pairs.len() != self.main().cases.len() {
-            return bad("the block does not have one pair for each case");
-        }
-        for (track, pair) in self.main().cases.iter().zip(&block.pairs) {
-            let usable = |value: f64| value.is_finite() && value > 0.0;
-            if pair.case != track.case {
-                return bad("the pairs of the block are not in order");
-            }
-            if !usable(pair.parent.value) || !usable(pair.candidate.value) {
-                return bad("a reading is not a positive number");
-            }
         }
         Ok(())
     }
@@ -303,6 +286,24 @@ impl Duel {
         let ratios: Vec<f64> = track.cases.iter().map(of_case).collect();
         stats::geometric_mean(&ratios).unwrap_or(f64::NAN)
     }
+}
+
+/// Refuses a block that does not have one usable pair for each of the cases, in order.
+pub(crate) fn check_block(cases: &[usize], block: &Block) -> Result<(), BadBlock> {
+    let bad = |why: &str| Err(BadBlock(why.to_owned()));
+    if block.pairs.len() != cases.len() {
+        return bad("the block does not have one pair for each case");
+    }
+    for (case, pair) in cases.iter().zip(&block.pairs) {
+        let usable = |value: f64| value.is_finite() && value > 0.0;
+        if pair.case != *case {
+            return bad("the pairs of the block are not in order");
+        }
+        if !usable(pair.parent.value) || !usable(pair.candidate.value) {
+            return bad("a reading is not a positive number");
+        }
+    }
+    Ok(())
 }
 
 impl Track {

@@ -1,11 +1,12 @@
 //! karve-core decides what an optimization campaign does next; it performs nothing.
 //!
 //! Reading order: `charter` and `policy` are what the user agreed to; `campaign` is the machine;
-//! `measurement`, `basis`, `stats`, `sampling`, `duel`, `comparison` and `verdict` judge;
-//! `strategy`, `space` and `search` choose what to try; `score`, `lineage` and `view` are what
-//! people see.
+//! `measurement`, `basis`, `stats`, `sampling`, `duel`, `bench`, `comparison` and `verdict` judge,
+//! `power` and `noise` say what could have been seen; `strategy`, `space` and `search` choose what
+//! to try; `score`, `lineage` and `view` are what people see.
 
 pub mod basis;
+pub mod bench;
 pub mod campaign;
 pub mod charter;
 pub mod comparison;
@@ -14,6 +15,7 @@ pub mod expr;
 pub mod hypothesis;
 pub mod lineage;
 pub mod measurement;
+pub mod noise;
 pub mod policy;
 pub mod power;
 pub mod profile;

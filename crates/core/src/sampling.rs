@@ -33,8 +33,14 @@ pub fn second_clock(metric: &Metric, incumbent: &[Sample]) -> Option<Clock> {
     match metric.clocks {
         ClockRule::Metric => None,
         ClockRule::Both => Some(other.unwrap_or(Clock::Cpu)),
-        ClockRule::Auto => other.filter(|_| (BUSY_SHARE..=SINGLE_THREAD_SHARE).contains(&highest)),
+        ClockRule::Auto => other.filter(|_| is_busy_thread(highest)),
     }
+}
+
+/// Whether the highest share of CPU time in wall time that a command showed is that of one thread
+/// which does not wait.
+pub fn is_busy_thread(highest_share: f64) -> bool {
+    (BUSY_SHARE..=SINGLE_THREAD_SHARE).contains(&highest_share)
 }
 
 /// A sample should take at least this long: a thousand times what the clocks resolve.

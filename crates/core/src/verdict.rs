@@ -7,6 +7,10 @@ use crate::policy::SmallGain;
 use crate::stats;
 use serde::{Deserialize, Serialize};
 
+mod bench;
+
+pub use bench::{Finding, Limit, find, find_case, judge_bench, judge_limit};
+
 /// A proven small gain needs this many times the fewest blocks that a keep can need.
 const REMEASURE_FACTOR: u32 = 3;
 

@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod apply;
+pub mod bench;
 pub mod check;
 pub mod completions;
 pub mod demo;
@@ -9,6 +10,7 @@ pub mod doctor;
 pub mod history;
 pub mod init;
 pub mod list;
+pub mod noise;
 pub mod report;
 pub mod run;
 pub mod spin;
@@ -36,6 +38,7 @@ use clap::{Parser, Subcommand};
   karve init && karve doctor      write karve.toml for your kernel, and check it
   karve run --yes --hours 8       run a campaign overnight; resume it with \"karve run\"
   karve report                    what became faster, by how much, and why the rest was dropped
+  karve bench main .              is the worktree faster than main? without a campaign
 
 Exit codes: 0 done, 1 the answer is no, 2 usage or karve.toml, 3 environment, 4 busy,
 70 a fault of karve, 130 stopped by the user.")]
@@ -53,6 +56,8 @@ enum Command {
     Doctor(doctor::Doctor),
     Run(run::Run),
     Check(check::Check),
+    Bench(bench::Bench),
+    Noise(noise::Noise),
     Status(status::Status),
     Log(history::Log),
     Show(history::Show),
@@ -78,6 +83,8 @@ pub fn run(cli: &Cli) -> Result<()> {
         Command::Doctor(command) => command.run(place),
         Command::Run(command) => command.run(place),
         Command::Check(command) => command.run(place),
+        Command::Bench(command) => command.run(place),
+        Command::Noise(command) => command.run(place),
         Command::Status(command) => command.run(place),
         Command::Log(command) => command.run(place),
         Command::Show(command) => command.run(place),

@@ -25,7 +25,8 @@ mod source;
 mod tests;
 mod values;
 
-pub use cases::CASES_MAX;
+pub use cases::{CASES_MAX, case_of};
+pub use metric::unit_in;
 pub use placeholders::{NAMES as PLACEHOLDERS, Placeholders, expand};
 pub use schema::schema_json;
 pub use scope::glob_set;

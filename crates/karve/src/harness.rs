@@ -11,6 +11,7 @@ mod rows;
 mod samples;
 
 pub use raw::{RAW_BYTES_MAX, take as take_raw};
+pub use rows::knows_format;
 
 use crate::config::{Placeholders, expand};
 use crate::device;
@@ -127,6 +128,13 @@ impl Harness {
     #[must_use]
     pub fn with_limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
+        self
+    }
+
+    /// The same harness with benchmarks held to some CPUs.
+    #[must_use]
+    pub fn pinned_to(mut self, cpus: &[usize]) -> Self {
+        self.pinned = cpus.to_vec();
         self
     }
 
@@ -377,7 +385,7 @@ fn followed_by_work(line: &str, us: u64) -> Result<String> {
 }
 
 /// Whether a command is run once for each case.
-fn names_case(line: &str, cases: &[Case]) -> bool {
+pub fn names_case(line: &str, cases: &[Case]) -> bool {
     let param = |case: &Case| {
         case.params
             .keys()

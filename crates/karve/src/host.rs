@@ -21,8 +21,8 @@ const PASSING: [&str; 3] = ["governor", "load", "pressure"];
 /// Digits of a fingerprint.
 const FINGERPRINT_CHARS: usize = 16;
 
-/// Everything that is found out at once.
-pub fn environment(stop: &StopFlag) -> Environment {
+/// What the machine says of itself, without asking any tool.
+pub fn machine() -> Environment {
     let mut facts = BTreeMap::new();
     let mut add = |name: &str, value: Option<String>| {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
@@ -42,6 +42,17 @@ pub fn environment(stop: &StopFlag) -> Environment {
     );
     add("load", first_line("/proc/loadavg"));
     add("pressure", first_line("/proc/pressure/cpu"));
+    Environment { facts }
+}
+
+/// Everything that is found out at once.
+pub fn environment(stop: &StopFlag) -> Environment {
+    let mut facts = machine().facts;
+    let mut add = |name: &str, value: Option<String>| {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            facts.insert(name.to_owned(), value.chars().take(200).collect());
+        }
+    };
     // Each takes its time to start, and none waits for another.
     let ask = |(name, line): (&'static str, String)| (name, say(&line, stop));
     let answers: Vec<_> = std::thread::scope(|scope| {

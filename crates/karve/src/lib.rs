@@ -2,9 +2,11 @@
 //!
 //! Reading order: `drive` is the loop; `world` performs its steps with `harness`, `git`,
 //! `agents`, `trees` and `process`; `store` remembers; `ui` and `reports` show.
+//! `bench` is the referee without a campaign.
 
 pub mod agents;
 pub mod arena;
+pub mod bench;
 pub mod clock;
 pub mod commands;
 pub mod config;

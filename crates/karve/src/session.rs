@@ -287,6 +287,12 @@ fn newest_unfinished(root: &Path) -> Result<Option<CampaignDir>> {
 
 /// Lets Ctrl-C finish the step, and a second one stop at once.
 pub fn watch_signals(stop: &StopFlag) -> Result<()> {
+    let soon = "finishing this step, then stopping; Ctrl-C again stops at once";
+    watch_signals_saying(stop, [soon, "stopping at once; go on with \"karve run\""])
+}
+
+/// The same for a command that cannot be resumed: what is said at the first and at the second.
+pub fn watch_signals_saying(stop: &StopFlag, texts: [&'static str; 2]) -> Result<()> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
         .context(|| "cannot watch for Ctrl-C".into())?;
@@ -294,12 +300,7 @@ pub fn watch_signals(stop: &StopFlag) -> Result<()> {
     std::thread::spawn(move || {
         for _ in signals.forever() {
             stop.request();
-            let text = if stop.at_once() {
-                "stopping at once; go on with \"karve run\""
-            } else {
-                "finishing this step, then stopping; Ctrl-C again stops at once"
-            };
-            ui::note(text);
+            ui::note(texts[usize::from(stop.at_once())]);
         }
     });
     Ok(())

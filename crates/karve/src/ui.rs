@@ -2,10 +2,12 @@
 
 mod jsonl;
 mod plain;
+mod progress;
 pub mod style;
 
 pub use jsonl::JsonLines;
 pub use plain::Plain;
+pub use progress::Progress;
 
 use crate::device::Notices;
 use karve_core::campaign::{Campaign, Record, Step};

@@ -81,6 +81,23 @@ fn the_first_campaign_of_the_readme_runs_to_its_end() {
 }
 
 #[test]
+fn the_bench_of_the_readme_finds_what_is_faster() {
+    let home = tempfile::tempdir().unwrap();
+    let blocks = marked_blocks("README.md", "bench");
+    assert_eq!(blocks.len(), 1);
+    let said = stdout(&sh(&blocks[0], &root(), home.path()));
+    for part in ["% faster than A", "| case | finding |"] {
+        assert!(said.contains(part), "{part:?} is not in:\n{said}");
+    }
+    for plot in ["evidence.svg", "ratios.svg"] {
+        assert!(
+            home.path().join("pair/plots").join(plot).is_file(),
+            "{plot}"
+        );
+    }
+}
+
+#[test]
 fn the_agents_of_the_documentation_propose_and_implement() {
     let home = tempfile::tempdir().unwrap();
     let agents = marked_blocks("docs/agents.md", "agent");

@@ -65,6 +65,13 @@ fn entries(
     Ok(cases)
 }
 
+/// A case as the command line names it: `n=64,m=3`, or a name alone.
+pub fn case_of(text: &str) -> Result<Case> {
+    case(text.to_owned(), pairs(text), CaseSet::Full).map_err(|fault| {
+        CommandError::usage(fault.message).hint("write it like --case small or --case n=64,m=3")
+    })
+}
+
 /// The parameters in the text of a case; a part without `=` only belongs to the name.
 fn pairs(text: &str) -> Vec<(String, String)> {
     text.split(',')

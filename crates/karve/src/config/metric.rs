@@ -322,7 +322,7 @@ fn quoted(column: &str) -> String {
 }
 
 /// The unit that a name ends with, as in `time_ms`.
-fn unit_in(name: &str) -> String {
+pub fn unit_in(name: &str) -> String {
     let last = name
         .rsplit(['_', ' ', '('])
         .next()

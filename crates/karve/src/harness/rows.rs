@@ -12,6 +12,11 @@ pub(super) fn format_by_name(name: &str) -> Option<Format> {
     serde_json::from_value(serde_json::Value::from(name)).ok()
 }
 
+/// Whether there is an output format of that name.
+pub fn knows_format(name: &str) -> bool {
+    format_by_name(name).is_some()
+}
+
 /// One value for each case, in order; refuses what is missing, failed or not readable.
 pub(super) fn values(
     text: &str,

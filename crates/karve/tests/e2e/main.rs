@@ -12,6 +12,7 @@
 )]
 
 mod agents;
+mod bench;
 mod campaign;
 mod cheats;
 mod device;

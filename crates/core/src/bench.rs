@@ -1,0 +1,325 @@
+//! Two programs as equals: what each clock says of either direction, overall and case by case.
+//!
+//! A bench is a fold over its blocks like a duel, but no side is the incumbent: swapping the sides
+//! mirrors everything. Nothing here judges; `verdict` does.
+
+use crate::charter::Metric;
+use crate::comparison::Estimate;
+use crate::duel::{BadBlock, Clock, DISAGREEMENT_RATIO, DuelRule, check_block};
+use crate::measurement::Block;
+use crate::policy::SmallGain;
+use crate::sampling::is_busy_thread;
+use crate::stats::{self, Evidence};
+use serde::{Deserialize, Serialize};
+
+/// Fewest blocks of a finding.
+const BLOCKS_MIN: u32 = 8;
+
+/// The thresholds of a bench, in natural logs where they are ratios.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BenchRule {
+    /// θ0: the difference that must be disproved.
+    pub null_ln: f64,
+    /// δ: the smallest difference that counts as one.
+    pub effect_ln: f64,
+    /// How often equal sides may be told apart, over both directions and all clocks.
+    pub alpha: f64,
+    /// How often a difference of δ may be overlooked, over all clocks.
+    pub beta: f64,
+    /// Most blocks.
+    pub blocks_max: u32,
+    /// The slowdown that is watched for, as a positive log.
+    pub limit_ln: Option<f64>,
+    /// Whether each case needs a finding of its own before the bench ends.
+    pub until: Until,
+    /// The clock that is read beside the metric, if one is.
+    pub second: Option<Clock>,
+    /// When that clock counts.
+    pub admits: Admits,
+}
+
+/// When the second clock counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Admits {
+    /// Always.
+    Always,
+    /// As soon as both sides have shown that they run in one thread and do not wait. On a busy
+    /// host it takes some runs until one is not held up.
+    #[default]
+    BusyThreads,
+}
+
+/// When a bench has found enough.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Until {
+    /// When there is a finding overall.
+    #[default]
+    Overall,
+    /// When there is one for every case too.
+    EveryCase,
+}
+
+impl Default for BenchRule {
+    fn default() -> Self {
+        Self {
+            null_ln: 1.01_f64.ln(),
+            effect_ln: 1.02_f64.ln(),
+            alpha: 0.001,
+            beta: 0.05,
+            blocks_max: 400,
+            limit_ln: None,
+            until: Until::Overall,
+            second: None,
+            admits: Admits::BusyThreads,
+        }
+    }
+}
+
+impl BenchRule {
+    /// Evidence that tells the sides apart, by one of the clocks in one of two directions.
+    pub fn differs_evidence(&self) -> f64 {
+        2.0 * self.clocks() / self.alpha
+    }
+
+    /// Evidence that settles a side statement by one of the clocks.
+    pub fn guard_evidence(&self) -> f64 {
+        self.clocks() / self.beta
+    }
+
+    /// Fewest blocks of a finding.
+    pub fn blocks_min(&self) -> u32 {
+        BLOCKS_MIN.min(self.blocks_max)
+    }
+
+    fn clocks(&self) -> f64 {
+        if self.second.is_some() { 2.0 } else { 1.0 }
+    }
+
+    /// The rule in one direction, as `power` takes it.
+    pub fn one_way(&self) -> DuelRule {
+        DuelRule {
+            null_ln: self.null_ln,
+            effect_ln: self.effect_ln,
+            keep_evidence: self.differs_evidence(),
+            guard_evidence: self.guard_evidence(),
+            tail_ratio: f64::INFINITY,
+            blocks_min: self.blocks_min(),
+            blocks_max: self.blocks_max,
+            small_gain: SmallGain::AcceptNote,
+            small_gain_ln: 0.0,
+            second: self.second,
+            watches_command: false,
+        }
+    }
+}
+
+/// Log speedups of B over A, and the evidence that their signs give.
+#[derive(Clone, Debug, Default)]
+pub struct Signs {
+    /// One per block.
+    pub ln_speedups: Vec<f64>,
+    /// For a speedup above θ0.
+    pub faster: Evidence,
+    /// For a slowdown above θ0.
+    pub slower: Evidence,
+    /// For a speedup below δ.
+    pub not_faster: Evidence,
+    /// For a slowdown below δ.
+    pub not_slower: Evidence,
+    /// For any speedup.
+    pub above: Evidence,
+    /// For any slowdown.
+    pub below: Evidence,
+    /// For a slowdown above the watched limit.
+    pub beyond: Evidence,
+    /// For one below it.
+    pub within: Evidence,
+    /// The highest evidence after each block: faster, slower, the same.
+    pub path: Vec<[f64; 3]>,
+}
+
+impl Signs {
+    fn see(&mut self, ln_speedup: f64, rule: &BenchRule) {
+        self.ln_speedups.push(ln_speedup);
+        self.faster.see(ln_speedup > rule.null_ln);
+        self.slower.see(ln_speedup < -rule.null_ln);
+        self.not_faster.see(ln_speedup < rule.effect_ln);
+        self.not_slower.see(ln_speedup > -rule.effect_ln);
+        self.above.see(ln_speedup > 0.0);
+        self.below.see(ln_speedup < 0.0);
+        if let Some(limit) = rule.limit_ln {
+            self.beyond.see(ln_speedup < -limit);
+            self.within.see(ln_speedup > -limit);
+        }
+        let highest = [self.faster.max(), self.slower.max(), self.same()];
+        self.path.push(highest);
+    }
+
+    /// The speedup of B over A with its interval.
+    pub fn estimate(&self) -> Estimate {
+        Estimate::of(&self.ln_speedups)
+    }
+
+    /// Evidence that the sides differ by less than δ: the weaker of the two directions.
+    pub fn same(&self) -> f64 {
+        self.not_faster.max().min(self.not_slower.max())
+    }
+}
+
+/// What one clock says of one case.
+#[derive(Clone, Debug)]
+pub struct CaseSigns {
+    /// Index of the case.
+    pub case: usize,
+    /// Its log speedups.
+    pub signs: Signs,
+    /// Readings of A and B, in the clock's unit.
+    pub values: Vec<(f64, f64)>,
+}
+
+/// What one clock says.
+#[derive(Clone, Debug)]
+pub struct ClockSigns {
+    /// The clock.
+    pub clock: Clock,
+    /// The geometric mean over the cases.
+    pub overall: Signs,
+    /// Case by case, in the order of the blocks.
+    pub cases: Vec<CaseSigns>,
+}
+
+/// Two sides by turns, and what that has shown. In its blocks A is the parent, B the candidate.
+#[derive(Clone, Debug)]
+pub struct Bench {
+    /// The thresholds.
+    pub rule: BenchRule,
+    metric: Metric,
+    /// What each clock says: the metric first, then the second one where it counts.
+    pub clocks: Vec<ClockSigns>,
+    /// Evidence that the metric shows more than the second clock does, by over 5%.
+    pub ahead: Evidence,
+    /// Evidence that it shows less, by over 5%.
+    pub behind: Evidence,
+    /// The highest share of CPU time in wall time that A and B showed.
+    highest_shares: [f64; 2],
+}
+
+impl Bench {
+    /// A bench on `cases` before its first block.
+    pub fn new(metric: &Metric, cases: &[usize], rule: BenchRule) -> Self {
+        let case = |case: &usize| CaseSigns {
+            case: *case,
+            signs: Signs::default(),
+            values: Vec::new(),
+        };
+        let clocks = std::iter::once(Clock::Metric).chain(rule.second);
+        let clocks = clocks.map(|clock| ClockSigns {
+            clock,
+            overall: Signs::default(),
+            cases: cases.iter().map(case).collect(),
+        });
+        Self {
+            clocks: clocks.collect(),
+            rule,
+            metric: metric.clone(),
+            ahead: Evidence::default(),
+            behind: Evidence::default(),
+            highest_shares: [f64::NAN; 2],
+        }
+    }
+
+    /// What the metric says.
+    pub fn main(&self) -> &ClockSigns {
+        // There is always one: `new` makes it.
+        &self.clocks[0]
+    }
+
+    /// The clocks that count: the metric, and the second one where it is admitted.
+    pub fn counted(&self) -> &[ClockSigns] {
+        let admitted = match self.rule.admits {
+            Admits::Always => true,
+            Admits::BusyThreads => self.highest_shares.iter().all(|s| is_busy_thread(*s)),
+        };
+        if admitted {
+            &self.clocks
+        } else {
+            &self.clocks[..1]
+        }
+    }
+
+    /// Blocks that count.
+    pub fn n_blocks(&self) -> u32 {
+        u32::try_from(self.main().overall.ln_speedups.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Takes in one block; a discarded one is checked and left out.
+    pub fn take(&mut self, block: &Block) -> Result<(), BadBlock> {
+        let cases: Vec<usize> = self.main().cases.iter().map(|case| case.case).collect();
+        check_block(&cases, block)?;
+        for pair in &block.pairs {
+            let [a, b] = &mut self.highest_shares;
+            for (highest, sample) in [(a, &pair.parent), (b, &pair.candidate)] {
+                *highest = highest.max(sample.cpu_us as f64 / sample.wall_us.max(1) as f64);
+            }
+        }
+        if block.discarded.is_some() {
+            return Ok(());
+        }
+        let mut overall = Vec::with_capacity(self.clocks.len());
+        for clock in &mut self.clocks {
+            let mut sum = 0.0;
+            for (case, pair) in clock.cases.iter_mut().zip(&block.pairs) {
+                let (ln_speedup, values) = clock.clock.read(&self.metric, pair);
+                sum += ln_speedup;
+                case.values.push(values);
+                case.signs.see(ln_speedup, &self.rule);
+            }
+            let mean = sum / clock.cases.len() as f64;
+            clock.overall.see(mean, &self.rule);
+            overall.push(mean);
+        }
+        if let [metric, second] = overall[..] {
+            let limit = DISAGREEMENT_RATIO.ln();
+            self.ahead.see(metric - second > limit);
+            self.behind.see(second - metric > limit);
+        }
+        Ok(())
+    }
+
+    /// The smallest difference that this bench would have shown four times out of five, by the
+    /// clock that sees best.
+    pub fn smallest_detectable(&self, seed: u64) -> Option<f64> {
+        let rule = self.rule.one_way();
+        let by = |clock: &ClockSigns| {
+            let residuals = crate::power::residuals(&clock.overall.ln_speedups);
+            crate::power::smallest_detectable(&residuals, &rule, seed)
+        };
+        let found = self.counted().iter().filter_map(by);
+        found.min_by(f64::total_cmp)
+    }
+}
+
+impl CaseSigns {
+    /// Median readings of A and B.
+    pub fn medians(&self) -> (f64, f64) {
+        self.each(stats::median)
+    }
+
+    /// Mean readings of A and B.
+    pub fn means(&self) -> (f64, f64) {
+        self.each(|values| {
+            let n = values.len();
+            (n > 0).then(|| values.iter().sum::<f64>() / n as f64)
+        })
+    }
+
+    fn each(&self, figure: impl Fn(&[f64]) -> Option<f64>) -> (f64, f64) {
+        let side = |pick: fn(&(f64, f64)) -> f64| {
+            let values: Vec<f64> = self.values.iter().map(pick).collect();
+            figure(&values).unwrap_or(f64::NAN)
+        };
+        (side(|pair| pair.0), side(|pair| pair.1))
+    }
+}

@@ -1,0 +1,179 @@
+//! What a bench of two equals has found: faster, slower, no difference, or not to be told.
+
+use super::Time;
+use crate::bench::{Bench, BenchRule, Signs, Until};
+use crate::duel::Clock;
+use crate::stats;
+use serde::{Deserialize, Serialize};
+
+/// What a bench has found of B against A.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "finding", rename_all = "snake_case")]
+pub enum Finding {
+    /// B is faster.
+    Faster {
+        /// The clock that has the proof.
+        by: Clock,
+    },
+    /// B is slower.
+    Slower {
+        /// The clock that has the proof.
+        by: Clock,
+    },
+    /// B is neither faster nor slower by so much.
+    NoDifference {
+        /// δ in percent.
+        percent: f64,
+        /// The clock that has the proof.
+        by: Clock,
+    },
+    /// The metric and the second clock differ: work sleeps, waits or hides in threads.
+    ClocksDisagree {
+        /// The second clock.
+        clock: Clock,
+        /// The speedup by the metric.
+        metric: f64,
+        /// The speedup by the second clock.
+        second: f64,
+    },
+    /// The readings allow none of these.
+    CouldNotTell,
+}
+
+impl Finding {
+    /// One word or two, for tables.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Faster { .. } => "faster",
+            Self::Slower { .. } => "slower",
+            Self::NoDifference { .. } => "no difference",
+            Self::ClocksDisagree { .. } => "clocks disagree",
+            Self::CouldNotTell => "could not tell",
+        }
+    }
+
+    /// The clock that has the proof, if there is one.
+    pub fn by(&self) -> Option<Clock> {
+        match self {
+            Self::Faster { by } | Self::Slower { by } | Self::NoDifference { by, .. } => Some(*by),
+            Self::ClocksDisagree { .. } | Self::CouldNotTell => None,
+        }
+    }
+}
+
+/// What is known of a slowdown that is watched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// B is slower than the limit allows: proven.
+    Beyond,
+    /// It is not: proven.
+    Within,
+    /// Neither is.
+    NotProven,
+}
+
+/// Judges a bench after any block; `None` asks for another one.
+pub fn judge_bench(bench: &Bench, time: Time) -> Option<Finding> {
+    let finding = find(bench);
+    let over = bench.n_blocks() >= bench.rule.blocks_max || time == Time::Up;
+    let n_cases = bench.main().cases.len();
+    let open = |finding: Finding| finding == Finding::CouldNotTell;
+    let cases_open = || (0..n_cases).any(|index| open(find_case(bench, index)));
+    let waits = open(finding)
+        || judge_limit(bench) == Some(Limit::NotProven)
+        || (bench.rule.until == Until::EveryCase && cases_open());
+    (over || !waits).then_some(finding)
+}
+
+/// What a bench has found overall so far.
+pub fn find(bench: &Bench) -> Finding {
+    if bench.n_blocks() < bench.rule.blocks_min() {
+        return Finding::CouldNotTell;
+    }
+    let enough = bench.rule.guard_evidence();
+    if let [_, second] = bench.counted()
+        && (bench.ahead.reached(enough) || bench.behind.reached(enough))
+    {
+        return Finding::ClocksDisagree {
+            clock: second.clock,
+            metric: bench.main().overall.estimate().ratio,
+            second: second.overall.estimate().ratio,
+        };
+    }
+    let all: Vec<(Clock, &Signs)> = bench
+        .counted()
+        .iter()
+        .map(|clock| (clock.clock, &clock.overall))
+        .collect();
+    found(&all, &bench.rule, 1.0)
+}
+
+/// What it has found of one case, by its place. With several cases each needs more evidence, so
+/// that the error bound holds for all of them together.
+pub fn find_case(bench: &Bench, index: usize) -> Finding {
+    let all: Vec<(Clock, &Signs)> = bench
+        .counted()
+        .iter()
+        .filter_map(|clock| Some((clock.clock, &clock.cases.get(index)?.signs)))
+        .collect();
+    if bench.n_blocks() < bench.rule.blocks_min() || all.is_empty() {
+        return Finding::CouldNotTell;
+    }
+    found(&all, &bench.rule, bench.main().cases.len() as f64)
+}
+
+/// Whether the watched slowdown is proven or disproven; `None` if none is watched.
+pub fn judge_limit(bench: &Bench) -> Option<Limit> {
+    bench.rule.limit_ln?;
+    let (needed, enough) = (bench.rule.differs_evidence(), bench.rule.guard_evidence());
+    let mut clocks = bench.counted().iter().map(|clock| &clock.overall);
+    let steady = bench.n_blocks() >= bench.rule.blocks_min();
+    let beyond = |signs: &Signs| signs.beyond.reached(needed) && !signs.above.reached(enough);
+    Some(if steady && clocks.clone().any(beyond) {
+        Limit::Beyond
+    } else if steady && clocks.any(|signs| signs.within.reached(enough)) {
+        Limit::Within
+    } else {
+        Limit::NotProven
+    })
+}
+
+/// The finding on the same statement by all clocks; `times` is how much more evidence it needs.
+fn found(all: &[(Clock, &Signs)], rule: &BenchRule, times: f64) -> Finding {
+    let needed = rule.differs_evidence() * times;
+    let enough = rule.guard_evidence() * times;
+    let contradicted = |by: Clock, against: fn(&Signs) -> &stats::Evidence| {
+        let mut others = all.iter().filter(|(clock, _)| *clock != by);
+        others.any(|(_, signs)| against(signs).reached(rule.guard_evidence()))
+    };
+    for (by, signs) in all {
+        let (faster, slower) = (signs.faster.reached(needed), signs.slower.reached(needed));
+        // Both at once: the sides changed on the way, and neither can be said.
+        if faster == slower {
+            continue;
+        }
+        // The estimate comes last: it takes a quadratic number of pairs.
+        let large = |sign: f64| {
+            let estimate = stats::hodges_lehmann(&signs.ln_speedups);
+            estimate.is_some_and(|estimate| sign * estimate >= rule.effect_ln)
+        };
+        if faster && !contradicted(*by, |other| &other.below) && large(1.0) {
+            return Finding::Faster { by: *by };
+        }
+        if slower && !contradicted(*by, |other| &other.above) && large(-1.0) {
+            return Finding::Slower { by: *by };
+        }
+    }
+    let same = |signs: &Signs| signs.not_faster.reached(enough) && signs.not_slower.reached(enough);
+    match all.iter().find(|(_, signs)| same(signs)) {
+        Some((by, _)) => Finding::NoDifference {
+            percent: rule.effect_ln.exp_m1() * 100.0,
+            by: *by,
+        },
+        None => Finding::CouldNotTell,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! Two sides by turns until there is a finding: what `karve bench` and `karve noise` run.
+//!
+//! ```text
+//! given     what the command line says of commands, cases and metric
+//! sides     revisions, worktrees or commands ──▶ two arms on their ground
+//! record    every block that was read, to a file and back
+//! view      what a record shows, as plain data: text, Markdown, plots and JSON come from here
+//! noise     the same with equal sides: what the host allows to be seen, and what would help
+//! ```
+
+pub mod given;
+pub mod noise;
+pub mod plot;
+pub mod record;
+pub mod sides;
+pub mod text;
+pub mod view;
+
+use crate::arena::{Arena, Fault};
+use crate::error::{CommandError, Result};
+use crate::process::StopFlag;
+use karve_core::bench::{Admits, Bench, BenchRule};
+use karve_core::charter::{ClockRule, Metric, OwnClock};
+use karve_core::duel::Clock;
+use karve_core::measurement::{Block, Discarded, Gate};
+use karve_core::sampling;
+use karve_core::verdict::{self, Time};
+use record::{End, Recorded};
+use sides::Ground;
+use std::time::{Duration, Instant};
+
+/// What bounds a bench.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plan {
+    /// The thresholds.
+    pub rule: BenchRule,
+    /// How long it may take.
+    pub time: Duration,
+}
+
+/// Runs a bench to its end; `watch` sees it after each block.
+pub fn run(
+    ground: &Ground,
+    plan: Plan,
+    stop: &StopFlag,
+    watch: &mut dyn FnMut(&Bench),
+) -> Result<Recorded> {
+    let started = Instant::now();
+    let metric = &ground.charter.metric;
+    let rule = with_second(plan.rule, metric);
+    let mut bench = Bench::new(metric, &ground.case_indices(), rule);
+    let mut blocks = Vec::new();
+    let end = loop {
+        if stop.finish_step() {
+            break End::Stopped;
+        }
+        let up = started.elapsed() >= plan.time;
+        let time = if up { Time::Up } else { Time::Left };
+        if let Some(finding) = verdict::judge_bench(&bench, time) {
+            break End::of(finding, bench.n_blocks(), &rule);
+        }
+        let number = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
+        let Some(block) = block(ground, sampling::discards(number), stop)? else {
+            break End::Stopped;
+        };
+        bench
+            .take(&block)
+            .map_err(|bad| CommandError::environment("a block cannot be used").cause(bad.0))?;
+        blocks.push(block);
+        watch(&bench);
+    };
+    Ok(ground.recorded(rule, blocks, (end, started.elapsed())))
+}
+
+/// Whether karve reads the metric from its own clocks.
+pub fn has_own_clock(metric: &Metric) -> bool {
+    metric.own_clock().is_some()
+}
+
+/// The rule with the clock that is read beside the metric, as the metric wants it.
+pub fn with_second(rule: BenchRule, metric: &Metric) -> BenchRule {
+    let other = metric.own_clock().map(|own| match own {
+        OwnClock::Wall => Clock::Cpu,
+        OwnClock::Cpu => Clock::Wall,
+    });
+    let (second, admits) = match metric.clocks {
+        ClockRule::Metric => (None, Admits::BusyThreads),
+        ClockRule::Auto => (other, Admits::BusyThreads),
+        ClockRule::Both => (Some(other.unwrap_or(Clock::Cpu)), Admits::Always),
+    };
+    BenchRule {
+        second,
+        admits,
+        ..rule
+    }
+}
+
+/// One block; `None` if the user wanted to stop at once.
+pub fn block(
+    ground: &Ground,
+    discarded: Option<Discarded>,
+    stop: &StopFlag,
+) -> Result<Option<Block>> {
+    block_in(&ground.arena, ground, discarded, stop)
+}
+
+/// One block in another arena of the same ground.
+pub fn block_in(
+    arena: &Arena,
+    ground: &Ground,
+    discarded: Option<Discarded>,
+    stop: &StopFlag,
+) -> Result<Option<Block>> {
+    match arena.block(&ground.cases, discarded)? {
+        Ok(block) => Ok(Some(block)),
+        Err(_) if stop.at_once() => Ok(None),
+        Err(Fault::Parent(gate)) => Err(cannot_measure("A", &ground.a, &gate)),
+        Err(Fault::Candidate(gate)) => Err(cannot_measure("B", &ground.b, &gate)),
+    }
+}
+
+fn cannot_measure(letter: &str, side: &record::Side, gate: &Gate) -> CommandError {
+    let what = format!("{letter} ({}) cannot be measured", side.label);
+    let why = match gate {
+        Gate::WrongResult { case, excerpt, .. } => format!("{case}: {excerpt}"),
+        other => other.describe(),
+    };
+    CommandError::environment(what)
+        .cause(why)
+        .hint(format!("run \"{}\" by hand", side.command))
+}

@@ -1,0 +1,281 @@
+//! What the command line says of plain commands, their cases and their metric.
+
+use crate::bench::has_own_clock;
+use crate::config;
+use crate::error::{CommandError, Result};
+use crate::harness;
+use karve_core::charter::{
+    Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode,
+    Output, Pin, Target,
+};
+use karve_core::policy::Preset;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Seconds that one run of a plain command may take.
+const COMMAND_S: u64 = 3_600;
+/// The one case of a command that has none.
+const ONLY_CASE: &str = "command";
+
+/// How plain commands are run and read.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Given {
+    /// A case for {case}, such as small or n=64,m=3 (then also {n} and {m}); of a project, one of
+    /// its cases. May be repeated
+    #[arg(long = "case", value_name = "NAME")]
+    pub cases: Vec<String>,
+    /// What is compared: wall_time, cpu_time, or a number that the command prints
+    #[arg(long, value_name = "NAME")]
+    pub metric: Option<String>,
+    /// How the command prints its numbers: csv, json, jsonl, metric, hyperfine, pytest
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<String>,
+    /// The unit of a printed number; by default what its name ends with, as in time_ms
+    #[arg(long, value_name = "UNIT")]
+    pub unit: Option<String>,
+    /// Which direction of a printed number is better
+    #[arg(long, value_name = "WHICH", value_enum)]
+    pub better: Option<BetterName>,
+    /// Run this before each timed run, untimed, such as one that empties caches
+    #[arg(long, value_name = "COMMAND")]
+    pub condition: Option<String>,
+    /// Which clocks decide: the metric alone, always both, or both where the command has one
+    /// thread and does not wait
+    #[arg(long, value_name = "WHICH", value_enum)]
+    pub clocks: Option<ClocksName>,
+    /// Hold every timed run to one CPU
+    #[arg(long)]
+    pub pin: bool,
+}
+
+/// Which direction is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum BetterName {
+    /// As for times.
+    Lower,
+    /// As for rates.
+    Higher,
+}
+
+/// Which clocks decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ClocksName {
+    /// Both where that is sound.
+    Auto,
+    /// The metric alone.
+    Metric,
+    /// Always both.
+    Both,
+}
+
+impl ClocksName {
+    /// What core calls it.
+    pub fn rule(self) -> ClockRule {
+        match self {
+            Self::Auto => ClockRule::Auto,
+            Self::Metric => ClockRule::Metric,
+            Self::Both => ClockRule::Both,
+        }
+    }
+}
+
+impl Given {
+    /// Refuses what only plain commands can be given: a project has it in its `karve.toml`.
+    pub fn refuse_for_project(&self) -> Result<()> {
+        let flags = [
+            ("--metric", self.metric.is_some()),
+            ("--format", self.format.is_some()),
+            ("--unit", self.unit.is_some()),
+            ("--better", self.better.is_some()),
+            ("--condition", self.condition.is_some()),
+        ];
+        match flags.iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((flag, _)) => {
+                let what = format!("{flag} is for plain commands; a project says it itself");
+                Err(CommandError::usage(what)
+                    .hint("change karve.toml, or give two commands after \"--\""))
+            }
+        }
+    }
+
+    /// The charter that plain commands are run by; `lines` are the commands.
+    pub fn charter(&self, lines: &[String]) -> Result<Charter> {
+        let metric = self.metric()?;
+        let cases = self.plain_cases(lines, &metric)?;
+        Ok(Charter {
+            name: "bench".into(),
+            created: String::new(),
+            target: Target::default(),
+            mode: Mode::Repo,
+            granted: Vec::new(),
+            commands: Commands {
+                bench: lines.first().cloned().unwrap_or_default(),
+                condition: self.condition.clone(),
+                ..Commands::default()
+            },
+            output: Output {
+                format: self.format.clone().unwrap_or_else(|| "metric".into()),
+                from_file: lines.iter().any(|line| line.contains("{out}")),
+                case_column: None,
+                check_column: None,
+                label: None,
+            },
+            metric,
+            cases,
+            policy: Preset::Strict.policy(),
+            limits: Limits {
+                rounds: 1,
+                wall_s: None,
+                command_s: COMMAND_S,
+                agent_s: 0,
+                duel_s: 0,
+                agent_usd: None,
+                final_blocks: 0,
+            },
+            agent: String::new(),
+            knobs: Vec::new(),
+            branch: Branch::Hidden,
+            workdir: String::new(),
+            device: self.device(),
+            seed: 0,
+        })
+    }
+
+    /// How the device is kept quiet: as the command line says.
+    pub fn device(&self) -> DeviceRule {
+        DeviceRule {
+            pin: if self.pin { Pin::Auto } else { Pin::No },
+            ..DeviceRule::default()
+        }
+    }
+
+    fn metric(&self) -> Result<Metric> {
+        let name = self.metric.clone().unwrap_or_else(|| "wall_time".into());
+        let mut metric = Metric {
+            unit: self.unit.clone().unwrap_or_else(|| config::unit_in(&name)),
+            name,
+            clocks: self.clocks.map_or(ClockRule::Auto, ClocksName::rule),
+            ..Metric::default()
+        };
+        if has_own_clock(&metric) {
+            if self.format.is_some() || self.better.is_some() {
+                let what = format!("{} is read by karve's own clock", metric.name);
+                return Err(CommandError::usage(what)
+                    .hint("name the printed number with --metric, or leave out --format"));
+            }
+            if metric.unit.is_empty() {
+                metric.unit = "ms".into();
+            }
+            if metric.seconds_per_unit().is_none() {
+                let what = format!("{:?} is no unit of time", metric.unit);
+                return Err(CommandError::usage(what).hint("use --unit s, ms, us or ns"));
+            }
+            return Ok(metric);
+        }
+        let format = self.format.as_deref().unwrap_or("metric");
+        if !harness::knows_format(format) {
+            return Err(
+                CommandError::usage(format!("there is no format {format:?}"))
+                    .hint("use --format csv, json, jsonl, metric, hyperfine or pytest"),
+            );
+        }
+        metric.better = match self.better {
+            Some(BetterName::Lower) => Better::Lower,
+            Some(BetterName::Higher) => Better::Higher,
+            None if metric.seconds_per_unit().is_some() => Better::Lower,
+            None if metric.rate_per_unit().is_some() => Better::Higher,
+            None => {
+                let what = format!("it is not clear whether more {} is better", metric.name);
+                return Err(CommandError::usage(what)
+                    .hint("say --better lower or --better higher, or name the --unit"));
+            }
+        };
+        Ok(metric)
+    }
+
+    fn plain_cases(&self, lines: &[String], metric: &Metric) -> Result<Vec<Case>> {
+        if self.cases.is_empty() {
+            if lines.iter().any(|line| line.contains("{case}")) {
+                return Err(
+                    CommandError::usage("a command names {case}, and there is none")
+                        .hint("name one or more with --case NAME"),
+                );
+            }
+            return Ok(vec![Case {
+                name: ONLY_CASE.into(),
+                params: BTreeMap::new(),
+                set: CaseSet::Full,
+                minor: false,
+                halve: None,
+            }]);
+        }
+        let cases: Vec<Case> = self
+            .cases
+            .iter()
+            .map(|text| config::case_of(text))
+            .collect::<Result<_>>()?;
+        let mut names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+        names.sort_unstable();
+        if let Some(twin) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(
+                CommandError::usage(format!("the case {:?} is given twice", twin[0]))
+                    .hint("name each --case once"),
+            );
+        }
+        let blind = |line: &&String| !harness::names_case(line, &cases);
+        if let Some(line) = lines.iter().find(blind)
+            && has_own_clock(metric)
+        {
+            return Err(
+                CommandError::usage(format!("{line:?} does not use the case"))
+                    .hint("write {case} or a parameter such as {n} into it, or leave out --case"),
+            );
+        }
+        Ok(cases)
+    }
+}
+
+/// Reads `60s`, `5m`, `1.5h` or `500ms`.
+pub fn parse_time(text: &str) -> std::result::Result<Duration, String> {
+    let usage = || "a time is written like 60s, 500ms, 5m or 1.5h".to_owned();
+    let split = text.find(|c: char| c.is_ascii_alphabetic());
+    let (number, unit) = text.split_at(split.ok_or_else(usage)?);
+    let seconds = match unit {
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3_600.0,
+        _ => return Err(usage()),
+    };
+    let number: f64 = number.trim().parse().map_err(|_| usage())?;
+    let time = Duration::try_from_secs_f64(number * seconds).map_err(|_| usage())?;
+    if time.is_zero() {
+        Err(usage())
+    } else {
+        Ok(time)
+    }
+}
+
+/// Reads `2%` as the ratio 1.02.
+pub fn parse_percent(text: &str) -> std::result::Result<f64, String> {
+    let usage = || "a share is written like 2% or 0.5%, from 0% to 1000%".to_owned();
+    let number = text.strip_suffix('%').ok_or_else(usage)?;
+    let percent: f64 = number.trim().parse().map_err(|_| usage())?;
+    if (0.0..=1_000.0).contains(&percent) {
+        Ok(1.0 + percent / 100.0)
+    } else {
+        Err(usage())
+    }
+}
+
+/// Reads an error probability.
+pub fn parse_alpha(text: &str) -> std::result::Result<f64, String> {
+    let usage = || "alpha lies between 1e-9 and 0.2, such as 0.001".to_owned();
+    let alpha: f64 = text.parse().map_err(|_| usage())?;
+    if (1e-9..=0.2).contains(&alpha) {
+        Ok(alpha)
+    } else {
+        Err(usage())
+    }
+}

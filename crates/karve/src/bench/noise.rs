@@ -1,0 +1,272 @@
+//! Equal sides on this host: how it is measured, which remedies are tried, and what they bring.
+//!
+//! A remedy is tried beside the plain way, block by block, so that both meet the same host.
+
+use super::record::End;
+use super::sides::Ground;
+use super::{block, block_in, has_own_clock};
+use crate::arena::Arena;
+use crate::device;
+use crate::error::{CommandError, Result};
+use crate::process::StopFlag;
+use karve_core::bench::{Admits, Bench, BenchRule};
+use karve_core::charter::{OwnClock, Pin};
+use karve_core::duel::Clock;
+use karve_core::measurement::Block;
+use karve_core::noise::{self, ClockNoise};
+use serde::Serialize;
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The draws of the power simulation; any number does.
+const SEED: u64 = 1;
+/// How often a command is run for one reading when repeats are tried.
+const REPEATS: u32 = 4;
+/// How long one block waits for a quiet host at most.
+const QUIET_WAIT: Duration = Duration::from_millis(500);
+/// Over this long the pressure is read.
+const QUIET_WINDOW: Duration = Duration::from_millis(20);
+/// The host is quiet if tasks waited for a CPU in less than this share of the time.
+const QUIET_SHARE: f64 = 0.1;
+
+/// What a host says about itself when equal sides meet.
+#[derive(Clone, Debug, Serialize)]
+pub struct HostNoise {
+    /// The version of this shape.
+    pub version: u32,
+    /// Pairs of equal sides.
+    pub pairs: u32,
+    /// What one pair costs.
+    pub seconds_per_pair: f64,
+    /// What each clock says.
+    pub clocks: Vec<ClockNoise>,
+    /// Remedies that were tried.
+    pub remedies: Vec<Remedy>,
+    /// Whether the user stopped it.
+    pub stopped: bool,
+}
+
+/// A remedy that was tried.
+#[derive(Clone, Debug, Serialize)]
+pub struct Remedy {
+    /// What it is, as an advice.
+    pub advice: String,
+    /// The smallest visible difference without it, in percent; none if nothing would show.
+    pub before_percent: Option<f64>,
+    /// The same with it.
+    pub after_percent: Option<f64>,
+    /// How many times longer a pair takes with it.
+    pub cost: f64,
+    /// Whether it helped enough to be given as advice.
+    pub helped: bool,
+}
+
+/// How many pairs are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Of equal sides.
+    pub pairs: u32,
+    /// For each remedy, and beside it.
+    pub remedy_pairs: u32,
+    /// Time at most for each of these.
+    pub time: Duration,
+}
+
+/// Measures equal sides and tries the remedies; `say` hears what goes on.
+pub fn measure(
+    ground: &Ground,
+    effort: Effort,
+    stop: &StopFlag,
+    say: &mut dyn FnMut(String),
+) -> Result<HostNoise> {
+    let rule = rule(ground);
+    let started = Instant::now();
+    let mut bench = Bench::new(&ground.charter.metric, &ground.case_indices(), rule);
+    // The first block loads caches and pages.
+    block(ground, None, stop)?;
+    let end = loop {
+        if stop.finish_step() {
+            break End::Stopped;
+        }
+        if bench.n_blocks() >= effort.pairs || started.elapsed() > effort.time {
+            break End::Pairs;
+        }
+        let Some(block) = block(ground, None, stop)? else {
+            break End::Stopped;
+        };
+        take(&mut bench, &block)?;
+        say(format!(
+            "equal sides: pair {} of {}",
+            bench.n_blocks(),
+            effort.pairs
+        ));
+    };
+    let seconds = started.elapsed().as_secs_f64() / f64::from(bench.n_blocks().max(1));
+    let clocks = noise::examine(&bench, SEED);
+    let mut remedies = Vec::new();
+    if end != End::Stopped {
+        remedies.extend(other_clock(ground, &clocks));
+        for remedy in remedies_of(ground) {
+            say(format!("trying: {}", remedy.advice));
+            remedies.extend(try_remedy(ground, &remedy, effort, stop)?);
+        }
+    }
+    Ok(HostNoise {
+        version: 1,
+        pairs: bench.n_blocks(),
+        seconds_per_pair: seconds,
+        clocks,
+        remedies,
+        stopped: stop.finish_step(),
+    })
+}
+
+/// The usual rule, with both clocks where karve reads them itself.
+fn rule(ground: &Ground) -> BenchRule {
+    let second = match ground.charter.metric.own_clock() {
+        Some(OwnClock::Cpu) => Clock::Wall,
+        Some(OwnClock::Wall) | None => Clock::Cpu,
+    };
+    BenchRule {
+        second: Some(second),
+        admits: Admits::Always,
+        ..BenchRule::default()
+    }
+}
+
+fn take(bench: &mut Bench, block: &Block) -> Result<()> {
+    let bad = |bad: karve_core::duel::BadBlock| {
+        CommandError::environment("a block cannot be used").cause(bad.0)
+    };
+    bench.take(block).map_err(bad)
+}
+
+/// Reading CPU time instead of wall time needs no run of its own: both were read.
+fn other_clock(ground: &Ground, clocks: &[ClockNoise]) -> Option<Remedy> {
+    let [metric, second] = clocks else {
+        return None;
+    };
+    if ground.charter.metric.own_clock() != Some(OwnClock::Wall) {
+        return None;
+    }
+    let advice = "let CPU time decide too, with --clocks both or metric.clocks in karve.toml";
+    Some(Remedy::of(advice, (metric.smallest, second.smallest), 1.0))
+}
+
+impl Remedy {
+    fn of(advice: &str, (before, after): (Option<f64>, Option<f64>), cost: f64) -> Self {
+        let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+        Self {
+            advice: advice.to_owned(),
+            before_percent: before.map(percent),
+            after_percent: after.map(percent),
+            cost,
+            helped: noise::helps(before, after),
+        }
+    }
+}
+
+/// Something that may make the readings steadier.
+struct Attempt {
+    advice: String,
+    arena: Arena,
+    /// Whether each block waits until the host is quiet.
+    waits: bool,
+}
+
+fn remedies_of(ground: &Ground) -> Vec<Attempt> {
+    let mut attempts = Vec::new();
+    if has_own_clock(&ground.charter.metric) {
+        let repeated =
+            |line: &str| format!("k=0\nwhile [ $k -lt {REPEATS} ]; do\n{line}\nk=$((k + 1))\ndone");
+        attempts.push(Attempt {
+            advice: format!("do {REPEATS} times the work in one run"),
+            arena: ground.arena_with(repeated),
+            waits: false,
+        });
+    }
+    let cpus = device::cpus_of(&Pin::Auto).unwrap_or_default();
+    if ground.charter.device.pin == Pin::No && !cpus.is_empty() {
+        let mut arena = ground.arena.clone();
+        for arm in [&mut arena.parent, &mut arena.candidate] {
+            arm.harness = arm.harness.clone().pinned_to(&cpus);
+        }
+        attempts.push(Attempt {
+            advice: "hold it to one CPU, with --pin or device.pin in karve.toml".to_owned(),
+            arena,
+            waits: false,
+        });
+    }
+    if pressure_us().is_some() {
+        attempts.push(Attempt {
+            advice: "run it when the host is quiet".to_owned(),
+            arena: ground.arena.clone(),
+            waits: true,
+        });
+    }
+    attempts
+}
+
+/// The plain way and the remedy by turns; `None` if that was stopped.
+fn try_remedy(
+    ground: &Ground,
+    attempt: &Attempt,
+    effort: Effort,
+    stop: &StopFlag,
+) -> Result<Option<Remedy>> {
+    let metric = &ground.charter.metric;
+    let new = || Bench::new(metric, &ground.case_indices(), rule(ground));
+    let (mut plain, mut with) = (new(), new());
+    let mut spent = [Duration::ZERO; 2];
+    let started = Instant::now();
+    while plain.n_blocks() < effort.remedy_pairs && started.elapsed() < effort.time {
+        for (number, bench) in [&mut plain, &mut with].into_iter().enumerate() {
+            if stop.finish_step() {
+                return Ok(None);
+            }
+            let begun = Instant::now();
+            let arena = if number == 1 {
+                if attempt.waits {
+                    wait_for_quiet();
+                }
+                &attempt.arena
+            } else {
+                &ground.arena
+            };
+            let Some(block) = block_in(arena, ground, None, stop)? else {
+                return Ok(None);
+            };
+            take(bench, &block)?;
+            spent[number] += begun.elapsed();
+        }
+    }
+    let cost = spent[1].as_secs_f64() / spent[0].as_secs_f64().max(1e-9);
+    let smallest = (
+        plain.smallest_detectable(SEED),
+        with.smallest_detectable(SEED),
+    );
+    Ok(Some(Remedy::of(&attempt.advice, smallest, cost)))
+}
+
+/// Waits until few tasks wait for a CPU, but not for long.
+fn wait_for_quiet() {
+    let started = Instant::now();
+    while started.elapsed() < QUIET_WAIT {
+        let (Some(before), begun) = (pressure_us(), Instant::now()) else {
+            return;
+        };
+        thread::sleep(QUIET_WINDOW);
+        let waited = pressure_us().unwrap_or(before).saturating_sub(before);
+        if (waited as f64) < begun.elapsed().as_micros() as f64 * QUIET_SHARE {
+            return;
+        }
+    }
+}
+
+/// For how long tasks waited for a CPU since the start of the host, in microseconds.
+fn pressure_us() -> Option<u64> {
+    let text = fs::read_to_string("/proc/pressure/cpu").ok()?;
+    let line = text.lines().find(|line| line.starts_with("some"))?;
+    line.rsplit_once("total=")?.1.trim().parse().ok()
+}

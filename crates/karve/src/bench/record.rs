@@ -1,0 +1,153 @@
+//! Every block of a bench with all that is needed to judge it again, to a file and back.
+
+use crate::error::{CommandError, Context, Result};
+use karve_core::bench::{Bench, BenchRule};
+use karve_core::charter::Metric;
+use karve_core::measurement::{Block, Environment};
+use karve_core::verdict::Finding;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::Path;
+
+/// The version of the file.
+const VERSION: u32 = 1;
+/// The longest file that is read, in bytes.
+const BYTES_MAX: u64 = 64 << 20;
+/// Blocks of a file at most.
+const BLOCKS_MAX: usize = 100_000;
+
+/// A bench as it was run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recorded {
+    /// The version of this format.
+    pub version: u32,
+    /// The karve that ran it.
+    pub karve: String,
+    /// What B is compared with.
+    pub a: Side,
+    /// What is compared.
+    pub b: Side,
+    /// What was measured.
+    pub metric: Metric,
+    /// Names of the cases, in the order of the pairs of a block.
+    pub cases: Vec<String>,
+    /// The thresholds.
+    pub rule: BenchRule,
+    /// What it was measured on and with.
+    pub environment: Environment,
+    /// Why it ended.
+    pub end: End,
+    /// How long it took, in milliseconds.
+    pub spent_ms: u64,
+    /// Every block, the discarded ones with their reason. A is the parent, B the candidate.
+    pub blocks: Vec<Block>,
+}
+
+/// One side of a bench.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Side {
+    /// What the user called it.
+    pub label: String,
+    /// The command that was timed.
+    pub command: String,
+    /// Its commit, if it is a revision or a worktree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// Granted files that are changed in the worktree since that commit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+}
+
+/// Why a bench ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// There was a finding, and whatever else was asked for.
+    Found,
+    /// All pairs were used.
+    Pairs,
+    /// The time was up.
+    Time,
+    /// The user stopped it.
+    Stopped,
+}
+
+impl End {
+    /// Why a bench with this finding ended.
+    pub fn of(finding: Finding, n_blocks: u32, rule: &BenchRule) -> Self {
+        match finding {
+            Finding::CouldNotTell if n_blocks >= rule.blocks_max => Self::Pairs,
+            Finding::CouldNotTell => Self::Time,
+            Finding::Faster { .. }
+            | Finding::Slower { .. }
+            | Finding::NoDifference { .. }
+            | Finding::ClocksDisagree { .. } => Self::Found,
+        }
+    }
+}
+
+impl Recorded {
+    /// The version that is written now.
+    pub const VERSION: u32 = VERSION;
+
+    /// The fold over all blocks.
+    pub fn bench(&self) -> Result<Bench> {
+        let cases: Vec<usize> = (0..self.cases.len()).collect();
+        let mut bench = Bench::new(&self.metric, &cases, self.rule);
+        for (number, block) in self.blocks.iter().enumerate() {
+            bench.take(block).map_err(|bad| {
+                CommandError::usage(format!("block {number} of the file cannot be used"))
+                    .cause(bad.0)
+                    .hint("write the file anew with \"karve bench --save FILE\"")
+            })?;
+        }
+        Ok(bench)
+    }
+
+    /// Writes it to a file.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        let text = serde_json::to_string(self).context(|| "cannot write the bench".into())?;
+        fs::write(path, text + "\n")
+            .context(|| format!("cannot write {}", path.display()))
+            .map_err(|error| error.hint("name another file with --save FILE"))
+    }
+
+    /// Reads it from a file.
+    pub fn load(path: &Path) -> Result<Self> {
+        let hint = "name a file that \"karve bench --save FILE\" wrote";
+        let refused = |cause: String| {
+            CommandError::usage(format!("{} is no bench", path.display()))
+                .cause(cause)
+                .hint(hint)
+        };
+        let length = fs::metadata(path)
+            .map_err(|error| {
+                let what = format!("cannot read {}", path.display());
+                CommandError::usage(what).cause(error).hint(hint)
+            })?
+            .len();
+        if length > BYTES_MAX {
+            return Err(refused(format!("it is longer than {BYTES_MAX} bytes")));
+        }
+        let text =
+            fs::read_to_string(path).context(|| format!("cannot read {}", path.display()))?;
+        let read: Self = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
+        if read.version > VERSION {
+            return Err(refused("a newer karve wrote it".to_owned()));
+        }
+        if read.cases.is_empty() || read.blocks.len() > BLOCKS_MAX {
+            return Err(refused("it has no cases, or too many blocks".to_owned()));
+        }
+        let rule = &read.rule;
+        let sane = rule.null_ln >= 0.0
+            && rule.effect_ln >= rule.null_ln
+            && (0.0..1.0).contains(&rule.alpha)
+            && rule.alpha > 0.0
+            && (0.0..1.0).contains(&rule.beta)
+            && rule.beta > 0.0;
+        if !sane {
+            return Err(refused("its thresholds make no sense".to_owned()));
+        }
+        Ok(read)
+    }
+}

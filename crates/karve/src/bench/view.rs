@@ -1,0 +1,325 @@
+//! What a bench has shown, as plain data: the text, the Markdown and the JSON are made of it.
+
+use super::record::{End, Recorded, Side};
+use crate::error::Result;
+use karve_core::bench::{Bench, CaseSigns, ClockSigns, Signs};
+use karve_core::comparison::Estimate;
+use karve_core::duel::Clock;
+use karve_core::verdict::{self, Finding, Limit};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The draws of the power simulation; any number does.
+const SEED: u64 = 1;
+
+/// Everything that people and scripts are told.
+#[derive(Clone, Debug, Serialize)]
+pub struct View {
+    /// The version of this shape.
+    pub version: u32,
+    /// What was found overall.
+    pub finding: Finding,
+    /// The same in words.
+    pub words: String,
+    /// Why the bench ended.
+    pub end: End,
+    /// What B is compared with.
+    pub a: Side,
+    /// What is compared.
+    pub b: Side,
+    /// The name of the metric.
+    pub metric: String,
+    /// Its unit.
+    pub unit: String,
+    /// The thresholds.
+    pub rule: RuleView,
+    /// Pairs that counted, for each case.
+    pub pairs: u32,
+    /// Pairs that were read and left out.
+    pub discarded: u32,
+    /// How long it took.
+    pub seconds: f64,
+    /// The share of that time in which no side ran: conditioning, starting and karve itself.
+    pub own_share: f64,
+    /// The geometric mean over the cases, by each clock.
+    pub clocks: Vec<ClockView>,
+    /// Case by case, by the metric.
+    pub cases: Vec<CaseView>,
+    /// The smallest difference that this host would have shown four times out of five, in percent.
+    pub smallest_percent: Option<f64>,
+    /// The slowdown that was watched for.
+    pub limit: Option<LimitView>,
+    /// What the host says of itself.
+    pub environment: BTreeMap<String, String>,
+    /// What a reader should know.
+    pub warnings: Vec<String>,
+}
+
+/// The thresholds, for people.
+#[derive(Clone, Debug, Serialize)]
+pub struct RuleView {
+    /// How often equal sides may be told apart.
+    pub alpha: f64,
+    /// The difference that must be disproved, in percent.
+    pub null_percent: f64,
+    /// The smallest difference that counts, in percent.
+    pub min_effect_percent: f64,
+    /// Evidence that tells the sides apart.
+    pub evidence_needed: f64,
+    /// Evidence for no difference.
+    pub same_needed: f64,
+    /// Most pairs.
+    pub pairs_max: u32,
+}
+
+/// What one clock says.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClockView {
+    /// Which clock.
+    pub clock: Clock,
+    /// Its name for people.
+    pub name: String,
+    /// Whether it counts for the finding.
+    pub counts: bool,
+    /// The speedup of B over A.
+    pub estimate: Estimate,
+    /// Evidence that B is faster.
+    pub evidence_faster: f64,
+    /// Evidence that B is slower.
+    pub evidence_slower: f64,
+    /// Evidence that the difference is smaller than what counts.
+    pub evidence_same: f64,
+}
+
+/// One case.
+#[derive(Clone, Debug, Serialize)]
+pub struct CaseView {
+    /// Its name.
+    pub case: String,
+    /// What was found.
+    pub finding: Finding,
+    /// The speedup of B over A by the metric.
+    pub estimate: Estimate,
+    /// Median of A in the metric's unit.
+    pub a_median: f64,
+    /// Median of B.
+    pub b_median: f64,
+    /// Mean of A.
+    pub a_mean: f64,
+    /// Mean of B.
+    pub b_mean: f64,
+}
+
+/// A slowdown that was watched for.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct LimitView {
+    /// The limit in percent.
+    pub percent: f64,
+    /// What is known.
+    pub state: Limit,
+}
+
+impl View {
+    /// What a record shows.
+    pub fn of(recorded: &Recorded) -> Result<Self> {
+        let bench = recorded.bench()?;
+        let rule = &bench.rule;
+        let finding = verdict::find(&bench);
+        let percent = |ln: f64| ln.exp_m1() * 100.0;
+        let discarded = recorded.blocks.iter().filter(|b| b.discarded.is_some());
+        let cases: Vec<CaseView> = bench
+            .main()
+            .cases
+            .iter()
+            .enumerate()
+            .map(|(index, case)| case_view(&bench, &recorded.cases[index], (index, case)))
+            .collect();
+        let limit = verdict::judge_limit(&bench).zip(rule.limit_ln);
+        Ok(Self {
+            version: 1,
+            words: words(&finding, &bench, recorded.end),
+            finding,
+            end: recorded.end,
+            a: recorded.a.clone(),
+            b: recorded.b.clone(),
+            metric: recorded.metric.name.clone(),
+            unit: recorded.metric.unit.clone(),
+            rule: RuleView {
+                alpha: rule.alpha,
+                null_percent: percent(rule.null_ln),
+                min_effect_percent: percent(rule.effect_ln),
+                evidence_needed: rule.differs_evidence(),
+                same_needed: rule.guard_evidence(),
+                pairs_max: rule.blocks_max,
+            },
+            pairs: bench.n_blocks(),
+            discarded: u32::try_from(discarded.count()).unwrap_or(u32::MAX),
+            seconds: recorded.spent_ms as f64 / 1e3,
+            own_share: own_share(recorded),
+            clocks: bench
+                .clocks
+                .iter()
+                .enumerate()
+                .map(|(number, clock)| ClockView {
+                    counts: number < bench.counted().len(),
+                    ..clock_view(recorded, clock)
+                })
+                .collect(),
+            warnings: warnings(recorded, (&bench, &finding), &cases),
+            cases,
+            smallest_percent: bench.smallest_detectable(SEED).map(|r| (r - 1.0) * 100.0),
+            limit: limit.map(|(state, ln)| LimitView {
+                percent: percent(ln),
+                state,
+            }),
+            environment: recorded.environment.facts.clone(),
+        })
+    }
+
+    /// The clock whose figures stand for the finding: the one that has the proof.
+    pub fn telling(&self) -> &ClockView {
+        let by = self.finding.by();
+        let found = self.clocks.iter().find(|view| Some(view.clock) == by);
+        found.unwrap_or(&self.clocks[0])
+    }
+}
+
+fn own_share(recorded: &Recorded) -> f64 {
+    let mut seen = 0_u64;
+    for block in &recorded.blocks {
+        for pair in &block.pairs {
+            seen += pair.parent.wall_us + pair.candidate.wall_us;
+        }
+    }
+    let spent_us = recorded.spent_ms as f64 * 1e3;
+    // One run that gives all cases is in every pair, so the sum may exceed the time.
+    (1.0 - seen as f64 / spent_us.max(1.0)).max(0.0)
+}
+
+fn case_view(bench: &Bench, name: &str, (index, case): (usize, &CaseSigns)) -> CaseView {
+    let (a_median, b_median) = case.medians();
+    let (a_mean, b_mean) = case.means();
+    CaseView {
+        case: name.to_owned(),
+        finding: verdict::find_case(bench, index),
+        estimate: case.signs.estimate(),
+        a_median,
+        b_median,
+        a_mean,
+        b_mean,
+    }
+}
+
+/// The name of a clock: that of the metric for the metric.
+pub fn clock_name(recorded: &Recorded, clock: Clock) -> String {
+    match (clock, recorded.metric.name.as_str()) {
+        (Clock::Metric, "wall_time") => Clock::Wall.name().to_owned(),
+        (Clock::Metric, "cpu_time") => Clock::Cpu.name().to_owned(),
+        (Clock::Metric, name) => name.to_owned(),
+        (Clock::Cpu | Clock::Wall, _) => clock.name().to_owned(),
+    }
+}
+
+fn clock_view(recorded: &Recorded, clock: &ClockSigns) -> ClockView {
+    let signs: &Signs = &clock.overall;
+    ClockView {
+        clock: clock.clock,
+        name: clock_name(recorded, clock.clock),
+        counts: true,
+        estimate: signs.estimate(),
+        evidence_faster: signs.faster.max(),
+        evidence_slower: signs.slower.max(),
+        evidence_same: signs.same(),
+    }
+}
+
+fn words(finding: &Finding, bench: &Bench, end: End) -> String {
+    let ratio = |by: Clock| {
+        let found = bench.clocks.iter().find(|clock| clock.clock == by);
+        found.map_or(f64::NAN, |clock| clock.overall.estimate().ratio)
+    };
+    let pairs = bench.n_blocks();
+    match finding {
+        Finding::Faster { by } => format!("B is {:.1}% faster than A", (ratio(*by) - 1.0) * 100.0),
+        Finding::Slower { by } => {
+            format!(
+                "B is {:.1}% slower than A",
+                (1.0 / ratio(*by) - 1.0) * 100.0
+            )
+        }
+        Finding::NoDifference { percent, .. } => {
+            format!("no difference of {} or more", percent_text(*percent))
+        }
+        Finding::ClocksDisagree {
+            metric,
+            second,
+            clock,
+        } => format!(
+            "the clocks disagree: {metric:.3}x by the metric, {second:.3}x by the {}; work sleeps, \
+             waits or hides in threads",
+            clock.name()
+        ),
+        Finding::CouldNotTell => match end {
+            End::Stopped => format!("could not tell (stopped after {pairs} pairs)"),
+            End::Time => format!("could not tell (the time was up after {pairs} pairs)"),
+            End::Pairs | End::Found => format!("could not tell ({pairs} pairs)"),
+        },
+    }
+}
+
+/// A percentage without needless zeros.
+pub fn percent_text(percent: f64) -> String {
+    let text = format!("{percent:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{text}%")
+}
+
+fn warnings(
+    recorded: &Recorded,
+    (bench, finding): (&Bench, &Finding),
+    cases: &[CaseView],
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let fact = |name: &str| -> Option<f64> {
+        let text = recorded.environment.facts.get(name)?;
+        text.split(' ').next()?.parse().ok()
+    };
+    if let (Some(load), Some(cores)) = (fact("load"), fact("cores"))
+        && load > cores
+    {
+        warnings.push(format!(
+            "the load was {load:.1} on {cores:.0} cores: the finding holds, but small differences \
+             are harder to show"
+        ));
+    }
+    let held_back = bench.counted().len() < bench.clocks.len();
+    if held_back && *finding == Finding::CouldNotTell {
+        warnings.push(
+            "CPU time did not count: no run of each side was calm enough to show that it does not \
+             wait; if both have one thread and never wait, --clocks both decides sooner"
+                .to_owned(),
+        );
+    }
+    let opposite: Vec<&str> = cases
+        .iter()
+        .filter(|case| {
+            let pair = (finding, &case.finding);
+            matches!(
+                pair,
+                (Finding::Faster { .. }, Finding::Slower { .. })
+                    | (Finding::Slower { .. }, Finding::Faster { .. })
+                    | (Finding::NoDifference { .. }, Finding::Faster { .. })
+                    | (Finding::NoDifference { .. }, Finding::Slower { .. })
+            )
+        })
+        .map(|case| case.case.as_str())
+        .collect();
+    if !opposite.is_empty() {
+        let names = opposite.join(", ");
+        warnings.push(format!("not all cases are alike: look at {names}"));
+    }
+    if let Some(Clock::Cpu) = finding.by() {
+        warnings.push("CPU time has the proof; wall time does not contradict it".to_owned());
+    }
+    warnings
+}

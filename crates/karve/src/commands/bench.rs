@@ -1,0 +1,226 @@
+//! `karve bench`: is B faster than A? For revisions, worktrees and plain commands.
+
+use crate::bench::given::{Given, parse_alpha, parse_percent, parse_time};
+use crate::bench::record::{End, Recorded};
+use crate::bench::sides::{self, Choices, Ground, HarnessOf, Tests};
+use crate::bench::view::View;
+use crate::bench::{self, Plan, plot, text};
+use crate::error::{CommandError, ErrorKind, Result};
+use crate::process::StopFlag;
+use crate::project::Place;
+use crate::session;
+use crate::ui::{self, Progress};
+use karve_core::bench::{BenchRule, Until};
+use karve_core::verdict::{Finding, Limit};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Compare two revisions, worktrees or commands: faster, slower, no difference, or not to be told
+///
+/// A and B are run by turns, in a random order that is drawn for each pair, until the signs of the
+/// pairs prove something. Looking after every pair costs nothing: equal sides are told apart at
+/// most once in 1/alpha benches, however noisy the host is.
+///
+/// A revision is built in a scratch worktree. A directory is a worktree of the project: what is
+/// built is its HEAD plus its changes to the granted files, as "karve check" does; your checkout
+/// stays as it is. Both sides must have the same protected files and must pass their tests.
+/// Commands after "--" need neither git nor karve.toml; they run with "sh -c" in this directory.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve bench main .                           the worktree against main
+  karve bench v1.2 HEAD --markdown             a table for a pull request
+  karve bench -- ./old ./new                   two commands
+  karve bench --case n=64 --case n=256 -- './old {n}' './new {n}'
+  karve bench --metric time_ms -- ./old ./new  a number that the commands print (METRIC time_ms=…)
+  karve bench main . --fail-if-slower 2%       for scripts
+  karve bench main . --save bench.json --svg plots; karve bench --load bench.json --json
+
+Findings:
+  faster, slower   proven: more than 1% by the signs, and at least --min-effect by the estimate
+  no difference    proven: less than --min-effect either way
+  could not tell   neither, within --pairs and --time
+  clocks disagree  wall time and CPU time differ by more than 5%
+
+Exit codes: 0 whatever was found; 1 with --fail-if-slower if a slowdown above it is proven, and
+with --fail-unless-faster if B was not found faster; 2 usage, or sides that cannot be compared;
+3 a side does not build, fails its tests or cannot be measured; 130 stopped by the user.")]
+pub struct Bench {
+    /// A and B: revisions, or directories of worktrees such as "."
+    #[arg(value_name = "A B", num_args = 0..=2)]
+    sides: Vec<String>,
+    /// Two commands instead
+    #[arg(last = true, value_name = "COMMANDS")]
+    commands: Vec<String>,
+    #[command(flatten)]
+    given: Given,
+    /// The smallest difference that counts
+    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = parse_percent)]
+    min_effect: f64,
+    /// How often equal sides may be told apart
+    #[arg(long, value_name = "P", default_value = "0.001", value_parser = parse_alpha)]
+    alpha: f64,
+    /// Pairs at most, for each case
+    #[arg(long, value_name = "N", default_value_t = 400,
+          value_parser = clap::value_parser!(u32).range(8..=1000))]
+    pairs: u32,
+    /// Time at most, for each case
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_time)]
+    time: Duration,
+    /// Go on until every case has a finding, not only all of them together
+    #[arg(long)]
+    every_case: bool,
+    /// Give both sides the protected files of this one, where they differ
+    #[arg(long, value_name = "SIDE", value_enum)]
+    harness: Option<HarnessOf>,
+    /// Do not run the project's tests first
+    #[arg(long)]
+    no_test: bool,
+    /// Exit with 1 if it is proven, as surely as a finding, that B is slower by more than this
+    #[arg(long, value_name = "SHARE", value_parser = parse_percent)]
+    fail_if_slower: Option<f64>,
+    /// Exit with 1 unless B was found faster
+    #[arg(long)]
+    fail_unless_faster: bool,
+    /// Write every reading to a file
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Judge a saved bench again, without running anything
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sides", "commands", "save"])]
+    load: Option<PathBuf>,
+    /// Write the plots evidence.svg and ratios.svg into a directory
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, conflicts_with = "markdown")]
+    json: bool,
+    /// Print Markdown
+    #[arg(long)]
+    markdown: bool,
+}
+
+impl Bench {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let mut recorded = match &self.load {
+            Some(path) => Recorded::load(path)?,
+            None => self.measure(place)?,
+        };
+        if self.load.is_some() && self.fail_if_slower.is_some() {
+            recorded.rule.limit_ln = self.limit_ln();
+        }
+        if let Some(path) = &self.save {
+            recorded.save(path)?;
+        }
+        if let Some(dir) = &self.svg {
+            plot::write(&recorded, dir)?;
+        }
+        let view = View::of(&recorded)?;
+        if self.json {
+            ui::out_json(&view);
+        } else if self.markdown {
+            ui::out(&text::render_markdown(&view));
+        } else {
+            ui::out(&text::render_text(&view, ui::style::colour()));
+        }
+        self.answer(&view)
+    }
+
+    fn measure(&self, place: &Place) -> Result<Recorded> {
+        if self.min_effect < 1.01 {
+            let what = "a difference below 1% is not told from the host's own";
+            return Err(CommandError::usage(what).hint("use --min-effect 1% or more"));
+        }
+        let stop = StopFlag::new();
+        let texts = [
+            "ending with what is known so far; Ctrl-C again stops the running command",
+            "stopping at once",
+        ];
+        session::watch_signals_saying(&stop, texts)?;
+        let mut progress = Progress::new();
+        let ground = self.ground(place, &stop, &progress)?;
+        let cases = u32::try_from(ground.cases.len()).unwrap_or(u32::MAX);
+        let plan = Plan {
+            rule: BenchRule {
+                effect_ln: self.min_effect.ln(),
+                alpha: self.alpha,
+                blocks_max: self.pairs,
+                limit_ln: self.limit_ln(),
+                until: if self.every_case {
+                    Until::EveryCase
+                } else {
+                    Until::Overall
+                },
+                ..BenchRule::default()
+            },
+            time: self.time.saturating_mul(cases.max(1)),
+        };
+        progress.stage("warming up");
+        bench::run(&ground, plan, &stop, &mut |bench| {
+            progress.at(|| {
+                let signs = &bench.main().overall;
+                format!(
+                    "pair {} of at most {}: ratio {}, evidence faster {}, slower {}, same {}",
+                    bench.n_blocks(),
+                    bench.rule.blocks_max,
+                    signs.estimate().describe(),
+                    text::count(signs.faster.max()),
+                    text::count(signs.slower.max()),
+                    text::count(signs.same()),
+                )
+            });
+        })
+    }
+
+    fn limit_ln(&self) -> Option<f64> {
+        self.fail_if_slower.map(f64::ln)
+    }
+
+    fn ground(&self, place: &Place, stop: &StopFlag, progress: &Progress) -> Result<Ground> {
+        match (&self.sides[..], &self.commands[..]) {
+            ([a, b], []) => {
+                let tests = if self.no_test {
+                    Tests::Skipped
+                } else {
+                    Tests::Required
+                };
+                let choices = Choices {
+                    harness: self.harness,
+                    tests,
+                };
+                let say = |text: &str| progress.stage(text);
+                sides::of_revisions(place, [a, b], (&self.given, choices), stop, &say)
+            }
+            ([], [a, b]) => sides::of_commands(place, [a, b], &self.given, stop),
+            ([], commands) if commands.len() > 2 => {
+                Err(CommandError::usage("a bench compares two commands")
+                    .hint("quote each of them, as in \"karve bench -- './old 64' './new 64'\""))
+            }
+            _ => Err(CommandError::usage("a bench needs two sides").hint(
+                "name two revisions or directories, as in \"karve bench main .\", or two commands \
+                 after \"--\"",
+            )),
+        }
+    }
+
+    /// The exit code that scripts asked for.
+    fn answer(&self, view: &View) -> Result<()> {
+        let no = |what: String| Err(CommandError::new(ErrorKind::Negative, what));
+        if view.end == End::Stopped && self.load.is_none() {
+            return Err(CommandError::new(
+                ErrorKind::Interrupted,
+                "stopped as you asked",
+            ));
+        }
+        if let (Some(limit), Some(_)) = (&view.limit, self.fail_if_slower)
+            && limit.state == Limit::Beyond
+        {
+            let percent = crate::bench::view::percent_text(limit.percent);
+            return no(format!("B is slower than A by more than {percent}"));
+        }
+        let faster = matches!(view.finding, Finding::Faster { .. });
+        if self.fail_unless_faster && !faster {
+            return no(format!("B was not found faster: {}", view.words));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,193 @@
+//! `karve noise`: what this host allows to be seen with this benchmark, and what would help.
+
+use crate::bench::given::{Given, parse_time};
+use crate::bench::noise::{self, Effort, HostNoise, Remedy};
+use crate::bench::sides::{self, Choices, Tests};
+use crate::bench::text::{count, figure};
+use crate::bench::view::percent_text;
+use crate::error::{CommandError, ErrorKind, Result};
+use crate::process::StopFlag;
+use crate::project::Place;
+use crate::session;
+use crate::ui::{self, Progress};
+use karve_core::duel::Clock;
+use karve_core::noise::ClockNoise;
+use std::time::Duration;
+
+/// Let a benchmark meet itself: how noisy this host is, what could be seen, and what would help
+///
+/// The unchanged benchmark is run by turns against itself: the project's own (HEAD plus your
+/// changes to the granted files), or a command after "--". From these readings karve simulates
+/// duels with true speedups of 1, 2, 3 and 5%. Each remedy is tried in turns with the plain way,
+/// and is only given as advice if it made the smallest visible difference smaller by a fifth.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve noise                      the benchmark of this project
+  karve noise -- './kernel 64'     a command
+  karve noise --quick --json")]
+pub struct Noise {
+    /// A command instead of the project's benchmark
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+    #[command(flatten)]
+    given: Given,
+    /// Fewer pairs: a first impression
+    #[arg(long)]
+    quick: bool,
+    /// Time at most, for the equal sides and for each remedy
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_time)]
+    time: Duration,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Noise {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let stop = StopFlag::new();
+        let texts = [
+            "ending with what is known so far; Ctrl-C again stops the running command",
+            "stopping at once",
+        ];
+        session::watch_signals_saying(&stop, texts)?;
+        let mut progress = Progress::new();
+        let ground = match &self.command[..] {
+            [] => {
+                let choices = Choices {
+                    harness: None,
+                    tests: Tests::Skipped,
+                };
+                let say = |text: &str| progress.stage(text);
+                sides::of_revisions(place, [".", "."], (&self.given, choices), &stop, &say)?
+            }
+            [line] => sides::of_commands(place, [line, line], &self.given, &stop)?,
+            _ => {
+                return Err(CommandError::usage("one command can be given")
+                    .hint("quote it, as in \"karve noise -- './kernel 64'\""));
+            }
+        };
+        let effort = if self.quick {
+            Effort {
+                pairs: 30,
+                remedy_pairs: 16,
+                time: self.time / 4,
+            }
+        } else {
+            Effort {
+                pairs: 100,
+                remedy_pairs: 40,
+                time: self.time,
+            }
+        };
+        let measured = noise::measure(&ground, effort, &stop, &mut |text| progress.at(|| text))?;
+        drop(progress);
+        if self.json {
+            ui::out_json(&measured);
+        } else {
+            ui::out(&render(&measured, &ground.charter.metric));
+        }
+        if measured.stopped {
+            let what = "stopped as you asked";
+            return Err(CommandError::new(ErrorKind::Interrupted, what));
+        }
+        Ok(())
+    }
+}
+
+fn render(noise: &HostNoise, metric: &karve_core::charter::Metric) -> String {
+    let mut lines = vec![format!(
+        "pairs     {} of equal sides, {} s each",
+        noise.pairs,
+        figure(noise.seconds_per_pair)
+    )];
+    for clock in &noise.clocks {
+        let (name, unit) = match (clock.clock, metric.name.as_str()) {
+            (Clock::Metric, "wall_time") => ("wall time", metric.unit.as_str()),
+            (Clock::Metric, "cpu_time") => ("CPU time", metric.unit.as_str()),
+            (Clock::Metric, name) => (name, metric.unit.as_str()),
+            (Clock::Cpu | Clock::Wall, _) => (clock.clock.name(), "us"),
+        };
+        lines.push(String::new());
+        lines.extend(clock_lines(clock, (name, unit), noise.seconds_per_pair));
+    }
+    lines.push(String::new());
+    lines.extend(advice(&noise.remedies));
+    lines.join("\n") + "\n"
+}
+
+fn clock_lines(clock: &ClockNoise, (name, unit): (&str, &str), pair_s: f64) -> Vec<String> {
+    let percent = |ln: f64| format!("{:.2}%", ln * 100.0);
+    let or_none = |value: Option<f64>, show: &dyn Fn(f64) -> String| {
+        value.map_or_else(|| "-".to_owned(), show)
+    };
+    let mut lines = vec![name.to_owned()];
+    if let Some(times) = &clock.times {
+        lines.push(format!(
+            "  readings  median {} {unit}, interquartile range {}, p10 {}, p90 {}",
+            figure(times.median),
+            figure(times.iqr),
+            figure(times.p10),
+            figure(times.p90)
+        ));
+    }
+    if let Some(ratios) = &clock.ln_ratios {
+        lines.push(format!(
+            "  ratios    median {}, interquartile range {}, p10 {}, p90 {}",
+            percent(ratios.median),
+            percent(ratios.iqr),
+            percent(ratios.p10),
+            percent(ratios.p90)
+        ));
+    }
+    lines.push(format!(
+        "  drift     {} over all pairs; neighbours correlate by {}",
+        or_none(clock.drift_ln, &percent),
+        or_none(clock.lag1, &|value| format!("{value:.2}"))
+    ));
+    lines.push(format!(
+        "  equal?    B was faster in {:.0}% of the pairs; evidence for a difference {} (20 would \
+         be a warning)",
+        clock.positive_share * 100.0,
+        count(clock.evidence)
+    ));
+    for power in &clock.power {
+        lines.push(format!(
+            "  at {:<6} shown in {:>3.0}% of benches, {:>3.0} pairs or {} s on average",
+            percent_text((power.ratio - 1.0) * 100.0),
+            power.share * 100.0,
+            power.blocks,
+            figure(power.blocks * pair_s)
+        ));
+    }
+    let smallest = or_none(clock.smallest, &|ratio| percent_text((ratio - 1.0) * 100.0));
+    lines.push(format!(
+        "  smallest  {smallest} shows four times out of five"
+    ));
+    lines
+}
+
+fn advice(remedies: &[Remedy]) -> Vec<String> {
+    let shown = |percent: Option<f64>| percent.map_or_else(|| "nothing".to_owned(), percent_text);
+    let line = |remedy: &Remedy| {
+        format!(
+            "{}: the smallest visible difference went from {} to {}, and a pair took {:.1} times \
+             as long",
+            remedy.advice,
+            shown(remedy.before_percent),
+            shown(remedy.after_percent),
+            remedy.cost
+        )
+    };
+    let helped: Vec<&Remedy> = remedies.iter().filter(|remedy| remedy.helped).collect();
+    let mut lines: Vec<String> = helped
+        .iter()
+        .map(|remedy| format!("advice    {}", line(remedy)))
+        .collect();
+    if helped.is_empty() {
+        let tried: Vec<String> = remedies.iter().map(line).collect();
+        lines.push("advice    nothing helped of what was tried".to_owned());
+        lines.extend(tried.iter().map(|text| format!("tried     {text}")));
+    }
+    lines
+}
