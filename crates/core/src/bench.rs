@@ -249,6 +249,12 @@ impl Bench {
         }
     }
 
+    /// Whether the clocks are proven to differ by more than 5%.
+    pub fn clocks_differ(&self) -> bool {
+        let enough = self.rule.guard_evidence();
+        self.ahead.reached(enough) || self.behind.reached(enough)
+    }
+
     /// Blocks that count.
     pub fn n_blocks(&self) -> u32 {
         u32::try_from(self.main().overall.ln_speedups.len()).unwrap_or(u32::MAX)

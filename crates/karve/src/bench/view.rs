@@ -300,6 +300,10 @@ fn warnings(
                 .to_owned(),
         );
     }
+    let same_way = !matches!(finding, Finding::ClocksDisagree { .. });
+    if !held_back && bench.clocks_differ() && same_way {
+        warnings.push("the clocks agree on the direction, not on the size".to_owned());
+    }
     let opposite: Vec<&str> = cases
         .iter()
         .filter(|case| {

@@ -39,7 +39,7 @@ Findings:
   faster, slower   proven: more than 1% by the signs, and at least --min-effect by the estimate
   no difference    proven: less than --min-effect either way
   could not tell   neither, within --pairs and --time
-  clocks disagree  wall time and CPU time differ by more than 5%
+  clocks disagree  wall time and CPU time differ by more than 5%, and not in size alone
 
 Exit codes: 0 whatever was found; 1 with --fail-if-slower if a slowdown above it is proven, and
 with --fail-unless-faster if B was not found faster; 2 usage, or sides that cannot be compared;

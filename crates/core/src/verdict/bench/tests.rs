@@ -147,6 +147,23 @@ fn either_clock_may_have_the_proof_and_clocks_that_differ_are_a_finding() {
 }
 
 #[test]
+fn clocks_that_differ_in_size_alone_do_not_disagree() {
+    let found = |metric, cpu| {
+        let blocks = by_two_clocks(metric, cpu, 0.01);
+        let mut bench = bench_of(&[], two_clocks());
+        let mut findings = blocks.iter().filter_map(|block| {
+            bench.take(block).unwrap();
+            judge_bench(&bench, Time::Left)
+        });
+        findings.next().map(|finding| finding.word())
+    };
+    assert_eq!(found(0.1, 0.12), Some("faster"));
+    assert_eq!(found(9.0, 8.0), Some("slower"));
+    assert_eq!(found(0.5, 1.001), Some("clocks disagree"));
+    assert_eq!(found(0.5, 1.5), Some("clocks disagree"));
+}
+
+#[test]
 fn the_second_clock_counts_once_both_sides_were_busy_in_one_thread() {
     let rule = BenchRule {
         admits: Admits::BusyThreads,
