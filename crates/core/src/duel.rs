@@ -13,6 +13,10 @@ use serde::{Deserialize, Serialize};
 /// Clocks that differ by more than this ratio do not see the same work.
 pub const DISAGREEMENT_RATIO: f64 = 1.05;
 
+/// Large gains are stretched by a busy host, more for one clock than for the other: by up to this
+/// share of the larger log speedup they still see the same work.
+const DISAGREEMENT_SHARE: f64 = 0.3;
+
 /// By which clock something was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -243,6 +247,7 @@ impl Duel {
         let limit = DISAGREEMENT_RATIO.ln();
         match overall[..] {
             [metric, second] => {
+                let limit = limit.max(DISAGREEMENT_SHARE * metric.abs().max(second.abs()));
                 self.ahead.see(metric - second > limit);
                 self.behind.see(second - metric > limit);
             }

@@ -447,6 +447,12 @@ fn work_that_left_the_cpu_clock_is_a_flag_and_no_gain() {
 }
 
 #[test]
+fn a_large_gain_that_a_busy_host_stretches_by_one_clock_is_kept() {
+    let verdict = decide_by_two(&mut || (5.7_f64.ln(), 8.4_f64.ln()));
+    assert_eq!(verdict, keep(&[]));
+}
+
+#[test]
 fn a_clock_that_contradicts_takes_the_proof_back() {
     // By the metric 4% faster, by CPU time 0.8% slower: within what clocks may differ.
     let verdict = decide_by_two(&mut || (1.04_f64.ln(), 0.992_f64.ln()));
