@@ -41,10 +41,29 @@ pub fn ln_evidence(successes: u32, failures: u32) -> f64 {
     let n = successes + failures;
     let front = ln_factorial(successes) + ln_factorial(failures) - ln_factorial(n + 1);
     let choose = |j: u32| ln_factorial(n + 1) - ln_factorial(j) - ln_factorial(n + 1 - j);
-    // The largest term of the sum is taken out so that the rest cannot overflow.
-    let peak = choose(successes.min(n.div_ceil(2)));
-    let sum: f64 = (0..=successes).map(|j| (choose(j) - peak).exp()).sum();
-    front + peak + sum.ln()
+    // The largest term of the sum is taken out so that the rest cannot overflow. From there each
+    // term is its neighbour times a fraction, until the rest is too small to count.
+    let peak = successes.min(n.div_ceil(2));
+    let all = f64::from(n + 1);
+    let downwards = (1..=peak).rev().map(f64::from).map(|j| j / (all - j + 1.0));
+    let upwards = (peak..successes)
+        .map(f64::from)
+        .map(|j| (all - j) / (j + 1.0));
+    let sum = 1.0 + tail_sum(downwards) + tail_sum(upwards);
+    front + choose(peak) + sum.ln()
+}
+
+/// The sum of the products of the first, the first two, the first three, … fractions.
+fn tail_sum(fractions: impl Iterator<Item = f64>) -> f64 {
+    let (mut term, mut sum) = (1.0, 0.0);
+    for fraction in fractions {
+        term *= fraction;
+        sum += term;
+        if term < f64::EPSILON * 1e-3 {
+            break;
+        }
+    }
+    sum
 }
 
 /// The highest evidence so far for one statement, kept as signs arrive.

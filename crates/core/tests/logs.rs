@@ -60,3 +60,20 @@ fn the_small_log_of_version_1_tells_the_same_story() {
     let headline = campaign.view().headline.unwrap();
     assert_eq!(format!("{:.2}", headline.ratio), "1.25");
 }
+
+#[test]
+fn the_small_log_of_version_2_tells_the_same_story() {
+    let small = logs()
+        .into_iter()
+        .find(|path| path.ends_with("v2-small.jsonl"));
+    let campaign = load(&small.unwrap());
+    let words: Vec<&str> = campaign.rounds().iter().map(|r| r.verdict.word()).collect();
+    assert_eq!(words, ["keep", "drop", "drop", "drop", "keep"]);
+    let after: Vec<u32> = campaign
+        .controls()
+        .iter()
+        .map(|c| c.control.after)
+        .collect();
+    assert_eq!(after, [0, 3]);
+    assert!(campaign.is_finished());
+}

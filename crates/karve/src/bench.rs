@@ -17,12 +17,14 @@ pub mod text;
 pub mod view;
 
 use crate::arena::{Arena, Fault};
+use crate::device::{Notice, Notices, Session};
 use crate::error::{CommandError, Result};
 use crate::process::StopFlag;
+use crate::ui::{self, style};
 use karve_core::bench::{Admits, Bench, BenchRule};
 use karve_core::charter::{ClockRule, Metric, OwnClock};
 use karve_core::duel::Clock;
-use karve_core::measurement::{Block, Discarded, Gate};
+use karve_core::measurement::{Block, Conditions, Discarded, Gate};
 use karve_core::sampling;
 use karve_core::verdict::{self, Time};
 use record::{End, Recorded};
@@ -38,6 +40,49 @@ pub struct Plan {
     pub time: Duration,
 }
 
+/// So many blocks apart the host is looked at, and waited for within bounds.
+const LOOK_EVERY: usize = 25;
+
+/// Seconds that a bench waits at most for a busy host to calm down.
+const PAUSE_S: u64 = 2;
+
+/// The device under a bench: held from the first block to the last.
+pub struct Device {
+    session: Session,
+    notices: Notices,
+}
+
+impl Device {
+    /// Waits for the device, and holds it.
+    pub fn hold(ground: &Ground, stop: &StopFlag) -> Result<Self> {
+        let mut charter = ground.charter.clone();
+        charter.device.pause_max_s = charter.device.pause_max_s.min(PAUSE_S);
+        let notices = Notices::new(|said| match said {
+            Notice::Passing(text) | Notice::Lasting(text) => {
+                ui::note(&format!("note: {}", style::safe(text, 200)));
+            }
+        });
+        let dir = ground.scratch();
+        let mut session = Session::new(&charter, dir, dir, &notices)?;
+        session.knows(&ground.environment);
+        let mut device = Self { session, notices };
+        device.look(stop)?;
+        Ok(device)
+    }
+
+    /// What the host is like now.
+    fn look(&mut self, stop: &StopFlag) -> Result<Box<Conditions>> {
+        let conditions = self.session.before_block(stop, &self.notices)?;
+        Ok(Box::new(conditions))
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        self.session.close(&self.notices);
+    }
+}
+
 /// Runs a bench to its end; `watch` sees it after each block.
 pub fn run(
     ground: &Ground,
@@ -45,6 +90,7 @@ pub fn run(
     stop: &StopFlag,
     watch: &mut dyn FnMut(&Bench),
 ) -> Result<Recorded> {
+    let mut device = Device::hold(ground, stop)?;
     let started = Instant::now();
     let metric = &ground.charter.metric;
     let rule = with_second(plan.rule, metric);
@@ -60,9 +106,14 @@ pub fn run(
             break End::of(finding, bench.n_blocks(), &rule);
         }
         let number = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
-        let Some(block) = block(ground, sampling::discards(number), stop)? else {
+        let conditions = match blocks.len().is_multiple_of(LOOK_EVERY) {
+            true => Some(device.look(stop)?),
+            false => None,
+        };
+        let Some(mut block) = block(ground, sampling::discards(number), stop)? else {
             break End::Stopped;
         };
+        block.conditions = conditions;
         bench
             .take(&block)
             .map_err(|bad| CommandError::environment("a block cannot be used").cause(bad.0))?;

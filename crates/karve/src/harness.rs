@@ -22,6 +22,7 @@ use karve_core::measurement::{FailureCategory, Gate, Sample, classify_failure};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Characters of a log that an excerpt keeps, from its end.
@@ -422,11 +423,21 @@ pub fn excerpt(run: &Run) -> String {
 /// A seed that nobody can know beforehand.
 pub fn fresh_seed() -> Result<u64> {
     let mut bytes = [0; 8];
-    fs::File::open("/dev/urandom")
+    random_source()
         .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut bytes))
         .map_err(|error| {
             CommandError::environment("cannot read the system's random source").cause(error)
         })?;
     // Programs often read a seed as a signed 32-bit number.
     Ok(u64::from_le_bytes(bytes) & 0x7fff_ffff)
+}
+
+/// The system's random source, opened once.
+fn random_source() -> std::io::Result<&'static fs::File> {
+    static SOURCE: OnceLock<fs::File> = OnceLock::new();
+    if let Some(source) = SOURCE.get() {
+        return Ok(source);
+    }
+    let opened = fs::File::open("/dev/urandom")?;
+    Ok(SOURCE.get_or_init(|| opened))
 }

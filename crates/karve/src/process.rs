@@ -415,6 +415,17 @@ fn run_once(
     }))
 }
 
+/// Lets the next command that maps a file read it anew. How a file lies in memory depends on who
+/// wrote it, and a program that a linker wrote starts measurably slower than its copy.
+pub fn forget_pages(path: &Path) {
+    let plain = std::fs::symlink_metadata(path).is_ok_and(|data| data.is_file());
+    if plain && let Ok(file) = File::open(path) {
+        // Only what is on the disk can be forgotten.
+        let _ = file.sync_data();
+        sys::forget_pages(&file);
+    }
+}
+
 /// Its standard input: a file in memory, so that nobody must feed a pipe that may not be read.
 fn open_stdin(command: &Command) -> io::Result<File> {
     match &command.stdin {

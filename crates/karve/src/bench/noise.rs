@@ -81,6 +81,7 @@ pub fn measure(
     say: &mut dyn FnMut(String),
 ) -> Result<HostNoise> {
     let rule = rule(ground);
+    let _device = super::Device::hold(ground, stop)?;
     let started = Instant::now();
     let mut bench = Bench::new(&ground.charter.metric, &ground.case_indices(), rule);
     // The first block loads caches and pages.

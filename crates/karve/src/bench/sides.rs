@@ -43,7 +43,14 @@ pub struct Ground {
     pub environment: Environment,
     /// Worktrees and result files; both go with it.
     _worktrees: Vec<Worktree>,
-    _scratch: tempfile::TempDir,
+    scratch: tempfile::TempDir,
+}
+
+impl Ground {
+    /// Where files may be put while it stands.
+    pub fn scratch(&self) -> &Path {
+        self.scratch.path()
+    }
 }
 
 /// Worktrees of one side; removed with it.
@@ -171,7 +178,7 @@ pub fn of_commands(
         environment: host::machine(),
         charter,
         _worktrees: Vec::new(),
-        _scratch: scratch,
+        scratch,
     })
 }
 
@@ -282,7 +289,7 @@ pub fn of_revisions(
         environment: host::environment(stop),
         charter,
         _worktrees: worktrees,
-        _scratch: scratch,
+        scratch,
     })
 }
 

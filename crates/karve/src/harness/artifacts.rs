@@ -2,19 +2,38 @@
 
 use super::Harness;
 use crate::error::{CommandError, Result};
-use crate::store;
+use crate::{process, store};
 use globset::{Glob, GlobSetBuilder};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Files that artifact globs may match.
 const ARTIFACTS_MAX: usize = 10_000;
 
+/// Files that are read anew at the start of a duel, at most.
+const FRESH_MAX: usize = 64;
+
 impl Harness {
     /// One digest of everything the build made; `None` if the charter names no artifacts.
     pub fn artifacts_digest(&self, tree: &Path) -> Result<Option<String>> {
-        if self.commands.artifacts.is_empty() {
+        let tree = &tree.join(&self.workdir);
+        let files = self.artifacts(tree)?;
+        if files.is_empty() {
             return Ok(None);
+        }
+        let mut list = String::new();
+        for file in files {
+            let hash = store::sha256_file(&tree.join(&file))?;
+            list.push_str(&format!("{hash} {}\n", file.display()));
+        }
+        Ok(Some(store::sha256_hex(list.as_bytes())))
+    }
+
+    /// The files that the build made, in order.
+    fn artifacts(&self, tree: &Path) -> Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        if self.commands.artifacts.is_empty() {
+            return Ok(files);
         }
         let mut globs = GlobSetBuilder::new();
         for pattern in &self.commands.artifacts {
@@ -28,23 +47,25 @@ impl Harness {
         let globs = globs.build().map_err(|error| {
             CommandError::usage("commands.artifacts cannot be used").cause(error)
         })?;
-        let tree = &tree.join(&self.workdir);
-        let mut files = Vec::new();
         walk(tree, Path::new(""), &mut |relative| {
             if globs.is_match(relative) && files.len() < ARTIFACTS_MAX {
                 files.push(relative.to_owned());
             }
         });
-        if files.is_empty() {
-            return Ok(None);
-        }
         files.sort();
-        let mut list = String::new();
+        Ok(files)
+    }
+
+    /// Lets the next run read the programs of the benchmark from the disk, so that both arms of a
+    /// duel have them in memory in the same way: what the build made, and what the command names.
+    pub fn fresh_pages(&self, tree: &Path) -> Result<()> {
+        let tree = &tree.join(&self.workdir);
+        let named = self.commands.bench.split_whitespace().map(PathBuf::from);
+        let files = named.chain(self.artifacts(tree)?).take(FRESH_MAX);
         for file in files {
-            let hash = store::sha256_file(&tree.join(&file))?;
-            list.push_str(&format!("{hash} {}\n", file.display()));
+            process::forget_pages(&tree.join(file));
         }
-        Ok(Some(store::sha256_hex(list.as_bytes())))
+        Ok(())
     }
 }
 

@@ -187,15 +187,24 @@ pub(super) fn wait_readable<const N: usize>(
 
 /// Makes reads of a descriptor return at once when there is nothing to read.
 pub(super) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: the descriptor is open, and both commands take and give numbers.
+    // SAFETY: the descriptor is open, and the command takes and gives numbers.
     let done = unsafe {
-        let flags = libc::fcntl(fd.as_raw_fd(), libc::F_GETFL);
-        flags != -1 && libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK) != -1
+        // The end of a pipe that is read from has no other flag that could be set.
+        libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) != -1
     };
     if done {
         Ok(())
     } else {
         Err(io::Error::last_os_error())
+    }
+}
+
+/// Drops the pages of a file that are in memory; those that are not on the disk yet stay.
+pub(super) fn forget_pages(file: &File) {
+    // SAFETY: the descriptor is open, and the call takes numbers. It is advice, so it cannot fail
+    // in a way that matters.
+    unsafe {
+        libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Watches a command while it runs: takes in what it prints, and notices its end.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -31,6 +32,11 @@ pub(super) struct Ended {
     pub(super) strays: u32,
 }
 
+thread_local! {
+    /// The buffer of the last command of this thread: making one anew costs a short run dearly.
+    static BUFFER: Cell<Option<Vec<u8>>> = const { Cell::new(None) };
+}
+
 /// Takes in what a command prints while it runs.
 pub(super) struct Watch {
     stdout: Stream,
@@ -44,7 +50,7 @@ impl Watch {
         Self {
             stdout,
             stderr,
-            buffer: vec![0; CHUNK_BYTES],
+            buffer: BUFFER.take().unwrap_or_else(|| vec![0; CHUNK_BYTES]),
         }
     }
 
@@ -91,7 +97,7 @@ impl Watch {
 
     /// Takes in what is left of the streams.
     pub(super) fn finish(mut self, ended: Ended) -> Run {
-        Run {
+        let run = Run {
             exit: ended.exit,
             wall: ended.wall,
             cpu: ended.usage.cpu,
@@ -99,6 +105,8 @@ impl Watch {
             stdout: self.stdout.finish(&mut self.buffer),
             stderr: self.stderr.finish(&mut self.buffer),
             strays: ended.strays,
-        }
+        };
+        BUFFER.set(Some(self.buffer));
+        run
     }
 }

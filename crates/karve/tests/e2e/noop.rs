@@ -35,6 +35,45 @@ fn forty_rounds_of_edited_comments_keep_nothing() {
     lab.karve(&["verify"]).ends(0);
 }
 
+/// A process that keeps a core busy for as long as it stands.
+struct Load(std::process::Child);
+
+impl Load {
+    fn new() -> Self {
+        let busy = ["-c", "while :; do :; done"];
+        Self(std::process::Command::new("sh").args(busy).spawn().unwrap())
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn sixty_rounds_by_the_clock_of_the_whole_command_keep_nothing_under_load() {
+    let lab = comments_only("artifacts = []");
+    by_wall_time(&lab, "rounds = 60");
+    let _load = [Load::new(), Load::new()];
+    lab.karve(&["run", "--yes"]).ends(0);
+    let counts = tally(&lab);
+    let blocks = lab.events("block_measured").len();
+    println!("no-op test under load: 60 rounds, {blocks} blocks, 0 kept; {counts:?}");
+    assert_eq!(counts.values().sum::<u32>(), 60);
+    assert_eq!(counts.get("keep"), None);
+    lab.karve(&["verify"]).ends(0);
+}
+
+/// The same campaign, timed by karve around the whole command.
+fn by_wall_time(lab: &Lab, rounds: &str) {
+    let own = "name = \"wall_time\"\nunit = \"ms\"";
+    lab.replace("karve.toml", "name = \"time_us\"\nunit = \"us\"", own)
+        .replace("karve.toml", "rounds = 40", rounds)
+        .commit();
+}
+
 #[test]
 fn edited_comments_build_the_same_artifact() {
     let lab = comments_only("artifacts = [\"build/kernel.o\"]");
@@ -55,13 +94,7 @@ fn edited_comments_build_the_same_artifact() {
 #[test]
 fn the_measurement_is_checked_before_the_first_round() {
     let lab = comments_only("artifacts = [\"build/kernel.o\"]");
-    lab.replace("karve.toml", "rounds = 40", "rounds = 1")
-        .replace(
-            "karve.toml",
-            "name = \"time_us\"\nunit = \"us\"",
-            "name = \"wall_time\"\nunit = \"ms\"",
-        )
-        .commit();
+    by_wall_time(&lab, "rounds = 1");
     lab.karve(&["run", "--yes"]).ends(0);
     let kinds: Vec<Value> = lab
         .events("block_measured")

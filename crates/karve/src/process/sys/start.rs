@@ -4,6 +4,7 @@
 //! allocates nor locks, for another thread of karve may hold any lock at the moment of the fork. It
 //! writes to its own stack only, for it may share the memory of karve.
 
+use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -184,9 +185,16 @@ fn fork(life: &Life<'_>) -> io::Result<Child> {
     }
 }
 
+thread_local! {
+    /// The stack of the last child of this thread: making one anew costs a short run dearly.
+    static STACK: Cell<Option<Vec<u128>>> = const { Cell::new(None) };
+}
+
 fn clone_child(life: &Life<'_>) -> io::Result<Child> {
     let mut pidfd: libc::c_int = -1;
-    let mut stack = vec![0_u128; STACK_BYTES / mem::size_of::<u128>()];
+    // Taken out while it is used, so that nobody else can use it.
+    let fresh = || vec![0_u128; STACK_BYTES / mem::size_of::<u128>()];
+    let mut stack = STACK.take().unwrap_or_else(fresh);
     let mut args = CloneArgs {
         flags: CLONE_MEMORY | libc::CLONE_PIDFD as u64,
         pidfd: ptr::from_mut(&mut pidfd) as u64,
@@ -204,7 +212,9 @@ fn clone_child(life: &Life<'_>) -> io::Result<Child> {
     let started = Instant::now();
     // SAFETY: the arguments, the stack and the life outlive the child's use of them: it has
     // executed or exited when the call returns, or it has a copy of all memory.
-    let pid = unsafe { clone3(&args, life) }?;
+    let pid = unsafe { clone3(&args, life) };
+    STACK.set(Some(stack));
+    let pid = pid?;
     // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
     Ok(Child {
