@@ -7,7 +7,7 @@ use crate::charter::Metric;
 use crate::comparison::Estimate;
 use crate::duel::{BadBlock, Clock, DISAGREEMENT_RATIO, DuelRule, check_block};
 use crate::measurement::Block;
-use crate::policy::SmallGain;
+use crate::policy::{SmallGain, WarmUpRule};
 use crate::sampling::is_busy_thread;
 use crate::stats::{self, Evidence};
 use serde::{Deserialize, Serialize};
@@ -111,6 +111,7 @@ impl BenchRule {
             small_gain_ln: 0.0,
             second: self.second,
             watches_command: false,
+            warm_up: WarmUpRule::Detected,
         }
     }
 }

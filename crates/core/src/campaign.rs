@@ -25,7 +25,7 @@ use crate::comparison::Comparison;
 use crate::duel::{Clock, Duel};
 use crate::hypothesis::Gist;
 use crate::lineage::Lineage;
-use crate::measurement::Sample;
+use crate::measurement::{Discarded, Pair, Sample};
 use crate::policy::{FullWhen, ProfileWhen, StopRule, StreakAction};
 use crate::profile::{Profile, ProfileDepth};
 use crate::sampling;
@@ -345,6 +345,19 @@ impl Campaign {
             .take_while(|round| !round.verdict.keeps())
             .count();
         u32::try_from(tail).unwrap_or(u32::MAX)
+    }
+
+    /// Why the block that is due does not count with these pairs, if it does not.
+    pub fn discards(&self, pairs: &[Pair]) -> Option<Discarded> {
+        match &self.phase {
+            Phase::Controlling(control) => control.discards(pairs),
+            Phase::Confirming { duel, .. } => duel.discards(pairs),
+            Phase::Round(round) => match &round.stage {
+                Stage::Measuring(measuring) => measuring.duel.discards(pairs),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// The evidence that the next keep needs.

@@ -5,8 +5,9 @@
 
 use crate::charter::{Charter, ClockRule, Metric};
 use crate::comparison::{CaseComparison, Comparison, Estimate, SecondClock};
-use crate::measurement::{Block, Pair, Sample};
-use crate::policy::SmallGain;
+use crate::measurement::{Block, Discarded, Pair, Sample};
+use crate::policy::{SmallGain, WarmUpRule};
+use crate::sampling::WarmUp;
 use crate::stats::{self, Evidence};
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +83,8 @@ pub struct DuelRule {
     pub second: Option<Clock>,
     /// Whether a command that became slower is worth a note beside a reported metric.
     pub watches_command: bool,
+    /// Which blocks only warm up.
+    pub warm_up: WarmUpRule,
 }
 
 impl DuelRule {
@@ -100,6 +103,7 @@ impl DuelRule {
             small_gain_ln: accept.small_gain_ratio.ln(),
             second: None,
             watches_command: charter.metric.clocks != ClockRule::Metric,
+            warm_up: accept.warm_up,
         }
     }
 
@@ -167,6 +171,7 @@ pub struct Duel {
     pub behind: Evidence,
     /// Evidence that the whole command became slower by over 5%, where the metric is reported.
     pub command_slower: Evidence,
+    warm_up: WarmUp,
 }
 
 /// Why a block cannot be taken in.
@@ -203,6 +208,7 @@ impl Duel {
         });
         Self {
             tracks: tracks.collect(),
+            warm_up: WarmUp::new(rule.warm_up),
             rule,
             metric: charter.metric.clone(),
             ahead: Evidence::default(),
@@ -232,9 +238,32 @@ impl Duel {
         u32::try_from(self.main().ln_speedups.len()).unwrap_or(u32::MAX)
     }
 
+    /// Why a block with these pairs, measured next, does not count, if it does not.
+    pub fn discards(&self, pairs: &[Pair]) -> Option<Discarded> {
+        self.warm_up.discards(pairs)
+    }
+
+    /// Refuses a block that is left out, or not, against the rule of the warm-up: whoever may
+    /// choose which blocks count can choose the verdict.
+    pub fn check_discard(&self, block: &Block) -> Result<(), BadBlock> {
+        if block.discarded == self.discards(&block.pairs) {
+            return Ok(());
+        }
+        let why = "the warm-up of a duel is discarded and nothing else";
+        Err(BadBlock(why.to_owned()))
+    }
+
+    /// The same duel after a break: it warms up again.
+    #[must_use]
+    pub fn after_a_break(mut self) -> Self {
+        self.warm_up = WarmUp::new(self.rule.warm_up);
+        self
+    }
+
     /// Takes in one block; a discarded one is checked and left out.
     pub fn take(&mut self, block: &Block) -> Result<(), BadBlock> {
         check_block(&self.cases(), block)?;
+        self.warm_up.saw(&block.pairs);
         if block.discarded.is_some() {
             return Ok(());
         }

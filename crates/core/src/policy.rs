@@ -104,6 +104,20 @@ pub struct AcceptRule {
     /// Which error the rounds share.
     #[serde(default)]
     pub errors: ErrorRule,
+    /// Which blocks only warm up.
+    #[serde(default)]
+    pub warm_up: WarmUpRule,
+}
+
+/// Which blocks of a duel are run and stored, but not used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WarmUpRule {
+    /// The first; also what logs mean that do not say.
+    #[default]
+    First,
+    /// The first, and those after it for as long as both arms together become faster.
+    Detected,
 }
 
 /// Which error `alpha` bounds.

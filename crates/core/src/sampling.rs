@@ -2,16 +2,12 @@
 
 use crate::charter::{ClockRule, Metric, OwnClock};
 use crate::duel::Clock;
-use crate::measurement::{Discarded, Reading, Sample};
+use crate::measurement::{Discarded, Pair, Reading, Sample};
+use crate::policy::WarmUpRule;
 use crate::stats;
 
 /// Up to so many cases are all measured in every round.
 const REPRESENTATIVES: usize = 5;
-/// The first blocks of a duel are run and stored, not used: they load caches and pages.
-const WARM_UP_BLOCKS: u32 = 1;
-/// Readings of each case that the baseline takes.
-pub const BASELINE_READINGS: u32 = 5;
-
 /// CPU time above this share of the wall time means more than one thread.
 const SINGLE_THREAD_SHARE: f64 = 1.05;
 
@@ -71,9 +67,63 @@ pub fn more_repeats(metric: &Metric, sample: &Sample, repeats: u32) -> Option<u3
     (!enough && wanted > repeats && repeats < REPEATS_MAX).then(|| wanted.min(REPEATS_MAX))
 }
 
-/// Why block `block` of a duel does not count, if it does not.
-pub fn discards(block: u32) -> Option<Discarded> {
-    (block < WARM_UP_BLOCKS).then_some(Discarded::WarmUp)
+/// Readings of each case that the baseline takes.
+pub const BASELINE_READINGS: u32 = 5;
+
+/// Blocks of a warm-up at most.
+const WARM_UP_BLOCKS_MAX: u32 = 5;
+
+/// A block that takes less than this share of the one before it shows that the host still warms up.
+const WARMING_SHARE: f64 = 0.9;
+
+/// The warm-up of a duel: which blocks at its start do not count.
+///
+/// The first loads caches and pages. Whether more are needed is seen from the time of both arms
+/// together, which says nothing about who is faster: so leaving blocks out favours nobody.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WarmUp {
+    rule: WarmUpRule,
+    blocks: u32,
+    last_us: Option<f64>,
+    over: bool,
+}
+
+impl WarmUp {
+    /// The warm-up of a duel before its first block.
+    pub fn new(rule: WarmUpRule) -> Self {
+        Self {
+            rule,
+            blocks: 0,
+            last_us: None,
+            over: false,
+        }
+    }
+
+    /// Why a block with these pairs, measured next, does not count, if it does not.
+    pub fn discards(&self, pairs: &[Pair]) -> Option<Discarded> {
+        let warming = match (self.over, self.last_us) {
+            (true, _) => false,
+            (false, None) => true,
+            (false, Some(last_us)) => {
+                self.rule == WarmUpRule::Detected
+                    && self.blocks < WARM_UP_BLOCKS_MAX
+                    && both_arms_us(pairs) < last_us * WARMING_SHARE
+            }
+        };
+        warming.then_some(Discarded::WarmUp)
+    }
+
+    /// Takes in a block with these pairs.
+    pub fn saw(&mut self, pairs: &[Pair]) {
+        self.over = self.discards(pairs).is_none();
+        self.blocks = self.blocks.saturating_add(1);
+        self.last_us = Some(both_arms_us(pairs));
+    }
+}
+
+fn both_arms_us(pairs: &[Pair]) -> f64 {
+    let both = |pair: &Pair| pair.parent.wall_us as f64 + pair.candidate.wall_us as f64;
+    pairs.iter().map(both).sum()
 }
 
 /// Cases that stand for all: the smallest, the middle and the largest by time, and the two with
@@ -114,7 +164,7 @@ pub fn representative(cases: &[usize], readings: &[Reading], metric: &Metric) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::Sample;
+    use crate::measurement::First;
     use crate::testing::charter;
 
     #[test]
@@ -142,6 +192,39 @@ mod tests {
         check("time_ms", Auto, &[98], None);
         check("time_ms", Both, &[198], Some(Clock::Cpu));
         check("wall_time", Alone, &[98], None);
+    }
+
+    #[test]
+    fn the_warm_up_lasts_while_both_arms_together_become_faster() {
+        let check = |rule, times: &[u64], want: usize| {
+            let mut warm_up = WarmUp::new(rule);
+            let counted = times.iter().skip_while(|time| {
+                let sample = |wall_us| Sample {
+                    value: 1.0,
+                    wall_us,
+                    cpu_us: 1,
+                };
+                let pairs = [Pair {
+                    case: 0,
+                    first: First::Parent,
+                    parent: sample(**time),
+                    candidate: sample(100),
+                }];
+                let discarded = warm_up.discards(&pairs).is_some();
+                warm_up.saw(&pairs);
+                discarded
+            });
+            assert_eq!(times.len() - counted.count(), want, "{times:?}");
+        };
+        check(WarmUpRule::Detected, &[900, 880, 100, 90], 1);
+        check(WarmUpRule::Detected, &[900, 400, 200, 190, 50], 3);
+        check(WarmUpRule::Detected, &[900, 950, 100], 1);
+        check(
+            WarmUpRule::Detected,
+            &[9_000, 5_000, 3_000, 2_000, 1_000, 500, 200],
+            5,
+        );
+        check(WarmUpRule::First, &[900, 400, 200, 190], 1);
     }
 
     #[test]

@@ -3,14 +3,14 @@
 //! Every run is a fresh process, so no arm is idle in memory while the other is timed, and its
 //! addresses are drawn anew. Both arms of a block are given the same seed and an environment of
 //! the same size, which differs from block to block: where the stack begins is part of what is
-//! drawn, not of what is compared. The warm-up of a duel reads both programs from the disk anew:
+//! drawn, not of what is compared. A duel begins by reading both programs from the disk anew:
 //! one that a linker has just written lies in memory in another way than its copy, and that alone
 //! made a difference of 1% in a run of 2 ms.
 
 use crate::error::Result;
 use crate::harness::{Call, Gated, Harness, Variant, fresh_seed};
 use karve_core::charter::Case;
-use karve_core::measurement::{Block, Discarded, First, Gate, Pair, Sample};
+use karve_core::measurement::{Block, First, Gate, Pair, Sample};
 use std::path::PathBuf;
 
 /// How often a block may be run again because the parent failed, which passed before.
@@ -49,20 +49,19 @@ pub enum Fault {
 }
 
 impl Arena {
-    /// One block: each case once by each arm.
-    pub fn block(
-        &self,
-        cases: &[NumberedCase],
-        discarded: Option<Discarded>,
-    ) -> Result<std::result::Result<Block, Fault>> {
-        if discarded == Some(Discarded::WarmUp) {
-            for arm in [&self.parent, &self.candidate] {
-                arm.harness.fresh_pages(&arm.tree)?;
-            }
+    /// Lets the next block read the programs of both arms from the disk anew.
+    pub fn fresh_pages(&self) -> Result<()> {
+        for arm in [&self.parent, &self.candidate] {
+            arm.harness.fresh_pages(&arm.tree)?;
         }
+        Ok(())
+    }
+
+    /// One block: each case once by each arm.
+    pub fn block(&self, cases: &[NumberedCase]) -> Result<std::result::Result<Block, Fault>> {
         let mut last = Gate::Passed;
         for _ in 0..PARENT_TRIES {
-            match self.block_once(cases, discarded)? {
+            match self.block_once(cases)? {
                 // The block as a whole is run again: half of it would no longer be a pair.
                 Err(Fault::Parent(gate)) => last = gate,
                 done => return Ok(done),
@@ -74,11 +73,7 @@ impl Arena {
         Ok(Err(Fault::Parent(last)))
     }
 
-    fn block_once(
-        &self,
-        cases: &[NumberedCase],
-        discarded: Option<Discarded>,
-    ) -> Result<std::result::Result<Block, Fault>> {
+    fn block_once(&self, cases: &[NumberedCase]) -> Result<std::result::Result<Block, Fault>> {
         let call = Call::fresh(self.variant)?;
         let plain: Vec<Case> = cases.iter().map(|(_, case)| case.clone()).collect();
         // Both arms see all cases at once if either must.
@@ -107,7 +102,7 @@ impl Arena {
             seed: call.seed,
             pad: u32::from(call.pad),
             pairs,
-            discarded,
+            discarded: None,
             conditions: None,
         }))
     }

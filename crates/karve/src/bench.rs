@@ -24,8 +24,9 @@ use crate::ui::{self, style};
 use karve_core::bench::{Admits, Bench, BenchRule};
 use karve_core::charter::{ClockRule, Metric, OwnClock};
 use karve_core::duel::Clock;
-use karve_core::measurement::{Block, Conditions, Discarded, Gate};
-use karve_core::sampling;
+use karve_core::measurement::{Block, Conditions, Gate};
+use karve_core::policy::WarmUpRule;
+use karve_core::sampling::WarmUp;
 use karve_core::verdict::{self, Time};
 use record::{End, Recorded};
 use sides::Ground;
@@ -96,6 +97,8 @@ pub fn run(
     let rule = with_second(plan.rule, metric);
     let mut bench = Bench::new(metric, &ground.case_indices(), rule);
     let mut blocks = Vec::new();
+    let mut warm_up = WarmUp::new(WarmUpRule::Detected);
+    ground.arena.fresh_pages()?;
     let end = loop {
         if stop.finish_step() {
             break End::Stopped;
@@ -105,15 +108,16 @@ pub fn run(
         if let Some(finding) = verdict::judge_bench(&bench, time) {
             break End::of(finding, bench.n_blocks(), &rule);
         }
-        let number = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
         let conditions = match blocks.len().is_multiple_of(LOOK_EVERY) {
             true => Some(device.look(stop)?),
             false => None,
         };
-        let Some(mut block) = block(ground, sampling::discards(number), stop)? else {
+        let Some(mut block) = block(ground, stop)? else {
             break End::Stopped;
         };
         block.conditions = conditions;
+        block.discarded = warm_up.discards(&block.pairs);
+        warm_up.saw(&block.pairs);
         bench
             .take(&block)
             .map_err(|bad| CommandError::environment("a block cannot be used").cause(bad.0))?;
@@ -147,22 +151,13 @@ pub fn with_second(rule: BenchRule, metric: &Metric) -> BenchRule {
 }
 
 /// One block; `None` if the user wanted to stop at once.
-pub fn block(
-    ground: &Ground,
-    discarded: Option<Discarded>,
-    stop: &StopFlag,
-) -> Result<Option<Block>> {
-    block_in(&ground.arena, ground, discarded, stop)
+pub fn block(ground: &Ground, stop: &StopFlag) -> Result<Option<Block>> {
+    block_in(&ground.arena, ground, stop)
 }
 
 /// One block in another arena of the same ground.
-pub fn block_in(
-    arena: &Arena,
-    ground: &Ground,
-    discarded: Option<Discarded>,
-    stop: &StopFlag,
-) -> Result<Option<Block>> {
-    match arena.block(&ground.cases, discarded)? {
+pub fn block_in(arena: &Arena, ground: &Ground, stop: &StopFlag) -> Result<Option<Block>> {
+    match arena.block(&ground.cases)? {
         Ok(block) => Ok(Some(block)),
         Err(_) if stop.at_once() => Ok(None),
         Err(Fault::Parent(gate)) => Err(cannot_measure("A", &ground.a, &gate)),

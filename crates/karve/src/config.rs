@@ -16,6 +16,7 @@ mod metric;
 mod names;
 mod naming;
 mod placeholders;
+mod policy_file;
 mod rules;
 mod schema;
 mod scope;

@@ -5,11 +5,11 @@
 //! baseline the incumbent also meets itself with a little more work, where karve's own clock is
 //! the metric, to see whether this host shows a slowdown of 3%.
 
-use super::record::{Taken, check_discard, not_due};
+use super::record::{Taken, not_due};
 use super::{Campaign, DuelName, MeasureStep, Phase, Step, StopReason};
 use crate::comparison::Comparison;
 use crate::duel::{Clock, Duel, DuelRule};
-use crate::measurement::Block;
+use crate::measurement::{Block, Discarded, Pair};
 use crate::power;
 use crate::verdict::{self, Suspicion};
 use serde::{Deserialize, Serialize};
@@ -75,6 +75,10 @@ pub struct Detectable {
 }
 
 impl Controlling {
+    pub(super) fn discards(&self, pairs: &[Pair]) -> Option<Discarded> {
+        self.duel.discards(pairs)
+    }
+
     pub(super) fn step(&self, incumbent: &str) -> Step {
         Step::Measure(MeasureStep {
             duel: DuelName::Control(self.control),
@@ -161,7 +165,7 @@ impl Campaign {
         if state.control != control {
             return not_due();
         }
-        check_discard(block, state.blocks)?;
+        state.duel.check_discard(block).map_err(|bad| bad.0)?;
         state.duel.take(block).map_err(|bad| bad.0)?;
         state.blocks += 1;
         state.spent_ms = state.spent_ms.saturating_add(spent);

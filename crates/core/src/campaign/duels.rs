@@ -42,7 +42,7 @@ impl Campaign {
     /// The same evidence, with room for as many blocks again. The bound of the error is on the
     /// highest evidence at any time, so going on costs nothing; starting again would.
     pub(super) fn continued(&self, charter: &Charter, open: &OpenDuel) -> Duel {
-        let mut duel = (*open.duel).clone();
+        let mut duel = (*open.duel).clone().after_a_break();
         let more = charter.policy.accept.blocks_max;
         duel.rule.blocks_max = duel.n_blocks().saturating_add(more).min(BLOCKS_MAX);
         duel

@@ -1,6 +1,6 @@
 //! How the events of a round change it.
 
-use super::record::{Taken, check_discard, not_due};
+use super::record::{Taken, not_due};
 use super::round::{Measuring, RoundState, Stage};
 use super::{Campaign, Event, Lesson, Phase, Record, Refusal, RoundSummary, StopReason, Usage};
 use crate::charter::CaseSet;
@@ -397,7 +397,7 @@ impl Campaign {
         let Stage::Measuring(measuring) = &mut round.stage else {
             return not_due();
         };
-        check_discard(block, measuring.blocks)?;
+        measuring.duel.check_discard(block).map_err(|bad| bad.0)?;
         measuring.duel.take(block).map_err(|bad| bad.0)?;
         measuring.blocks += 1;
         measuring.spent_ms = measuring.spent_ms.saturating_add(spent);

@@ -46,15 +46,6 @@ pub(super) fn not_due() -> Taken {
     Err(String::new())
 }
 
-/// Whoever may choose which blocks count can choose the verdict: only the warm-up is left out.
-pub(super) fn check_discard(block: &Block, number: u32) -> Taken {
-    if block.discarded == sampling::discards(number) {
-        Ok(())
-    } else {
-        Err("the warm-up of a duel is discarded and nothing else".into())
-    }
-}
-
 impl Campaign {
     /// Takes in what happened. After an error the campaign is as before.
     pub fn record(&mut self, record: &Record) -> Result<(), OutOfOrder> {
@@ -266,7 +257,7 @@ impl Campaign {
         else {
             return not_due();
         };
-        check_discard(block, *blocks)?;
+        duel.check_discard(block).map_err(|bad| bad.0)?;
         duel.take(block).map_err(|bad| bad.0)?;
         *blocks += 1;
         *spent_ms = spent_ms.saturating_add(spent);

@@ -2,7 +2,7 @@
 
 use super::{
     AcceptRule, Controls, ErrorRule, FullWhen, HistoryView, Policy, Preset, ProfileWhen,
-    ROUNDS_SHARING_ALPHA, SmallGain, StopRule, StreakAction,
+    ROUNDS_SHARING_ALPHA, SmallGain, StopRule, StreakAction, WarmUpRule,
 };
 
 const LADDER: [(u32, StreakAction); 4] = [
@@ -29,6 +29,7 @@ pub(super) fn strict() -> Policy {
             small_gain: SmallGain::Reject,
             small_gain_ratio: 1.02,
             errors: ErrorRule::FamilyWise,
+            warm_up: WarmUpRule::Detected,
         },
         full_when: FullWhen::Always,
         profile_when: ProfileWhen::OnChange,

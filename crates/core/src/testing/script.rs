@@ -7,7 +7,9 @@ use crate::campaign::{
 use crate::charter::{CaseSet, Charter};
 use crate::hypothesis::tests::hypothesis;
 use crate::hypothesis::{Candidate, Hypothesis};
-use crate::measurement::{Block, Environment, FailureCategory, First, Gate, Pair, Reading, Sample};
+use crate::measurement::{
+    Block, Discarded, Environment, FailureCategory, First, Gate, Pair, Reading, Sample,
+};
 use crate::profile::{Bottleneck, Profile};
 use crate::sampling;
 use crate::stats::Draws;
@@ -425,7 +427,7 @@ impl Script {
                 seed,
                 pad: 0,
                 pairs: step.cases.iter().map(pair).collect(),
-                discarded: sampling::discards(step.block),
+                discarded: (step.block == 0).then_some(Discarded::WarmUp),
                 conditions: None,
             },
         }

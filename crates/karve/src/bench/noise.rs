@@ -85,7 +85,7 @@ pub fn measure(
     let started = Instant::now();
     let mut bench = Bench::new(&ground.charter.metric, &ground.case_indices(), rule);
     // The first block loads caches and pages.
-    block(ground, None, stop)?;
+    block(ground, stop)?;
     let end = loop {
         if stop.finish_step() {
             break End::Stopped;
@@ -93,7 +93,7 @@ pub fn measure(
         if bench.n_blocks() >= effort.pairs || started.elapsed() > effort.time {
             break End::Pairs;
         }
-        let Some(block) = block(ground, None, stop)? else {
+        let Some(block) = block(ground, stop)? else {
             break End::Stopped;
         };
         take(&mut bench, &block)?;
@@ -235,7 +235,7 @@ fn try_remedy(
             } else {
                 &ground.arena
             };
-            let Some(block) = block_in(arena, ground, None, stop)? else {
+            let Some(block) = block_in(arena, ground, stop)? else {
                 return Ok(None);
             };
             take(bench, &block)?;

@@ -362,7 +362,7 @@ fn examine_noise(
         variant: Variant::Usual,
     };
     for _ in 0..NOISE_BLOCKS {
-        let Ok(block) = arena.block(&cases, None)? else {
+        let Ok(block) = arena.block(&cases)? else {
             findings.failed(
                 "noise",
                 "the benchmark does not always work",

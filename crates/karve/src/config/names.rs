@@ -130,3 +130,7 @@ words!(
     /// Which error `alpha` bounds.
     ErrorRuleName: FamilyWise, FalseDiscovery
 );
+words!(
+    /// Which blocks only warm up.
+    WarmUpRuleName: First, Detected
+);

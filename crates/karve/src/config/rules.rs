@@ -85,6 +85,7 @@ fn override_accept(accept: &mut AcceptRule, table: &AcceptTable) {
     put(&mut accept.small_gain, table.small_gain);
     put(&mut accept.small_gain_ratio, table.small_gain_ratio);
     put(&mut accept.errors, table.errors);
+    put(&mut accept.warm_up, table.warm_up);
 }
 
 fn streaks(

@@ -263,8 +263,7 @@ pub(super) fn measured_items(source: &Source<'_>) -> Vec<String> {
         ),
         format!(
             "Pairs: parent and candidate ran by turns on the same seeds, {blocks} blocks in the \
-             rounds and {last} at the end; the first block of each duel is a warm-up and does not \
-             count."
+             rounds and {last} at the end; what warms up at the start of a duel does not count."
         ),
     ];
     items.extend(control_items(source));

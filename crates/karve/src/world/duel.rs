@@ -10,7 +10,7 @@ use karve_core::campaign::{
 };
 use karve_core::charter::{Case, CaseSet};
 use karve_core::measurement::Gate;
-use karve_core::{sampling, stats};
+use karve_core::stats;
 use std::collections::BTreeMap;
 
 impl World {
@@ -30,13 +30,15 @@ impl World {
         };
         if step.block == 0 {
             self.device.begin_duel();
+            arena.fresh_pages()?;
         }
         let conditions = self.device.before_block(&self.stop, &self.notices)?;
-        let measured = arena.block(&cases, sampling::discards(step.block));
+        let measured = arena.block(&cases);
         self.device.after_block();
         Ok(match measured? {
             Ok(mut block) => {
                 block.conditions = Some(Box::new(conditions));
+                block.discarded = campaign.discards(&block.pairs);
                 Event::BlockMeasured {
                     duel: step.duel,
                     block,

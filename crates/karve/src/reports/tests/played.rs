@@ -10,10 +10,9 @@ use karve_core::charter::{
 };
 use karve_core::hypothesis::{Candidate, Direction, Hypothesis};
 use karve_core::measurement::{
-    Block, Environment, FailureCategory, First, Gate, Pair, Reading, Sample,
+    Block, Discarded, Environment, FailureCategory, First, Gate, Pair, Reading, Sample,
 };
 use karve_core::policy::Preset;
-use karve_core::sampling;
 use std::collections::BTreeMap;
 
 /// The name of the hidden case: nothing else in the script contains it by chance.
@@ -329,7 +328,7 @@ impl Player {
                 seed: u64::from(step.block),
                 pad: 0,
                 pairs: step.cases.iter().map(pair).collect(),
-                discarded: sampling::discards(step.block),
+                discarded: (step.block == 0).then_some(Discarded::WarmUp),
                 conditions: None,
             },
         }

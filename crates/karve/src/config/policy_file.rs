@@ -1,0 +1,108 @@
+//! The tables [policy], [policy.accept] and [policy.controls] of `karve.toml`, as they are written.
+
+use super::names::{
+    ErrorRuleName, FullWhenName, HistoryViewName, PresetName, ProfileWhenName, SmallGainName,
+    StopName, StreakActionName, WarmUpRuleName,
+};
+use super::values::OrNone;
+use karve_core::policy::{
+    ErrorRule, HistoryView, ProfileWhen, SmallGain, StreakAction, WarmUpRule,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The rules; every key overrides the preset.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PolicyTable {
+    /// The rules to start from; `strict` by default.
+    pub(super) preset: Option<PresetName>,
+    /// What counts as faster and as slower.
+    #[serde(default)]
+    pub(super) accept: AcceptTable,
+    /// When a gain on the quick cases must be shown again on all cases.
+    pub(super) full_when: Option<FullWhenName>,
+    /// When the parent is profiled.
+    #[schemars(with = "Option<ProfileWhenName>")]
+    pub(super) profile_when: Option<ProfileWhen>,
+    /// Reasons to stop, in order.
+    pub(super) stop: Option<Vec<StopName>>,
+    /// What a streak of rounds without a gain leads to: `{ 2 = "review", 3 = "inspect_code" }`.
+    #[schemars(with = "Option<BTreeMap<String, StreakActionName>>")]
+    pub(super) on_streak: Option<BTreeMap<String, StreakAction>>,
+    /// Rounds at most, unless `limits.rounds` says otherwise.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub(super) rounds_max: Option<u32>,
+    /// Minutes that one round may take, or "none".
+    pub(super) round_minutes: Option<OrNone<u32>>,
+    /// How often a failure to build or to be right may be mended inside a round.
+    #[schemars(range(min = 0, max = 20))]
+    pub(super) debug_retries: Option<u32>,
+    /// How often a proposal may be refused before the round is dropped.
+    #[schemars(range(min = 1, max = 20))]
+    pub(super) proposal_tries: Option<u32>,
+    /// Changes that one hypothesis may bundle.
+    #[schemars(range(min = 1, max = 100))]
+    pub(super) changes_per_round: Option<u32>,
+    /// From this similarity on, a hypothesis is a duplicate of a dropped one.
+    pub(super) duplicate_similarity: Option<f64>,
+    /// How the history is shown.
+    #[schemars(with = "Option<HistoryViewName>")]
+    pub(super) history_view: Option<HistoryView>,
+    /// The number of the baseline in tables.
+    #[schemars(range(min = 0, max = 1))]
+    pub(super) baseline_number: Option<u32>,
+    /// How often the measurement itself is checked.
+    #[serde(default)]
+    pub(super) controls: ControlsTable,
+}
+
+/// How often the measurement itself is checked: the incumbent against its own copy.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ControlsTable {
+    /// At the baseline and after every so many rounds; 0 is never.
+    #[schemars(range(min = 0, max = 100_000))]
+    pub(super) every: Option<u32>,
+    /// Blocks of one control.
+    #[schemars(range(min = 8, max = 4_000))]
+    pub(super) blocks: Option<u32>,
+}
+
+/// What counts as faster and as slower. Ratios are speedups: 1.02 is 2% faster.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AcceptTable {
+    /// The speedup that must be disproved as an upper bound.
+    pub(super) null_ratio: Option<f64>,
+    /// The smallest speedup worth keeping.
+    pub(super) effect_ratio: Option<f64>,
+    /// Family-wise error over all rounds.
+    pub(super) alpha: Option<f64>,
+    /// Evidence against the minimum effect, and for or against a regression.
+    pub(super) guard_evidence: Option<f64>,
+    /// How much slower a case may become, or "none" not to look at single cases.
+    pub(super) case_regress_ratio: Option<OrNone<f64>>,
+    /// The same for cases marked minor.
+    pub(super) minor_regress_ratio: Option<f64>,
+    /// The highest p90 of the candidate over the p90 of the parent.
+    pub(super) tail_ratio: Option<f64>,
+    /// Fewest blocks before anything is decided.
+    #[schemars(range(min = 1, max = 4_000))]
+    pub(super) blocks_min: Option<u32>,
+    /// Most blocks of one duel.
+    #[schemars(range(min = 1, max = 4_000))]
+    pub(super) blocks_max: Option<u32>,
+    /// What happens to a proven gain below `small_gain_ratio`.
+    #[schemars(with = "Option<SmallGainName>")]
+    pub(super) small_gain: Option<SmallGain>,
+    /// Where a gain stops being small.
+    pub(super) small_gain_ratio: Option<f64>,
+    /// Which error `alpha` bounds: that of the whole campaign, or the share of wrong keeps.
+    #[schemars(with = "Option<ErrorRuleName>")]
+    pub(super) errors: Option<ErrorRule>,
+    /// Which blocks only warm up: the first, or as many as it takes.
+    #[schemars(with = "Option<WarmUpRuleName>")]
+    pub(super) warm_up: Option<WarmUpRule>,
+}
