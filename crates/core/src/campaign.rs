@@ -15,7 +15,7 @@ mod tests;
 pub use controls::{CONTROL_SLOWDOWN, Control, ControlKind, ControlResult, Detectable};
 pub use event::{
     Baseline, DuelName, Event, Halved, ImplementStep, LOG_VERSION, Lesson, MeasureStep,
-    PlantedFault, Preparation, Provenance, Record, Refusal, Step, StopReason, Tip, Usage,
+    PlantedFault, Preparation, Provenance, Record, Refusal, Repeats, Step, StopReason, Tip, Usage,
 };
 pub use record::OutOfOrder;
 pub use round::{LayoutTrial, Measuring, RoundState, RoundSummary, Stage};

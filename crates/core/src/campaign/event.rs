@@ -171,13 +171,22 @@ pub struct Baseline {
     pub halved: Vec<Halved>,
     /// How often the kernel is called in one run, by case, where the benchmark lets us choose.
     #[serde(default)]
-    pub repeats: BTreeMap<usize, u32>,
+    pub repeats: Vec<Repeats>,
     /// The artifact with what the benchmark wrote, if that could not be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
     /// What the host was like when the readings began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Box<Conditions>>,
+}
+
+/// How often the kernel is called in one run of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repeats {
+    /// Index of the case in the charter.
+    pub case: usize,
+    /// Calls.
+    pub calls: u32,
 }
 
 /// A case that was made smaller to fit.

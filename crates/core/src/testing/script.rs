@@ -303,7 +303,7 @@ impl Script {
                 .into_iter()
                 .collect::<BTreeMap<_, _>>(),
             halved: Vec::new(),
-            repeats: BTreeMap::new(),
+            repeats: Vec::new(),
             raw: None,
             conditions: None,
         }

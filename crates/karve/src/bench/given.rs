@@ -13,15 +13,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Seconds that one run of a plain command may take.
-const COMMAND_S: u64 = 3_600;
+const COMMAND_S: u64 = 120;
+/// How often equal sides may be told apart, at most.
+pub const ALPHA_MAX: f64 = 0.2;
 /// The one case of a command that has none.
 const ONLY_CASE: &str = "command";
 
 /// How plain commands are run and read.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Given {
-    /// A case for {case}, such as small or n=64,m=3 (then also {n} and {m}); of a project, one of
-    /// its cases. May be repeated
+    /// A case for {case}, such as small or size=64,m=3 (then also {size} and {m}); of a project,
+    /// one of its cases. May be repeated
     #[arg(long = "case", value_name = "NAME")]
     pub cases: Vec<String>,
     /// What is compared: wall_time, cpu_time, or a number that the command prints
@@ -101,12 +103,19 @@ impl Given {
 
     /// The charter that plain commands are run by; `lines` are the commands.
     pub fn charter(&self, lines: &[String]) -> Result<Charter> {
+        if lines.iter().any(|line| line.trim().is_empty()) {
+            return Err(CommandError::usage("a command is empty")
+                .hint("write what to run after \"--\", such as './old' './new'"));
+        }
         let metric = self.metric()?;
         let cases = self.plain_cases(lines, &metric)?;
         Ok(Charter {
             name: "bench".into(),
             created: String::new(),
-            target: Target::default(),
+            target: Target {
+                device: "cpu".into(),
+                ..Target::default()
+            },
             mode: Mode::Repo,
             granted: Vec::new(),
             commands: Commands {
@@ -228,8 +237,9 @@ impl Given {
             && has_own_clock(metric)
         {
             return Err(
-                CommandError::usage(format!("{line:?} does not use the case"))
-                    .hint("write {case} or a parameter such as {n} into it, or leave out --case"),
+                CommandError::usage(format!("{line:?} does not use the case")).hint(
+                    "write {case} or a parameter such as {size} into it, or leave out --case",
+                ),
             );
         }
         Ok(cases)
@@ -273,7 +283,7 @@ pub fn parse_percent(text: &str) -> std::result::Result<f64, String> {
 pub fn parse_alpha(text: &str) -> std::result::Result<f64, String> {
     let usage = || "alpha lies between 1e-9 and 0.2, such as 0.001".to_owned();
     let alpha: f64 = text.parse().map_err(|_| usage())?;
-    if (1e-9..=0.2).contains(&alpha) {
+    if (1e-9..=ALPHA_MAX).contains(&alpha) {
         Ok(alpha)
     } else {
         Err(usage())

@@ -1,5 +1,6 @@
 //! Every block of a bench with all that is needed to judge it again, to a file and back.
 
+use super::given::ALPHA_MAX;
 use crate::error::{CommandError, Context, Result};
 use karve_core::bench::{Bench, BenchRule};
 use karve_core::charter::Metric;
@@ -141,8 +142,9 @@ impl Recorded {
         let rule = &read.rule;
         let sane = rule.null_ln >= 0.0
             && rule.effect_ln >= rule.null_ln
-            && (0.0..1.0).contains(&rule.alpha)
+            && (0.0..=ALPHA_MAX).contains(&rule.alpha)
             && rule.alpha > 0.0
+            && rule.blocks_max > 0
             && (0.0..1.0).contains(&rule.beta)
             && rule.beta > 0.0;
         if !sane {

@@ -30,7 +30,7 @@ use std::time::Duration;
   karve bench main .                           the worktree against main
   karve bench v1.2 HEAD --markdown             a table for a pull request
   karve bench -- ./old ./new                   two commands
-  karve bench --case n=64 --case n=256 -- './old {n}' './new {n}'
+  karve bench --case size=64 --case size=256 -- './old {size}' './new {size}'
   karve bench --metric time_ms -- ./old ./new  a number that the commands print (METRIC time_ms=…)
   karve bench main . --fail-if-slower 2%       for scripts
   karve bench main . --save bench.json --svg plots; karve bench --load bench.json --json
@@ -85,7 +85,9 @@ pub struct Bench {
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
     /// Judge a saved bench again, without running anything
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["sides", "commands", "save"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "sides", "commands", "save", "min_effect", "alpha", "pairs", "time", "every_case", "clocks"
+    ])]
     load: Option<PathBuf>,
     /// Write the plots evidence.svg and ratios.svg into a directory
     #[arg(long, value_name = "DIR")]

@@ -3,7 +3,7 @@
 use super::World;
 use crate::error::Result;
 use crate::harness::{Call, Gated, Harness, PerCase, Variant};
-use karve_core::campaign::{Baseline, Campaign, Event, Halved};
+use karve_core::campaign::{Baseline, Campaign, Event, Halved, Repeats};
 use karve_core::charter::{Case, CaseSet};
 use karve_core::measurement::{FailureCategory, Gate, Reading};
 use karve_core::sampling::{self, BASELINE_READINGS};
@@ -22,7 +22,7 @@ impl World {
                 readings: Vec::new(),
                 peak: BTreeMap::new(),
                 halved: Vec::new(),
-                repeats: BTreeMap::new(),
+                repeats: Vec::new(),
                 raw: None,
                 conditions: None,
             })
@@ -65,12 +65,8 @@ impl World {
 
 /// How often each case is repeated in one run so that a sample is long enough for the clock: from
 /// the unchanged kernel alone. Nothing if the benchmark does not let us choose.
-fn choose_repeats(
-    harness: &Harness,
-    tree: &Path,
-    cases: &[Case],
-) -> Result<Gated<BTreeMap<usize, u32>>> {
-    let mut chosen = BTreeMap::new();
+fn choose_repeats(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Gated<Vec<Repeats>>> {
+    let mut chosen = Vec::new();
     if !harness.lets_repeat() {
         return Ok(Ok(chosen));
     }
@@ -94,13 +90,16 @@ fn choose_repeats(
                 None => break,
             }
         }
-        chosen.insert(index, repeats);
+        chosen.push(Repeats {
+            case: index,
+            calls: repeats,
+        });
     }
     Ok(Ok(chosen))
 }
 
 /// What a baseline reads: the readings, and how often each case was repeated in one run.
-type Read = (Vec<Reading>, BTreeMap<usize, u32>);
+type Read = (Vec<Reading>, Vec<Repeats>);
 
 /// The readings of the unchanged kernel.
 fn read(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Gated<Read>> {
@@ -108,12 +107,12 @@ fn read(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Gated<Read>> {
         Ok(repeats) => repeats,
         Err(gate) => return Ok(Err(gate)),
     };
-    let per_case = repeats.iter().map(|(case, repeats)| {
+    let per_case = repeats.iter().map(|of| {
         let of_case = PerCase {
-            repeats: *repeats,
+            repeats: of.calls,
             spin_us: None,
         };
-        (cases[*case].name.clone(), of_case)
+        (cases[of.case].name.clone(), of_case)
     });
     let harness = harness.clone().with_cases(per_case.collect());
     let mut readings = Vec::new();

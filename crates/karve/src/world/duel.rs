@@ -6,7 +6,7 @@ use crate::error::{CommandError, Result};
 use crate::harness::{Gated, Harness, PerCase, Variant};
 use crate::trees::{Build, Built};
 use karve_core::campaign::{
-    CONTROL_SLOWDOWN, Campaign, Control, ControlKind, DuelName, Event, MeasureStep,
+    CONTROL_SLOWDOWN, Campaign, Control, ControlKind, DuelName, Event, MeasureStep, Repeats,
 };
 use karve_core::charter::{Case, CaseSet};
 use karve_core::measurement::Gate;
@@ -138,10 +138,10 @@ fn per_case(campaign: &Campaign) -> BTreeMap<String, PerCase> {
     let Some(baseline) = campaign.baseline() else {
         return BTreeMap::new();
     };
-    let named = |(case, repeats): (&usize, &u32)| {
-        let name = campaign.case(*case)?.name;
+    let named = |of: &Repeats| {
+        let name = campaign.case(of.case)?.name;
         let of_case = PerCase {
-            repeats: *repeats,
+            repeats: of.calls,
             spin_us: None,
         };
         Some((name, of_case))

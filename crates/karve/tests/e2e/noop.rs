@@ -95,7 +95,11 @@ fn edited_comments_build_the_same_artifact() {
 fn the_measurement_is_checked_before_the_first_round() {
     let lab = comments_only("artifacts = [\"build/kernel.o\"]");
     by_wall_time(&lab, "rounds = 1");
+    lab.replace("karve.toml", "main bench\"", "main bench {repeats}\"")
+        .commit();
     lab.karve(&["run", "--yes"]).ends(0);
+    let repeats = &lab.events("baseline_measured")[0]["repeats"][0];
+    assert!(repeats["calls"].as_u64().unwrap() > 1, "{repeats}");
     let kinds: Vec<Value> = lab
         .events("block_measured")
         .iter()

@@ -281,7 +281,7 @@ impl Player {
             readings: readings.collect(),
             peak: BTreeMap::from([("peak_gflops".to_owned(), 100.0)]),
             halved: Vec::new(),
-            repeats: BTreeMap::new(),
+            repeats: Vec::new(),
             raw: None,
             conditions: None,
         })
