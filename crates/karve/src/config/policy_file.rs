@@ -1,4 +1,4 @@
-//! The tables [policy], [policy.accept] and [policy.controls] of `karve.toml`, as they are written.
+//! The tables `[policy]`, `[policy.accept]` and `[policy.controls]` as `karve.toml` has them.
 
 use super::names::{
     ErrorRuleName, FullWhenName, HistoryViewName, PresetName, ProfileWhenName, SmallGainName,
