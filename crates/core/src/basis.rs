@@ -56,8 +56,7 @@ impl fmt::Display for Mismatch {
 
 /// Who takes the time of a metric.
 pub fn engine_of(metric: &Metric, output: &Output) -> String {
-    let is_own = matches!(metric.name.as_str(), "wall_time" | "cpu_time")
-        && metric.seconds_per_unit().is_some();
+    let is_own = metric.own_clock().is_some() && metric.seconds_per_unit().is_some();
     if is_own {
         metric.name.clone()
     } else {

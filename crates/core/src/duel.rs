@@ -3,7 +3,7 @@
 //! A duel is a fold over its blocks: pushing and looking may be mixed in any way. Nothing here
 //! judges; `verdict` does.
 
-use crate::charter::{Charter, ClockRule, Metric};
+use crate::charter::{Charter, ClockRule, Metric, OwnClock};
 use crate::comparison::{CaseComparison, Comparison, Estimate, SecondClock};
 use crate::measurement::{Block, Discarded, Pair, Sample};
 use crate::policy::{SmallGain, WarmUpRule};
@@ -31,6 +31,14 @@ pub enum Clock {
 }
 
 impl Clock {
+    /// The clock to read beside one of karve's own.
+    pub fn beside(own: OwnClock) -> Self {
+        match own {
+            OwnClock::Wall => Self::Cpu,
+            OwnClock::Cpu => Self::Wall,
+        }
+    }
+
     /// Its name for people.
     pub fn name(self) -> &'static str {
         match self {

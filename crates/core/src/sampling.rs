@@ -1,6 +1,6 @@
 //! What is sampled: which cases stand for all, and which blocks only warm up.
 
-use crate::charter::{ClockRule, Metric, OwnClock};
+use crate::charter::{ClockRule, Metric};
 use crate::duel::Clock;
 use crate::measurement::{Discarded, Pair, Reading, Sample};
 use crate::policy::WarmUpRule;
@@ -19,10 +19,7 @@ const BUSY_SHARE: f64 = 0.7;
 /// With `auto` it is the CPU time of a command that is timed as a whole, runs in one thread and
 /// does not wait: there CPU time is the same work read by a clock that a busy host cannot stretch.
 pub fn second_clock(metric: &Metric, incumbent: &[Sample]) -> Option<Clock> {
-    let other = metric.own_clock().map(|own| match own {
-        OwnClock::Wall => Clock::Cpu,
-        OwnClock::Cpu => Clock::Wall,
-    });
+    let other = metric.own_clock().map(Clock::beside);
     let share = |sample: &Sample| sample.cpu_us as f64 / sample.wall_us.max(1) as f64;
     let shares: Vec<f64> = incumbent.iter().map(share).collect();
     let highest = shares.iter().copied().fold(f64::NAN, f64::max);

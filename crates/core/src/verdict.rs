@@ -397,6 +397,19 @@ impl Verdict {
         }
     }
 
+    /// The clock that proved a keep.
+    pub fn shown_by(&self) -> Clock {
+        let notes = match self {
+            Self::Keep { notes } | Self::KeepGated { notes, .. } => &notes[..],
+            Self::Drop { .. } | Self::Undecided { .. } => &[],
+        };
+        let second = notes.iter().find_map(|note| match note {
+            Note::ShownBy { clock } => Some(*clock),
+            Note::SmallGain | Note::Losses { .. } | Note::CommandSlower => None,
+        });
+        second.unwrap_or(Clock::Metric)
+    }
+
     /// Whether a small gain was kept.
     pub fn is_small_gain(&self) -> bool {
         match self {

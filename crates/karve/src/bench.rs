@@ -22,7 +22,7 @@ use crate::error::{CommandError, Result};
 use crate::process::StopFlag;
 use crate::ui::{self, style};
 use karve_core::bench::{Admits, Bench, BenchRule};
-use karve_core::charter::{ClockRule, Metric, OwnClock};
+use karve_core::charter::{ClockRule, Metric};
 use karve_core::duel::Clock;
 use karve_core::measurement::{Block, Conditions, Gate};
 use karve_core::policy::WarmUpRule;
@@ -108,10 +108,8 @@ pub fn run(
         if let Some(finding) = verdict::judge_bench(&bench, time) {
             break End::of(finding, bench.n_blocks(), &rule);
         }
-        let conditions = match blocks.len().is_multiple_of(LOOK_EVERY) {
-            true => Some(device.look(stop)?),
-            false => None,
-        };
+        let due = blocks.len().is_multiple_of(LOOK_EVERY);
+        let conditions = due.then(|| device.look(stop)).transpose()?;
         let Some(mut block) = block(ground, stop)? else {
             break End::Stopped;
         };
@@ -127,17 +125,9 @@ pub fn run(
     Ok(ground.recorded(rule, blocks, (end, started.elapsed())))
 }
 
-/// Whether karve reads the metric from its own clocks.
-pub fn has_own_clock(metric: &Metric) -> bool {
-    metric.own_clock().is_some()
-}
-
 /// The rule with the clock that is read beside the metric, as the metric wants it.
 pub fn with_second(rule: BenchRule, metric: &Metric) -> BenchRule {
-    let other = metric.own_clock().map(|own| match own {
-        OwnClock::Wall => Clock::Cpu,
-        OwnClock::Cpu => Clock::Wall,
-    });
+    let other = metric.own_clock().map(Clock::beside);
     let (second, admits) = match metric.clocks {
         ClockRule::Metric => (None, Admits::BusyThreads),
         ClockRule::Auto => (other, Admits::BusyThreads),

@@ -7,6 +7,7 @@
 
 use super::record::{Taken, not_due};
 use super::{Campaign, DuelName, MeasureStep, Phase, Step, StopReason};
+use crate::charter::CaseSet;
 use crate::comparison::Comparison;
 use crate::duel::{Clock, Duel, DuelRule};
 use crate::measurement::{Block, Discarded, Pair};
@@ -139,10 +140,7 @@ impl Campaign {
             .for_equals()
             .with_second(self.second_clock());
         rule.blocks_max = charter.policy.controls.blocks;
-        let cases = match self.facts.quick.is_empty() {
-            true => charter.visible_cases(),
-            false => self.facts.quick.clone(),
-        };
+        let cases = self.cases_of(CaseSet::Quick);
         Some(Phase::Controlling(Box::new(Controlling {
             control,
             duel: Box::new(Duel::new(charter, &cases, rule)),

@@ -5,7 +5,7 @@ use super::Campaign;
 use super::in_round::gate_again;
 use super::round::{LayoutTrial, Measuring, OpenDuel, RoundState, Stage};
 use crate::charter::{CaseSet, Charter};
-use crate::duel::{Duel, DuelRule};
+use crate::duel::{Clock, Duel, DuelRule};
 use crate::policy::BLOCKS_MAX;
 use crate::stats;
 use crate::verdict::{self, Verdict};
@@ -15,6 +15,12 @@ const LAYOUTS: usize = 3;
 
 /// Blocks of a duel on another layout.
 const LAYOUT_BLOCKS: u32 = 25;
+
+/// The log speedup of a duel by one of its clocks.
+fn estimate_by(duel: &Duel, clock: Clock) -> Option<f64> {
+    let track = duel.tracks.iter().find(|track| track.clock == clock)?;
+    stats::hodges_lehmann(&track.ln_speedups)
+}
 
 impl Campaign {
     /// A fresh duel on a set. A quick duel that can never keep by itself only has to be
@@ -64,13 +70,13 @@ impl Campaign {
 
     /// A proven candidate meets its parent again in other layouts of the same code.
     pub(super) fn layout_trial(&self, measuring: Measuring, verdict: Verdict) -> Stage {
-        let proven = measuring.duel.main();
+        let clock = verdict.shown_by();
+        let proven = estimate_by(&measuring.duel, clock);
         let trial = LayoutTrial {
             verdict,
+            clock,
             effect_ln: measuring.duel.rule.effect_ln,
-            ln_speedups: stats::hodges_lehmann(&proven.ln_speedups)
-                .into_iter()
-                .collect(),
+            ln_speedups: proven.into_iter().collect(),
         };
         self.next_layout(measuring, trial)
     }
@@ -96,7 +102,7 @@ impl Campaign {
         let Some(mut trial) = measuring.layouts.clone() else {
             return;
         };
-        let shown = stats::hodges_lehmann(&measuring.duel.main().ln_speedups);
+        let shown = estimate_by(&measuring.duel, trial.clock);
         // Without a single block there is no sign that could agree.
         trial.ln_speedups.push(shown.unwrap_or(f64::NEG_INFINITY));
         if trial.ln_speedups.len() < LAYOUTS {

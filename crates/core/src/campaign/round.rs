@@ -3,7 +3,7 @@
 use super::{DuelName, Lesson, Usage};
 use crate::charter::CaseSet;
 use crate::comparison::Comparison;
-use crate::duel::Duel;
+use crate::duel::{Clock, Duel};
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::measurement::Gate;
 use crate::verdict::Verdict;
@@ -95,6 +95,8 @@ pub struct Measuring {
 pub struct LayoutTrial {
     /// The verdict, if they agree.
     pub verdict: Verdict,
+    /// The clock that proved it.
+    pub clock: Clock,
     /// The smallest log speedup worth keeping.
     pub effect_ln: f64,
     /// Log speedups of the layouts so far; the first is the proven one.

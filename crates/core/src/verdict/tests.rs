@@ -430,6 +430,8 @@ fn the_cpu_clock_supplies_the_proof_that_a_loaded_host_hides() {
     });
     let shown = Note::ShownBy { clock: Clock::Cpu };
     assert_eq!(verdict, keep(&[shown]));
+    assert_eq!(verdict.shown_by(), Clock::Cpu);
+    assert_eq!(keep(&[Note::SmallGain]).shown_by(), Clock::Metric);
 }
 
 #[test]

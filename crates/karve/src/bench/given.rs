@@ -1,6 +1,5 @@
 //! What the command line says of plain commands, their cases and their metric.
 
-use crate::bench::has_own_clock;
 use crate::config;
 use crate::error::{CommandError, Result};
 use crate::harness;
@@ -29,7 +28,7 @@ pub struct Given {
     /// What is compared: wall_time, cpu_time, or a number that the command prints
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
-    /// How the command prints its numbers: csv, json, jsonl, metric, hyperfine, pytest
+    /// How the command prints its numbers: csv, json, metric, or another format of output.format
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<String>,
     /// The unit of a printed number; by default what its name ends with, as in time_ms
@@ -167,7 +166,7 @@ impl Given {
             clocks: self.clocks.map_or(ClockRule::Auto, ClocksName::rule),
             ..Metric::default()
         };
-        if has_own_clock(&metric) {
+        if metric.own_clock().is_some() {
             if self.format.is_some() || self.better.is_some() {
                 let what = format!("{} is read by karve's own clock", metric.name);
                 return Err(CommandError::usage(what)
@@ -234,7 +233,7 @@ impl Given {
         }
         let blind = |line: &&String| !harness::names_case(line, &cases);
         if let Some(line) = lines.iter().find(blind)
-            && has_own_clock(metric)
+            && metric.own_clock().is_some()
         {
             return Err(
                 CommandError::usage(format!("{line:?} does not use the case")).hint(

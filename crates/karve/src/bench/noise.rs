@@ -4,7 +4,7 @@
 
 use super::record::End;
 use super::sides::Ground;
-use super::{block, block_in, has_own_clock};
+use super::{block, block_in};
 use crate::arena::Arena;
 use crate::device;
 use crate::error::{CommandError, Result};
@@ -178,7 +178,7 @@ struct Attempt {
 
 fn remedies_of(ground: &Ground) -> Vec<Attempt> {
     let mut attempts = Vec::new();
-    if has_own_clock(&ground.charter.metric) {
+    if ground.charter.metric.own_clock().is_some() {
         let repeated =
             |line: &str| format!("k=0\nwhile [ $k -lt {REPEATS} ]; do\n{line}\nk=$((k + 1))\ndone");
         attempts.push(Attempt {

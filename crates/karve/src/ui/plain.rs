@@ -3,10 +3,8 @@
 use super::style::{Tone, safe, toned};
 use super::{NOTICE_CHARS, Screen, note, outln};
 use crate::device::{Notice, Notices};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use karve_core::campaign::{Baseline, Campaign, DuelName, Event, Record, Step};
-use std::io::IsTerminal;
-use std::time::Duration;
 
 /// Columns for a hypothesis.
 const TITLE_CHARS: usize = 46;
@@ -23,17 +21,9 @@ pub struct Plain {
 impl Plain {
     /// A screen for this terminal, or for whatever standard output is.
     pub fn new() -> Self {
-        let spinner = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed:.dim}") {
-                bar.set_style(style);
-            }
-            bar.enable_steady_tick(Duration::from_millis(120));
-            bar
-        });
         Self {
             colour: super::style::colour(),
-            spinner,
+            spinner: super::progress::spinner(),
         }
     }
 

@@ -10,6 +10,18 @@ use std::time::{Duration, Instant};
 /// The first plain line comes after this long, the next after twice as long, and so on.
 const FIRST_LINE: Duration = Duration::from_secs(5);
 
+/// A moving line on standard error, if that is a terminal.
+pub(super) fn spinner() -> Option<ProgressBar> {
+    std::io::stderr().is_terminal().then(|| {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed:.dim}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(120));
+        bar
+    })
+}
+
 /// Shows how far something is.
 #[derive(Debug)]
 pub struct Progress {
@@ -21,16 +33,8 @@ pub struct Progress {
 impl Progress {
     /// A moving line if standard error is a terminal.
     pub fn new() -> Self {
-        let spinner = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed:.dim}") {
-                bar.set_style(style);
-            }
-            bar.enable_steady_tick(Duration::from_millis(120));
-            bar
-        });
         Self {
-            spinner,
+            spinner: spinner(),
             started: Instant::now(),
             next_line: FIRST_LINE,
         }
