@@ -3,13 +3,15 @@
 //! Reading order: `charter` and `policy` are what the user agreed to; `campaign` is the machine;
 //! `measurement`, `basis`, `stats`, `sampling`, `duel`, `bench`, `comparison` and `verdict` judge,
 //! `power` and `noise` say what could have been seen; `strategy`, `space` and `search` choose what
-//! to try; `score`, `lineage` and `view` are what people see.
+//! to try; `score`, `lineage` and `view` are what people see. `tensor` and `draw` are the
+//! arithmetic of the inputs and outputs of kernels.
 
 pub mod basis;
 pub mod bench;
 pub mod campaign;
 pub mod charter;
 pub mod comparison;
+pub mod draw;
 pub mod duel;
 pub mod expr;
 pub mod hypothesis;
@@ -25,6 +27,7 @@ pub mod search;
 pub mod space;
 pub mod stats;
 pub mod strategy;
+pub mod tensor;
 #[cfg(test)]
 mod testing;
 pub mod verdict;

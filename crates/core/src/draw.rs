@@ -1,0 +1,306 @@
+//! What the inputs of a call are drawn from: bytes as a pure function of a seed and a stream.
+//!
+//! Every call has a stream of its own, so calls can be drawn in any order, and again later for a
+//! check. The start of a stream is made from the secret seed by a one-way function: a kernel that
+//! sees the inputs of one call cannot compute those of another. Hostile draws are values at which
+//! kernels go wrong: subnormal, large, of mixed magnitude, nearly cancelling, not a number.
+
+mod checksum;
+mod groups;
+mod hostile;
+mod lanes;
+mod poison;
+
+pub use checksum::hash64;
+pub use groups::Skew;
+pub use poison::{Poison, poison};
+
+use crate::tensor::{self, Dtype};
+use lanes::{BLOCK, Key, Lanes};
+use serde::{Deserialize, Serialize};
+
+/// How the elements of one input are drawn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Draw {
+    /// Evenly between two numbers.
+    Uniform {
+        /// The lower end.
+        low: f64,
+        /// The upper end.
+        high: f64,
+    },
+    /// From the normal distribution.
+    Normal {
+        /// Its mean.
+        mean: f64,
+        /// Its standard deviation.
+        sd: f64,
+    },
+    /// Integers, both ends included.
+    Integers {
+        /// The smallest.
+        low: i64,
+        /// The largest.
+        high: i64,
+    },
+    /// The integers from 0 to n-1 in any order.
+    Permutation,
+    /// Zero but for a share of the elements.
+    Sparse {
+        /// The share that is not zeroed, 0 to 1.
+        density: f64,
+        /// What the others are drawn from.
+        of: Box<Draw>,
+    },
+    /// One size for each element: group sizes, as in grouped products and routed experts.
+    Groups {
+        /// What the sizes add up to.
+        total: u64,
+        /// How unequal they are.
+        skew: Skew,
+    },
+    /// The same number everywhere.
+    Constant {
+        /// That number.
+        value: f64,
+    },
+    /// In ascending order.
+    Sorted {
+        /// What is put in order.
+        of: Box<Draw>,
+    },
+    /// Subnormal numbers of either sign.
+    Denormals,
+    /// Large numbers of either sign.
+    Large {
+        /// Near the largest number; else so that sums of some thousand products stay finite.
+        #[serde(default)]
+        full: bool,
+    },
+    /// Magnitudes from the smallest normal number to where products still are finite.
+    Mixed,
+    /// Neighbours of opposite sign that are nearly equal.
+    Cancelling,
+    /// With a share that is not a number; integer types have none.
+    Nans {
+        /// The share that is not a number, 0 to 1.
+        share: f64,
+        /// What the others are drawn from.
+        of: Box<Draw>,
+    },
+    /// Zero everywhere.
+    Zeros,
+}
+
+impl Draw {
+    /// What is wrong with the figures of this draw for elements of that type, if anything is.
+    pub fn complaint(&self, dtype: Dtype) -> Option<String> {
+        let share = |name: &str, value: f64| {
+            let good = (0.0..=1.0).contains(&value);
+            (!good).then(|| format!("{name} is {value}, and must lie between 0 and 1"))
+        };
+        match self {
+            Draw::Uniform { low, high } => {
+                let good = low.is_finite() && high.is_finite() && low <= high;
+                (!good).then(|| format!("low is {low} and high is {high}: not a range"))
+            }
+            Draw::Normal { mean, sd } => {
+                let good = mean.is_finite() && sd.is_finite() && *sd >= 0.0;
+                (!good).then(|| format!("mean is {mean} and sd is {sd}: not a distribution"))
+            }
+            Draw::Integers { low, high } => {
+                (low > high).then(|| format!("low is {low} and high is {high}: not a range"))
+            }
+            Draw::Sparse { density, of } => {
+                share("density", *density).or_else(|| of.complaint(dtype))
+            }
+            Draw::Nans { share: of_nans, of } => share("share", *of_nans).or_else(|| {
+                let integer = (!dtype.is_float()).then(|| format!("{} has no NaN", dtype.name()));
+                integer.or_else(|| of.complaint(dtype))
+            }),
+            Draw::Sorted { of } => of.complaint(dtype),
+            Draw::Groups { total, .. } => {
+                let good = *total <= i64::MAX as u64;
+                (!good).then(|| format!("total is {total}, which is more than 2^63 - 1"))
+            }
+            Draw::Constant { .. } | Draw::Permutation | Draw::Denormals | Draw::Large { .. } => {
+                None
+            }
+            Draw::Mixed | Draw::Cancelling | Draw::Zeros => None,
+        }
+    }
+}
+
+/// Fills `out` with elements: a pure function of all that it is given.
+///
+/// But for constants, two streams give different bytes, and so do two seeds.
+pub fn fill(draw: &Draw, dtype: Dtype, seed: u64, stream: u64, out: &mut [u8]) {
+    let key = Key {
+        seed,
+        stream,
+        part: 0,
+    };
+    fill_part(draw, dtype, key, out);
+}
+
+fn fill_part(draw: &Draw, dtype: Dtype, key: Key, out: &mut [u8]) {
+    let count = out.len() / dtype.bytes();
+    match draw {
+        Draw::Uniform { low, high } => uniform((*low, *high), dtype, key, out),
+        Draw::Normal { mean, sd } => normal((*mean, *sd), dtype, key, out),
+        Draw::Integers { low, high } => integers((*low, *high), dtype, key, out),
+        Draw::Permutation => tensor::from_i64(dtype, &permutation(count, key), out),
+        Draw::Groups { total, skew } => {
+            let sizes = groups::sizes(*total, *skew, count, &mut Lanes::of(key));
+            tensor::from_i64(dtype, &sizes, out);
+        }
+        Draw::Sparse { density, of } => {
+            fill_part(of, dtype, key.inner(), out);
+            replace_share(1.0 - density, dtype, 0.0, key, out);
+        }
+        Draw::Nans { share, of } => {
+            fill_part(of, dtype, key.inner(), out);
+            if dtype.is_float() {
+                replace_share(*share, dtype, f64::NAN, key, out);
+            }
+        }
+        Draw::Constant { value } => repeat(&element(dtype, *value), out),
+        Draw::Zeros => out.fill(0),
+        Draw::Sorted { of } => {
+            fill_part(of, dtype, key.inner(), out);
+            sort(dtype, out);
+        }
+        Draw::Denormals => hostile::denormals(dtype, key, out),
+        Draw::Large { full } => hostile::large(*full, dtype, key, out),
+        Draw::Mixed => hostile::mixed(dtype, key, out),
+        Draw::Cancelling => hostile::cancelling(dtype, key, out),
+    }
+}
+
+/// Whether float32 holds all that a type can, so that the faster arithmetic will do.
+fn fits_f32(dtype: Dtype) -> bool {
+    dtype.is_float() && dtype != Dtype::F64
+}
+
+fn uniform((low, high): (f64, f64), dtype: Dtype, key: Key, out: &mut [u8]) {
+    let mut lanes = Lanes::of(key);
+    let width = high - low;
+    if !fits_f32(dtype) {
+        return by_block(dtype, out, |block| {
+            lanes.uniform_f64(block);
+            block
+                .iter_mut()
+                .for_each(|v| *v = (low + *v * width).min(high));
+        });
+    }
+    let ends = (low as f32, high as f32);
+    let mut block = [0.0_f32; BLOCK];
+    for chunk in out.chunks_mut(BLOCK * dtype.bytes()) {
+        lanes.uniform_f32(ends, &mut block);
+        tensor::from_f32(dtype, &block, chunk);
+    }
+}
+
+fn normal((mean, sd): (f64, f64), dtype: Dtype, key: Key, out: &mut [u8]) {
+    let mut lanes = Lanes::of(key);
+    if !fits_f32(dtype) {
+        return by_block(dtype, out, |block| {
+            lanes.normal_f64(block);
+            block.iter_mut().for_each(|v| *v = mean + *v * sd);
+        });
+    }
+    let (mean, sd) = (mean as f32, sd as f32);
+    let mut block = [0.0_f32; BLOCK];
+    for chunk in out.chunks_mut(BLOCK * dtype.bytes()) {
+        lanes.normal_f32(&mut block);
+        block.iter_mut().for_each(|v| *v = mean + *v * sd);
+        tensor::from_f32(dtype, &block, chunk);
+    }
+}
+
+fn integers((low, high): (i64, i64), dtype: Dtype, key: Key, out: &mut [u8]) {
+    let mut lanes = Lanes::of(key);
+    let steps = high.wrapping_sub(low) as u64;
+    let mut block = [0_i64; BLOCK];
+    for chunk in out.chunks_mut(BLOCK * dtype.bytes()) {
+        lanes.integers(steps, &mut block);
+        block.iter_mut().for_each(|v| *v = low.wrapping_add(*v));
+        tensor::from_i64(dtype, &block, chunk);
+    }
+}
+
+fn permutation(count: usize, key: Key) -> Vec<i64> {
+    let mut lanes = Lanes::of(key);
+    let mut order: Vec<i64> = (0..count as i64).collect();
+    for last in (1..count).rev() {
+        order.swap(last, lanes.below(last as u64 + 1) as usize);
+    }
+    order
+}
+
+/// Fills block by block with numbers that `make` gives.
+fn by_block(dtype: Dtype, out: &mut [u8], mut make: impl FnMut(&mut [f64; BLOCK])) {
+    let mut block = [0.0; BLOCK];
+    for chunk in out.chunks_mut(BLOCK * dtype.bytes()) {
+        make(&mut block);
+        tensor::from_f64(dtype, &block, chunk);
+    }
+}
+
+/// The bytes of one element.
+fn element(dtype: Dtype, value: f64) -> Vec<u8> {
+    let mut bytes = vec![0; dtype.bytes()];
+    tensor::from_f64(dtype, &[value], &mut bytes);
+    bytes
+}
+
+fn repeat(element: &[u8], out: &mut [u8]) {
+    for chunk in out.chunks_exact_mut(element.len()) {
+        chunk.copy_from_slice(element);
+    }
+}
+
+/// Puts `value` in the place of a share of the elements, each by a toss of its own.
+fn replace_share(share: f64, dtype: Dtype, value: f64, key: Key, out: &mut [u8]) {
+    let bytes = element(dtype, value);
+    match dtype.bytes() {
+        1 => replace_some::<1>(share, &bytes, key, out),
+        2 => replace_some::<2>(share, &bytes, key, out),
+        4 => replace_some::<4>(share, &bytes, key, out),
+        _ => replace_some::<8>(share, &bytes, key, out),
+    }
+}
+
+fn replace_some<const N: usize>(share: f64, element: &[u8], key: Key, out: &mut [u8]) {
+    let Some(element) = element.first_chunk::<N>() else {
+        return;
+    };
+    let mut lanes = Lanes::of(key.mask());
+    let mut tosses = [0.0; BLOCK];
+    for block in out.chunks_mut(BLOCK * N) {
+        lanes.uniform_f64(&mut tosses);
+        for (chunk, toss) in block.as_chunks_mut::<N>().0.iter_mut().zip(&tosses) {
+            *chunk = if *toss < share { *element } else { *chunk };
+        }
+    }
+}
+
+/// Puts elements in ascending order; what is not a number comes last.
+fn sort(dtype: Dtype, out: &mut [u8]) {
+    if let Some(mut values) = tensor::to_integers(dtype, out) {
+        values.sort_unstable();
+        let bytes = values.iter().map(|v| v.to_le_bytes());
+        for (chunk, bytes) in out.chunks_exact_mut(dtype.bytes()).zip(bytes) {
+            chunk.copy_from_slice(&bytes[..dtype.bytes()]);
+        }
+        return;
+    }
+    let mut values = Vec::new();
+    tensor::to_f64(dtype, out, &mut values);
+    values.sort_unstable_by(f64::total_cmp);
+    tensor::from_f64(dtype, &values, out);
+}
+
+#[cfg(test)]
+mod tests;
