@@ -8,6 +8,7 @@
     reason = "a benchmark reads the clock and prints"
 )]
 
+use karve_core::accuracy::{CrossBound, RuleSet, agree, measure};
 use karve_core::draw::{Draw, fill, hash64};
 use karve_core::tensor::{Dtype, from_f64, to_f64};
 use std::hint::black_box;
@@ -101,8 +102,30 @@ fn summing() {
     });
 }
 
+fn comparing() {
+    let draw = Draw::Normal { mean: 0.0, sd: 1.0 };
+    for dtype in [Dtype::F32, Dtype::F64, Dtype::F16, Dtype::Bf16] {
+        let (mut a, mut values) = (vec![0; N * dtype.bytes()], Vec::new());
+        fill(&draw, dtype, 7, 0, &mut a);
+        to_f64(dtype, &a, &mut values);
+        let tolerance = RuleSet::Default.tolerance(dtype);
+        let moved: Vec<f64> = values.iter().map(|v| v * (1.0 + 1e-6)).collect();
+        let stats = measure(&moved, &values, &tolerance);
+        let bound = CrossBound::from(&stats, &stats, dtype);
+        let mut b = vec![0; a.len()];
+        from_f64(dtype, &moved, &mut b);
+        row(&format!("agree {}", dtype.name()), a.len() * 2, || {
+            black_box(agree(black_box(&b), black_box(&a), dtype, &bound));
+        });
+        row(&format!("measure {}", dtype.name()), a.len() * 2, || {
+            black_box(measure(black_box(&moved), &values, &tolerance));
+        });
+    }
+}
+
 fn main() {
     drawing();
     converting();
     summing();
+    comparing();
 }

@@ -19,6 +19,9 @@ use crate::tensor::{self, Dtype};
 use lanes::{BLOCK, Key, Lanes};
 use serde::{Deserialize, Serialize};
 
+/// The part of a stream that is kept for nudges; no part of a draw has this number.
+const NUDGE_PART: u32 = 12;
+
 /// How the elements of one input are drawn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
@@ -175,6 +178,27 @@ fn fill_part(draw: &Draw, dtype: Dtype, key: Key, out: &mut [u8]) {
         Draw::Large { full } => hostile::large(*full, dtype, key, out),
         Draw::Mixed => hostile::mixed(dtype, key, out),
         Draw::Cancelling => hostile::cancelling(dtype, key, out),
+    }
+}
+
+/// Changes every element by about one unit of its last place, up or down: its type's epsilon,
+/// relative to the element. Integers stay as they are.
+///
+/// How much a reference changes with that says which errors honest arithmetic may make.
+pub fn nudge(dtype: Dtype, seed: u64, stream: u64, bytes: &mut [u8]) {
+    let part = NUDGE_PART;
+    let mut lanes = Lanes::of(Key { seed, stream, part });
+    let (mut tosses, mut values) = ([0.0; BLOCK], Vec::with_capacity(BLOCK));
+    if !dtype.is_float() {
+        return;
+    }
+    for chunk in bytes.chunks_mut(BLOCK * dtype.bytes()) {
+        lanes.uniform_f64(&mut tosses);
+        tensor::to_f64(dtype, chunk, &mut values);
+        for (v, toss) in values.iter_mut().zip(&tosses) {
+            *v += *v * dtype.epsilon() * if *toss < 0.5 { -1.0 } else { 1.0 };
+        }
+        tensor::from_f64(dtype, &values, chunk);
     }
 }
 

@@ -3,9 +3,10 @@
 //! Reading order: `charter` and `policy` are what the user agreed to; `campaign` is the machine;
 //! `measurement`, `basis`, `stats`, `sampling`, `duel`, `bench`, `comparison` and `verdict` judge,
 //! `power` and `noise` say what could have been seen; `strategy`, `space` and `search` choose what
-//! to try; `score`, `lineage` and `view` are what people see. `tensor` and `draw` are the
-//! arithmetic of the inputs and outputs of kernels.
+//! to try; `score`, `lineage` and `view` are what people see. `tensor`, `draw` and
+//! `accuracy` are the arithmetic of the inputs and outputs of kernels.
 
+pub mod accuracy;
 pub mod basis;
 pub mod bench;
 pub mod campaign;

@@ -1,0 +1,399 @@
+//! Named rule sets, and what they say of the measured error of an output.
+
+use super::{ErrorStats, Tolerance};
+use crate::tensor::Dtype;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// By how much the error may exceed the incumbent's, unless the rules say otherwise.
+const ERROR_RATIO_MAX: f64 = 4.0;
+
+/// Rounding the output alone costs up to half an epsilon of each element; as a root mean square
+/// it is a quarter. Two roundings more are no sign of a narrower type.
+const ROUNDINGS: f64 = 1.0;
+
+/// What a plain loop over n terms costs, in epsilons times √n: 0.2 was measured and follows from
+/// a random walk. This leaves room for data that are less even.
+const SUMMING: f64 = 1.0;
+
+/// The largest error among many elements, in root mean squares.
+const PEAKS: f64 = 4.0;
+
+/// An output whose spread is below this share of the reference's is made up.
+const SPREAD_MIN: f64 = 0.5;
+
+/// Which rules an output must meet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum RuleSet {
+    /// Relative to the scale of the output: 1e-9 for f64, 1e-4 for f32, 1e-2 for f16, 2e-2 for
+    /// bf16; a signal-to-noise ratio for eight bits.
+    #[default]
+    Default,
+    /// The gates of the Primus workflow: 1e-4 for f32, 1e-2 for f16 and bf16, 25 dB for f8e4m3,
+    /// 20 dB for f8e5m2.
+    Primus,
+    /// What `torch.testing.assert_close` asks for when it is told nothing.
+    Torch,
+    /// The reference's bits.
+    Bitwise,
+    /// Figures of the project's own.
+    Custom {
+        /// In units of the output.
+        #[serde(default)]
+        absolute: f64,
+        /// Relative to each element of the reference.
+        #[serde(default)]
+        relative: f64,
+        /// Relative to the reference's root mean square.
+        #[serde(default)]
+        scaled: f64,
+        /// The least signal-to-noise ratio, in decibels.
+        #[serde(default)]
+        snr_db_min: Option<f64>,
+        /// By how much the error may exceed the incumbent's.
+        #[serde(default)]
+        error_ratio_max: Option<f64>,
+    },
+}
+
+impl RuleSet {
+    /// How far an element may be from its reference.
+    pub fn tolerance(&self, dtype: Dtype) -> Tolerance {
+        let of = |absolute, relative, scaled| Tolerance {
+            absolute,
+            relative,
+            scaled,
+            dtype,
+        };
+        if !dtype.is_float() {
+            return of(0.0, 0.0, 0.0);
+        }
+        // Eight bits are judged by the signal-to-noise ratio; this only bounds single elements.
+        let eight = dtype.epsilon();
+        match *self {
+            RuleSet::Bitwise => of(0.0, 0.0, 0.0),
+            RuleSet::Custom {
+                absolute,
+                relative,
+                scaled,
+                ..
+            } => of(absolute, relative, scaled),
+            RuleSet::Default => {
+                let share = pick(dtype, [1e-9, 1e-4, 1e-2, 2e-2, eight, eight]);
+                of(0.0, share, share)
+            }
+            RuleSet::Primus => {
+                let share = pick(dtype, [1e-4, 1e-4, 1e-2, 1e-2, eight, eight]);
+                let scaled = if dtype.bytes() == 1 { eight } else { 0.0 };
+                of(share, share, scaled)
+            }
+            RuleSet::Torch => {
+                let relative = pick(dtype, [1e-7, 1.3e-6, 1e-3, 1.6e-2, 0.0, 0.0]);
+                let absolute = pick(dtype, [1e-7, 1e-5, 1e-5, 1e-5, 0.0, 0.0]);
+                of(absolute, relative, 0.0)
+            }
+        }
+    }
+
+    /// The least signal-to-noise ratio in decibels, if there is one.
+    pub fn snr_db_min(&self, dtype: Dtype) -> Option<f64> {
+        match (self, dtype) {
+            (RuleSet::Custom { snr_db_min, .. }, _) => *snr_db_min,
+            (RuleSet::Default | RuleSet::Primus, Dtype::F8E4m3) => Some(25.0),
+            (RuleSet::Default | RuleSet::Primus, Dtype::F8E5m2) => Some(20.0),
+            (RuleSet::Default | RuleSet::Primus | RuleSet::Torch | RuleSet::Bitwise, _) => None,
+        }
+    }
+
+    /// By how much the error may exceed the incumbent's.
+    pub fn error_ratio_max(&self) -> f64 {
+        match self {
+            RuleSet::Custom {
+                error_ratio_max: Some(most),
+                ..
+            } => *most,
+            RuleSet::Custom { .. } | RuleSet::Default | RuleSet::Primus => ERROR_RATIO_MAX,
+            RuleSet::Torch | RuleSet::Bitwise => ERROR_RATIO_MAX,
+        }
+    }
+}
+
+/// One of six figures: for f64, f32, f16, bf16, f8e4m3 and f8e5m2.
+fn pick(dtype: Dtype, of: [f64; 6]) -> f64 {
+    match dtype {
+        Dtype::F64 => of[0],
+        Dtype::F32 => of[1],
+        Dtype::F16 => of[2],
+        Dtype::Bf16 => of[3],
+        Dtype::F8E4m3 => of[4],
+        Dtype::F8E5m2 => of[5],
+        Dtype::I64 | Dtype::I32 | Dtype::I16 | Dtype::I8 | Dtype::Bool => 0.0,
+        Dtype::U64 | Dtype::U32 | Dtype::U16 | Dtype::U8 => 0.0,
+    }
+}
+
+/// How much the reference changes when its inputs are changed a little; what sums of numbers that
+/// nearly cancel make of rounding errors.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sensitivity {
+    /// The root mean square of the changes, divided by the relative change of the inputs.
+    pub rms: f64,
+    /// The largest change, divided by the relative change of the inputs.
+    pub max: f64,
+}
+
+impl Sensitivity {
+    /// From two references, one on inputs that `draw::nudge` changed by up to `epsilon`, the one
+    /// of their type.
+    pub fn of(nudged: &[f64], reference: &[f64], epsilon: f64) -> Sensitivity {
+        let tolerance = RuleSet::Default.tolerance(Dtype::F64);
+        let stats = super::measure(nudged, reference, &tolerance);
+        Sensitivity {
+            rms: (stats.rms / epsilon).min(f64::MAX),
+            max: (stats.max_abs / epsilon).min(f64::MAX),
+        }
+    }
+}
+
+/// What is known of an output besides its elements.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Output {
+    /// The type of its elements.
+    pub dtype: Dtype,
+    /// How many terms are summed for one element, if the project says so; 1 if none are summed.
+    pub reduction: Option<u64>,
+    /// How much the reference depends on the last bits of the inputs, if that was measured.
+    pub sensitivity: Option<Sensitivity>,
+}
+
+impl From<Dtype> for Output {
+    fn from(dtype: Dtype) -> Output {
+        Output {
+            dtype,
+            reduction: None,
+            sensitivity: None,
+        }
+    }
+}
+
+impl Output {
+    /// The error that honest arithmetic may make where the reference is as `stats` says.
+    pub fn floor(&self, stats: &ErrorStats) -> Floor {
+        let Some(range) = self.dtype.float_range() else {
+            return Floor::default();
+        };
+        // Kernels on narrow types sum in float32.
+        let summing = SUMMING * self.dtype.epsilon().min(Dtype::F32.epsilon());
+        let terms = (self.reduction.unwrap_or(1).max(1) as f64).sqrt();
+        let sensitivity = self.sensitivity.unwrap_or_default();
+        let sums = |size: f64, sensitivity: f64| summing * terms * (size + sensitivity);
+        let rounding = |size: f64| ROUNDINGS * self.dtype.epsilon() * size;
+        // Near an element of usual size the error of the largest sums is not unusual either.
+        let sums_rms = sums(stats.scale, sensitivity.rms) + range.smallest();
+        let sums_max = (PEAKS * sums_rms).max(sums(stats.peak, sensitivity.max));
+        Floor {
+            sums_rms,
+            sums_max,
+            rms: rounding(stats.scale) + sums_rms,
+            max: rounding(stats.peak.max(PEAKS * stats.scale)) + sums_max,
+        }
+    }
+}
+
+/// The error that honest arithmetic may make: nobody is asked for less.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Floor {
+    /// The root mean square of what sums may cost.
+    pub sums_rms: f64,
+    /// What sums may cost at most.
+    pub sums_max: f64,
+    /// The root mean square with that of rounding the output.
+    pub rms: f64,
+    /// The most with that of rounding the output.
+    pub max: f64,
+}
+
+/// Why an output is not accurate enough.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Inaccuracy {
+    /// Some elements are no number, or are one where they should not be.
+    NotANumber {
+        /// No number, where the reference is one.
+        extra: usize,
+        /// A number, where the reference is none.
+        missing: usize,
+    },
+    /// Some elements are infinite where the reference is not, or the reverse.
+    Infinite {
+        /// How many.
+        count: usize,
+    },
+    /// Some elements are beyond the tolerance.
+    Mismatched {
+        /// How many.
+        count: usize,
+        /// Of how many.
+        n: usize,
+        /// The first of them.
+        first: usize,
+        /// The largest difference.
+        max_abs: f64,
+    },
+    /// The signal-to-noise ratio is too low.
+    Noisy {
+        /// The ratio in decibels.
+        snr_db: f64,
+        /// What it must be at least.
+        snr_db_min: f64,
+    },
+    /// The output hardly varies, but the reference does.
+    Constant {
+        /// The standard deviation of the output.
+        out_sd: f64,
+        /// The standard deviation of the reference.
+        reference_sd: f64,
+    },
+    /// The error is much larger than the incumbent's on the same inputs.
+    LessAccurate {
+        /// Which error: `rms`, `max` or `relative`.
+        error: String,
+        /// The candidate's.
+        candidate: f64,
+        /// The incumbent's.
+        incumbent: f64,
+        /// The most that would have done.
+        allowed: f64,
+    },
+}
+
+impl fmt::Display for Inaccuracy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Inaccuracy::NotANumber { extra, missing } => write!(
+                f,
+                "{extra} elements are NaN where the reference is not, {missing} the reverse"
+            ),
+            Inaccuracy::Infinite { count } => {
+                write!(f, "{count} elements differ from the reference by infinity")
+            }
+            Inaccuracy::Mismatched {
+                count,
+                n,
+                first,
+                max_abs,
+            } => write!(
+                f,
+                "{count} of {n} elements are beyond the tolerance, the first is number {first}; \
+                 the largest difference is {max_abs:.3e}"
+            ),
+            Inaccuracy::Noisy { snr_db, snr_db_min } => write!(
+                f,
+                "the signal-to-noise ratio is {snr_db:.1} dB, below {snr_db_min:.1} dB"
+            ),
+            Inaccuracy::Constant {
+                out_sd,
+                reference_sd,
+            } => write!(
+                f,
+                "the output hardly varies: its deviation is {out_sd:.3e}, that of the reference \
+                 {reference_sd:.3e}"
+            ),
+            Inaccuracy::LessAccurate {
+                error,
+                candidate,
+                incumbent,
+                allowed,
+            } => write!(
+                f,
+                "the {error} error is {candidate:.3e}; the incumbent's is {incumbent:.3e}, and at \
+                 most {allowed:.3e} is allowed"
+            ),
+        }
+    }
+}
+
+/// Whether an output is accurate enough: by the rules, and compared with the incumbent's error on
+/// the same inputs. Integers are exact or wrong.
+pub fn judge(
+    candidate: &ErrorStats,
+    incumbent: Option<&ErrorStats>,
+    rules: &RuleSet,
+    output: impl Into<Output>,
+) -> Result<(), Inaccuracy> {
+    let output = output.into();
+    meets_rules(candidate, rules, &output)?;
+    match incumbent {
+        Some(incumbent) if output.dtype.is_float() => {
+            is_as_accurate(candidate, incumbent, rules.error_ratio_max(), &output)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn meets_rules(stats: &ErrorStats, rules: &RuleSet, output: &Output) -> Result<(), Inaccuracy> {
+    let (extra, missing) = (stats.nan_extra, stats.nan_missing);
+    if extra + missing > 0 {
+        return Err(Inaccuracy::NotANumber { extra, missing });
+    }
+    if stats.inf_mismatch > 0 {
+        let count = stats.inf_mismatch;
+        return Err(Inaccuracy::Infinite { count });
+    }
+    let floor = output.floor(stats);
+    let exact = *rules == RuleSet::Bitwise || !output.dtype.is_float();
+    // An element that is missing has no difference that the floor could excuse.
+    let inexcusable = exact || stats.unpaired > 0 || stats.max_excess > floor.sums_max;
+    if stats.mismatched > 0 && inexcusable {
+        return Err(Inaccuracy::Mismatched {
+            count: stats.mismatched,
+            n: stats.n,
+            first: stats.first_bad.unwrap_or(0),
+            max_abs: stats.max_abs,
+        });
+    }
+    if let Some(snr_db_min) = rules.snr_db_min(output.dtype)
+        && stats.snr_db < snr_db_min
+        && stats.rms > floor.sums_rms
+    {
+        let snr_db = stats.snr_db;
+        return Err(Inaccuracy::Noisy { snr_db, snr_db_min });
+    }
+    if stats.reference_sd > 2.0 * floor.rms && stats.out_sd < SPREAD_MIN * stats.reference_sd {
+        return Err(Inaccuracy::Constant {
+            out_sd: stats.out_sd,
+            reference_sd: stats.reference_sd,
+        });
+    }
+    Ok(())
+}
+
+fn is_as_accurate(
+    candidate: &ErrorStats,
+    incumbent: &ErrorStats,
+    ratio_max: f64,
+    output: &Output,
+) -> Result<(), Inaccuracy> {
+    let floor = output.floor(candidate);
+    let check = |error: &str, candidate: f64, incumbent: f64, floor: f64| {
+        let allowed = (ratio_max * incumbent).max(floor);
+        if candidate <= allowed {
+            return Ok(());
+        }
+        Err(Inaccuracy::LessAccurate {
+            error: error.to_owned(),
+            candidate,
+            incumbent,
+            allowed,
+        })
+    };
+    check("rms", candidate.rms, incumbent.rms, floor.rms)?;
+    check("max", candidate.max_abs, incumbent.max_abs, floor.max)?;
+    // Where nothing is summed, each element is accurate by itself or not.
+    if output.reduction == Some(1) && output.sensitivity.is_none() {
+        let floor = PEAKS * output.dtype.epsilon();
+        check("relative", candidate.max_rel, incumbent.max_rel, floor)?;
+    }
+    Ok(())
+}
