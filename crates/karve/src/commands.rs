@@ -15,6 +15,7 @@ pub mod report;
 pub mod run;
 pub mod spin;
 pub mod status;
+pub mod sweep;
 pub mod verify;
 
 use crate::error::Result;
@@ -71,12 +72,15 @@ enum Command {
     Answer(answer::Answer),
     Schema(completions::Schema),
     Spin(spin::Spin),
+    Sweep(sweep::Sweep),
     Completions(completions::Completions),
 }
 
 /// Runs the command line.
 pub fn run(cli: &Cli) -> Result<()> {
     let place = &cli.place;
+    // Held until the command has ended.
+    let _sweeper = starts_others(&cli.command).then(sweep::Sweep::start);
     match &cli.command {
         Command::Demo(command) => command.run(),
         Command::Init(command) => command.run(place),
@@ -98,6 +102,20 @@ pub fn run(cli: &Cli) -> Result<()> {
         Command::Answer(command) => command.run(place),
         Command::Schema(command) => command.run(),
         Command::Spin(command) => command.run(),
+        Command::Sweep(command) => command.run(),
         Command::Completions(command) => command.run(),
     }
+}
+
+/// Whether a command runs those of a project, which may be long and many.
+fn starts_others(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Demo(_)
+            | Command::Doctor(_)
+            | Command::Run(_)
+            | Command::Check(_)
+            | Command::Bench(_)
+            | Command::Noise(_)
+    )
 }

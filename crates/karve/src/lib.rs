@@ -20,6 +20,7 @@ pub mod host;
 pub mod process;
 pub mod project;
 pub mod reports;
+pub mod scratch;
 pub mod session;
 pub mod store;
 pub mod trees;

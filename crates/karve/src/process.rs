@@ -4,7 +4,7 @@
 //! and is ended together with all its descendants: over its limit, at a second Ctrl-C, and also
 //! after a normal exit, when what it left behind is ended and counted. How it went is a [`Run`],
 //! whatever happened; an error means that it could not be started or waited for. Only a
-//! [`Guardian`] outlives karve, to undo one thing.
+//! [`Guardian`] outlives karve, to undo one thing, and a [`Sweeper`], to clear up after it.
 //!
 //! ```text
 //! launch    command, environment, marks -> C strings, and why a start failed
@@ -14,7 +14,7 @@
 //! tree      who belongs to a command, and how all of them are ended
 //!   cgroup    the command's control group
 //!   table     the processes in /proc
-//! guardian  a process that outlives karve to undo one thing
+//! guardian  processes that outlive karve to undo one thing, or to clear up after it
 //! sys       system calls; the only unsafe code, with the start of a child as its part
 //! ```
 
@@ -47,7 +47,7 @@ use self::watch::{End, Ended, Watch};
 use crate::error::{CommandError, Context, Result};
 
 pub use self::capture::Captured;
-pub use self::guardian::Guardian;
+pub use self::guardian::{Guardian, Sweeper};
 
 /// How much of each stream is kept unless the command says otherwise.
 pub const CAPTURE_BYTES: usize = 4 << 20;
@@ -306,9 +306,32 @@ pub fn end_tagged(tag: &str) -> u32 {
     }
 }
 
+/// Ends every process that a karve which is dead has started, and its descendants; gives how many.
+/// Its process and its mark name that karve; see [`own_mark`].
+pub fn end_of_karve(pid: u32, mark: &str) -> u32 {
+    if mark.is_empty() {
+        0
+    } else {
+        tree::end_of_karve(pid, mark)
+    }
+}
+
+/// What names this karve for good, unlike its process id.
+pub fn own_mark() -> &'static str {
+    launch::own_mark()
+}
+
 /// Finds a program on the `PATH`; a name with a slash is taken as a path.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     launch::find_program(name)
+}
+
+/// Whether this process was started to pass a signal over.
+pub fn ignores(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Which help of the kernel to use if it is there; tests take it away.

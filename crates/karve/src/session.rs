@@ -8,7 +8,7 @@ use crate::drive::{self, End, Session};
 use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::git::Repo;
 use crate::host;
-use crate::process::StopFlag;
+use crate::process::{self, StopFlag};
 use crate::store::{self, CampaignDir, Store};
 use crate::ui::{self, Screen};
 use crate::world::{self, Parts, World, tag_of};
@@ -285,7 +285,8 @@ fn newest_unfinished(root: &Path) -> Result<Option<CampaignDir>> {
     Ok(open.then_some(dir))
 }
 
-/// Lets Ctrl-C finish the step, and a second one stop at once.
+/// Lets Ctrl-C finish the step, and a second one stop at once; so do SIGTERM, and SIGHUP when a
+/// terminal is closed.
 pub fn watch_signals(stop: &StopFlag) -> Result<()> {
     let soon = "finishing this step, then stopping; Ctrl-C again stops at once";
     watch_signals_saying(stop, [soon, "stopping at once; go on with \"karve run\""])
@@ -293,8 +294,13 @@ pub fn watch_signals(stop: &StopFlag) -> Result<()> {
 
 /// The same for a command that cannot be resumed: what is said at the first and at the second.
 pub fn watch_signals_saying(stop: &StopFlag, texts: [&'static str; 2]) -> Result<()> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let mut watched = vec![SIGINT, SIGTERM];
+    // "nohup" wants it to be passed over.
+    if !process::ignores(SIGHUP) {
+        watched.push(SIGHUP);
+    }
+    let mut signals = signal_hook::iterator::Signals::new(watched)
         .context(|| "cannot watch for Ctrl-C".into())?;
     let stop = stop.clone();
     std::thread::spawn(move || {

@@ -48,8 +48,7 @@ impl Trees {
     pub fn new(repo: &Repo, dir: PathBuf) -> Result<Self> {
         repo.prune_under(&dir)?;
         let _ = std::fs::remove_dir_all(&dir);
-        let mut prefix = store::sha256_hex(dir.to_string_lossy().as_bytes());
-        prefix.truncate(PREFIX_CHARS);
+        let prefix = prefix_of(&dir);
         repo.prune_half_made(&prefix)?;
         Ok(Self {
             dir,
@@ -139,4 +138,18 @@ impl Trees {
         let short = key.get(..12).unwrap_or(key);
         self.dir.join(format!("{}-{short}", self.prefix))
     }
+}
+
+/// How the name of each worktree below a directory starts.
+fn prefix_of(dir: &Path) -> String {
+    let mut prefix = store::sha256_hex(dir.to_string_lossy().as_bytes());
+    prefix.truncate(PREFIX_CHARS);
+    prefix
+}
+
+/// Whether the path of a worktree is one that only karve makes.
+pub fn is_named_by_us(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let dir = path.parent().unwrap_or(path);
+    name.starts_with(&format!("{}-", prefix_of(dir)))
 }

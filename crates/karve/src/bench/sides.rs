@@ -8,11 +8,12 @@ use super::given::Given;
 use super::record::{End, Recorded, Side};
 use crate::arena::{Arena, Arm, NumberedCase};
 use crate::config::{self, Now, Overrides};
-use crate::error::{CommandError, Context, Result};
+use crate::error::{CommandError, Result};
 use crate::git::{CommitNote, Oid, Repo};
 use crate::harness::{Harness, Variant};
 use crate::process::StopFlag;
 use crate::project::{CONFIG, Place};
+use crate::scratch::{Kind, Scratch};
 use crate::trees::Trees;
 use crate::{clock, host, world};
 use globset::GlobSet;
@@ -43,7 +44,7 @@ pub struct Ground {
     pub environment: Environment,
     /// Worktrees and result files; both go with it.
     _worktrees: Vec<Worktree>,
-    scratch: tempfile::TempDir,
+    scratch: Scratch,
 }
 
 impl Ground {
@@ -153,7 +154,7 @@ pub fn of_commands(
     stop: &StopFlag,
 ) -> Result<Ground> {
     let charter = given.charter(&lines.map(str::to_owned))?;
-    let scratch = scratch()?;
+    let scratch = Scratch::new(Kind::Bench, &[])?;
     let here = place.here()?;
     let arm = |line: &str| {
         let commands = Commands {
@@ -190,16 +191,8 @@ fn arena(a: Arm, b: Arm) -> Arena {
     }
 }
 
-fn scratch() -> Result<tempfile::TempDir> {
-    tempfile::Builder::new()
-        .prefix("karve-bench-")
-        .tempdir()
-        .context(|| "cannot make a scratch directory".into())
-}
-
-fn harness(charter: &Charter, scratch: &tempfile::TempDir, stop: &StopFlag) -> Harness {
-    let tag = scratch.path().to_string_lossy().into_owned();
-    Harness::new(charter, &scratch.path().join("tmp"), &tag, stop)
+fn harness(charter: &Charter, scratch: &Scratch, stop: &StopFlag) -> Harness {
+    Harness::new(charter, &scratch.path().join("tmp"), &scratch.tag(), stop)
 }
 
 /// A revision or a worktree, before its granted files are looked at.
@@ -247,7 +240,7 @@ pub fn of_revisions(
     }
     let mut cases = chosen_cases(&charter, given)?;
     let globs = config::glob_set(&charter.granted)?;
-    let scratch = scratch()?;
+    let scratch = Scratch::new(Kind::Bench, &[&repo, &a.repo, &b.repo])?;
     let [a, b] = [source(a, &globs)?, source(b, &globs)?];
     let [a, b] = same_harness(a, b, &globs, (choices.harness, scratch.path()))?;
     let harness = harness(&charter, &scratch, stop);

@@ -2,11 +2,12 @@
 
 use crate::clock;
 use crate::config::Overrides;
-use crate::error::{CommandError, Context, ErrorKind, Result};
+use crate::error::{CommandError, ErrorKind, Result};
 use crate::git::{CommitNote, Oid, Repo};
 use crate::harness::{Call, Gated, Harness, Variant};
 use crate::process::StopFlag;
 use crate::project::Place;
+use crate::scratch::{Kind, Scratch};
 use crate::trees::Trees;
 use crate::{config, session, ui, world};
 use karve_core::charter::{Case, CaseSet, Charter};
@@ -66,12 +67,9 @@ impl Check {
         let loaded = place.load_in(&repo, &Overrides::default())?;
         let stop = StopFlag::new();
         session::watch_signals(&stop)?;
-        let scratch = tempfile::Builder::new()
-            .prefix("karve-check-")
-            .tempdir()
-            .context(|| "cannot make a scratch directory".into())?;
-        let tag = scratch.path().to_string_lossy().into_owned();
-        let harness = Harness::new(&loaded.charter, &scratch.path().join("tmp"), &tag, &stop);
+        let scratch = Scratch::new(Kind::Check, &[&repo])?;
+        let tmp = scratch.path().join("tmp");
+        let harness = Harness::new(&loaded.charter, &tmp, &scratch.tag(), &stop);
         let mut trees = Trees::new(&repo, scratch.path().join("worktrees"))?;
         let findings = self.find(&loaded.charter, &repo, &harness, &mut trees);
         trees.clear(&repo)?;

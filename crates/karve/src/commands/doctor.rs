@@ -5,11 +5,12 @@ mod device;
 use crate::agents::builtin;
 use crate::arena::{Arena, Arm, NumberedCase};
 use crate::config::{Loaded, Overrides};
-use crate::error::{CommandError, Context, ErrorKind, Result};
+use crate::error::{CommandError, ErrorKind, Result};
 use crate::git::{self, Repo};
 use crate::harness::{Call, Harness, Variant};
 use crate::process::{self, StopFlag};
 use crate::project::Place;
+use crate::scratch::{Kind, Scratch};
 use crate::trees::{Built, Trees};
 use crate::ui::style::{Tone, colour, safe, toned};
 use crate::{host, session, ui, world};
@@ -160,12 +161,9 @@ fn examine(place: &Place, stop: &StopFlag, findings: &mut Findings) -> Result<()
     };
     examine_repo(&repo, &loaded.charter, findings)?;
     device::examine(&loaded, repo.root(), stop, findings)?;
-    let scratch = tempfile::Builder::new()
-        .prefix("karve-doctor-")
-        .tempdir()
-        .context(|| "cannot make a scratch directory".into())?;
-    let tag = scratch.path().to_string_lossy().into_owned();
-    let harness = Harness::new(&loaded.charter, &scratch.path().join("tmp"), &tag, stop);
+    let scratch = Scratch::new(Kind::Doctor, &[&repo])?;
+    let tmp = scratch.path().join("tmp");
+    let harness = Harness::new(&loaded.charter, &tmp, &scratch.tag(), stop);
     let mut trees = Trees::new(&repo, scratch.path().join("worktrees"))?;
     let examined = examine_kernel(&repo, &loaded.charter, (&harness, &mut trees), findings);
     trees.clear(&repo)?;

@@ -138,6 +138,15 @@ impl Repo {
         Ok(worktrees)
     }
 
+    /// Where the worktrees besides the main checkout are, or were.
+    pub fn worktree_paths(&self) -> Result<Vec<PathBuf>> {
+        Ok(self
+            .entries()?
+            .into_iter()
+            .map(|entry| entry.path)
+            .collect())
+    }
+
     /// Removes all worktrees that lie under a directory, and says how many there were.
     pub fn prune_under(&self, dir: &Path) -> Result<usize> {
         let dir = settled(dir);

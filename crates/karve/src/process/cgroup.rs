@@ -186,32 +186,49 @@ fn line_in(file: &File, is_such: impl Fn(&[u8]) -> bool) -> bool {
     bytes[..n].split(|byte| *byte == b'\n').any(is_such)
 }
 
-/// The live processes in all leaves that were made for a tag, by any karve.
-pub(super) fn pids_tagged(tag: &str) -> HashSet<Pid> {
-    leaves_tagged(tag)
+/// Whose leaves are meant.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Whose<'a> {
+    /// Those that were made for a tag, by any karve.
+    Tag(&'a str),
+    /// Those of one karve, by its process.
+    Karve(u32),
+}
+
+/// The live processes in such leaves.
+pub(super) fn pids_in(whose: &Whose<'_>) -> HashSet<Pid> {
+    leaves(whose)
         .iter()
         .flat_map(|leaf| groups_below(leaf))
         .flat_map(|d| pids_of(&d))
         .collect()
 }
 
-/// Removes the leaves that were made for a tag and are empty.
-pub(super) fn remove_tagged(tag: &str) {
-    leaves_tagged(tag)
+/// Removes such leaves of which the karve is dead, if they are empty.
+pub(super) fn remove_left(whose: &Whose<'_>) {
+    let is_left = |leaf: &&PathBuf| match whose {
+        Whose::Tag(_) => is_abandoned(leaf),
+        // It may be dead and still be listed, until its parent asks how it ended.
+        Whose::Karve(_) => true,
+    };
+    leaves(whose)
         .iter()
-        .filter(|leaf| is_abandoned(leaf))
+        .filter(is_left)
         .for_each(|leaf| remove(leaf));
 }
 
-fn leaves_tagged(tag: &str) -> Vec<PathBuf> {
-    let suffix = format!(".{:016x}", hash(tag));
+fn leaves(whose: &Whose<'_>) -> Vec<PathBuf> {
+    let (start, end) = match whose {
+        Whose::Tag(tag) => (PREFIX.to_owned(), format!(".{:016x}", hash(tag))),
+        Whose::Karve(pid) => (format!("{PREFIX}{pid}."), String::new()),
+    };
     let Some(base) = base() else {
         return Vec::new();
     };
     let is_leaf = |dir: &PathBuf| {
         dir.file_name()
             .and_then(|name| name.to_str())
-            .is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(&suffix))
+            .is_some_and(|name| name.starts_with(&start) && name.ends_with(&end))
     };
     groups_below(&base.mount)
         .into_iter()

@@ -1,12 +1,14 @@
-//! A process that outlives karve to undo one thing, however karve ends.
+//! Processes that outlive karve: one undoes a single thing, the other clears up after it.
 //!
-//! It waits at the end of a pipe that karve never writes to. When karve closes it, or dies and the
-//! kernel closes it, the guardian runs its line. It is in a session of its own, in no control group
-//! of a command, and carries no mark, so nothing that ends commands ends it.
+//! Each waits at the end of a pipe. A [`Guardian`] acts when the pipe closes, because karve lets go
+//! or because it dies and the kernel closes it. A [`Sweeper`] acts only if karve dies: one that
+//! ends by itself says so on the pipe. Both are in sessions of their own, in no control group of a
+//! command, and carry no mark, so nothing that ends commands ends them.
 
+use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, PipeWriter};
-use std::os::fd::AsFd;
+use std::io::{self, PipeWriter, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,6 +21,9 @@ use crate::error::{Context, Result};
 
 /// How often its end is looked for where the kernel does not tell.
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
+
+/// How long karve waits for a sweeper that it has sent away.
+const LEAVE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Waits for the pipe to close, runs the line, and removes the note if that worked. Its own output
 /// stays open until the end: it is the file that it holds.
@@ -44,25 +49,7 @@ impl Guardian {
             line.as_ref(),
             note.as_os_str(),
         ];
-        let command = Command::argv(args, dir);
-        let cannot_prepare = || "cannot prepare a guardian".to_owned();
-        let launch = Launch::new(&command, "")?;
-        let (stdin, pipe) = io::pipe().context(cannot_prepare)?;
-        let null = File::options()
-            .write(true)
-            .open("/dev/null")
-            .context(cannot_prepare)?;
-        let child = sys::spawn(&Start {
-            program: &launch.program,
-            argv: &launch.argv,
-            env: &launch.env,
-            dir: &launch.dir,
-            streams: [stdin.as_fd(), held.as_fd(), null.as_fd()],
-            cgroup: None,
-            cpus: None,
-            death: Death::OnItsOwn,
-        })
-        .map_err(|error| launch::spawn_error(&command, &error))?;
+        let (pipe, child) = outliving(&args, dir, held.as_fd())?;
         Ok(Self { pipe, child })
     }
 
@@ -70,20 +57,95 @@ impl Guardian {
     pub fn finish(self, limit: Duration) -> bool {
         let Self { pipe, child } = self;
         drop(pipe);
-        let start = Instant::now();
+        ends_within(&child, limit)
+    }
+}
+
+/// A process that ends what karve has started and removes what it left, should karve be killed. It
+/// is sent away when this is dropped.
+#[derive(Debug)]
+pub struct Sweeper {
+    pipe: PipeWriter,
+    child: Child,
+}
+
+impl Sweeper {
+    /// Starts this program again with these arguments; it must wait for [`Sweeper::is_needed`].
+    pub fn start(args: &[&str]) -> Result<Self> {
+        let program = OsStr::new("/proc/self/exe");
+        let args: Vec<&OsStr> = std::iter::once(program)
+            .chain(args.iter().map(OsStr::new))
+            .collect();
+        let null = nowhere()?;
+        let (pipe, child) = outliving(&args, Path::new("/"), null.as_fd())?;
+        Ok(Self { pipe, child })
+    }
+
+    /// In the sweeper: waits for the end of karve, and says whether it was killed.
+    pub fn is_needed(pipe: &mut impl io::Read) -> bool {
+        let mut word = [0];
         loop {
-            if !matches!(sys::wait(child.pid, Wait::Look), Ok(None)) {
-                return true;
+            match pipe.read(&mut word) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(0) => return true,
+                // An error says nothing about karve, so nothing may be swept.
+                Ok(_) | Err(_) => return false,
             }
-            if start.elapsed() >= limit {
-                return false;
+        }
+    }
+}
+
+impl Drop for Sweeper {
+    fn drop(&mut self) {
+        let _ = self.pipe.write_all(b"\n");
+        ends_within(&self.child, LEAVE_LIMIT);
+    }
+}
+
+/// Starts a process that does not die with karve. It reads from the pipe and writes to `output`.
+fn outliving(args: &[&OsStr], dir: &Path, output: BorrowedFd<'_>) -> Result<(PipeWriter, Child)> {
+    let command = Command::argv(args, dir);
+    let launch = Launch::new(&command, "")?;
+    let (stdin, pipe) = io::pipe().context(cannot_prepare)?;
+    let null = nowhere()?;
+    let child = sys::spawn(&Start {
+        program: &launch.program,
+        argv: &launch.argv,
+        env: &launch.env,
+        dir: &launch.dir,
+        streams: [stdin.as_fd(), output, null.as_fd()],
+        cgroup: None,
+        cpus: None,
+        death: Death::OnItsOwn,
+    })
+    .map_err(|error| launch::spawn_error(&command, &error))?;
+    Ok((pipe, child))
+}
+
+fn nowhere() -> Result<File> {
+    let null = File::options().write(true).open("/dev/null");
+    null.context(cannot_prepare)
+}
+
+fn cannot_prepare() -> String {
+    "cannot prepare a guardian".to_owned()
+}
+
+/// Waits for the end of a child; gives whether it came in time.
+fn ends_within(child: &Child, limit: Duration) -> bool {
+    let start = Instant::now();
+    loop {
+        if !matches!(sys::wait(child.pid, Wait::Look), Ok(None)) {
+            return true;
+        }
+        if start.elapsed() >= limit {
+            return false;
+        }
+        match &child.pidfd {
+            Some(pidfd) => {
+                let _ = sys::wait_readable([Some(pidfd.as_fd())], TICK);
             }
-            match &child.pidfd {
-                Some(pidfd) => {
-                    let _ = sys::wait_readable([Some(pidfd.as_fd())], TICK);
-                }
-                None => thread::sleep(LOOK_PAUSE),
-            }
+            None => thread::sleep(LOOK_PAUSE),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{self, Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -119,19 +120,27 @@ fn environment(command: &Command, mark: &str) -> Variables {
     env
 }
 
-/// A mark that no other run has. Inside another run it begins with that one's mark, so that the
-/// outer karve finds what an inner one left behind.
+/// A mark that no other run has: that of this karve and a number.
 pub(super) fn fresh_mark() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    let own = format!("{}-{:x}-{count}", std::process::id(), now.as_nanos());
-    match env::var(RUN_MARK) {
-        Ok(outer) if !outer.is_empty() => format!("{outer}/{own}"),
-        Ok(_) | Err(_) => own,
-    }
+    format!("{}-{count}", own_mark())
+}
+
+/// What the marks of all runs of this karve begin with, and those of no other. Inside another run
+/// it begins with that one's mark, so that the outer karve finds what an inner one left behind.
+pub(super) fn own_mark() -> &'static str {
+    static MARK: OnceLock<String> = OnceLock::new();
+    MARK.get_or_init(|| {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let own = format!("{}-{:x}", std::process::id(), now.as_nanos());
+        match env::var(RUN_MARK) {
+            Ok(outer) if !outer.is_empty() => format!("{outer}/{own}"),
+            Ok(_) | Err(_) => own,
+        }
+    })
 }
 
 /// Finds the program of an argument list, in the `PATH` that the command will have.

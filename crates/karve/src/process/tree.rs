@@ -242,26 +242,42 @@ impl Tree {
 
 /// Ends every process that carries the tag, with its descendants; see [`super::end_tagged`].
 pub(super) fn end_tagged(tag: &str) -> u32 {
+    let carries = |environ: &[u8]| {
+        let value = table::parse_env(environ, CAMPAIGN_MARK);
+        value == Some(tag.as_bytes())
+    };
+    end_carriers(&cgroup::Whose::Tag(tag), &carries)
+}
+
+/// Ends what a karve that is dead has started; see [`super::end_of_karve`].
+pub(super) fn end_of_karve(pid: u32, mark: &str) -> u32 {
+    let carries = |environ: &[u8]| {
+        let value = table::parse_env(environ, RUN_MARK);
+        let rest = value.and_then(|value| value.strip_prefix(mark.as_bytes()));
+        rest.is_some_and(|rest| rest.starts_with(b"-"))
+    };
+    end_carriers(&cgroup::Whose::Karve(pid), &carries)
+}
+
+/// Ends every process in such a leaf or with such an environment, with its descendants.
+fn end_carriers(whose: &cgroup::Whose<'_>, carries: &dyn Fn(&[u8]) -> bool) -> u32 {
     let mut ended = HashSet::new();
     repeat(|| {
-        let alive = tagged(tag);
+        let alive = carriers(whose, carries);
         ended.extend(alive.iter().map(|p| p.pid));
         alive.iter().for_each(table::kill);
         // Marks cannot be seen in the middle of an exec, so nobody is believed only after a while.
         found(alive.is_empty(), true)
     });
-    cgroup::remove_tagged(tag);
+    cgroup::remove_left(whose);
     count(&ended)
 }
 
-fn tagged(tag: &str) -> Vec<Process> {
+fn carriers(whose: &cgroup::Whose<'_>, carries: &dyn Fn(&[u8]) -> bool) -> Vec<Process> {
     let (processes, _) = table::all();
     let spared = table::with_ancestors(&processes, std::process::id() as Pid);
-    let in_leaf = cgroup::pids_tagged(tag);
-    let carries = |pid| {
-        let environ = table::environ(pid).unwrap_or_default();
-        table::parse_env(&environ, CAMPAIGN_MARK) == Some(tag.as_bytes())
-    };
+    let in_leaf = cgroup::pids_in(whose);
+    let carries = |pid| carries(&table::environ(pid).unwrap_or_default());
     let mut found = table::with_descendants(&processes, |p| {
         !spared.contains(&p.pid) && (in_leaf.contains(&p.pid) || carries(p.pid))
     });

@@ -161,8 +161,15 @@ impl Lab {
 
     /// The binary, in the project.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_karve"));
-        command.args(args).current_dir(self.path(""));
+        let mut command = self.command_of(env!("CARGO_BIN_EXE_karve"));
+        command.args(args);
+        command
+    }
+
+    /// Another program, in the project.
+    pub(crate) fn command_of(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.path(""));
         steady(&mut command)
             .env("TMPDIR", self.beside("tmp"))
             .env("KARVE_LEASE_DIR", self.beside("leases"));

@@ -25,4 +25,5 @@ mod log;
 mod noop;
 mod output;
 mod stop;
+mod sweep;
 mod tidy;

@@ -3,6 +3,7 @@
 use crate::lab::{Lab, Running, wait_until};
 use crate::tidy::{is_tidy, processes_of};
 use std::fs;
+use std::process::{Command, Stdio};
 
 /// A campaign whose agent waits in its first round, with a stray that left its session.
 fn waiting() -> (Lab, Running) {
@@ -82,10 +83,38 @@ fn two_ctrl_c_during_a_measurement_are_no_fault_of_the_host() {
 }
 
 #[test]
-fn sigterm_is_as_good_as_ctrl_c() {
-    let (lab, running) = waiting();
-    running.signal("TERM");
-    fs::write(lab.campaign("enough"), "").unwrap();
-    running.wait().ends(130);
-    is_tidy(&lab);
+fn sigterm_and_sighup_are_as_good_as_ctrl_c() {
+    for signal in ["TERM", "HUP"] {
+        let (lab, running) = waiting();
+        running.signal(signal);
+        fs::write(lab.campaign("enough"), "").unwrap();
+        running.wait().ends(130).complains(&["go on with"]);
+        is_tidy(&lab);
+        lab.karve(&["run", "--yes"]).ends(0);
+    }
+}
+
+#[test]
+fn under_nohup_a_closed_terminal_is_passed_over() {
+    let lab = Lab::unversioned("gains");
+    let karve = env!("CARGO_BIN_EXE_karve");
+    let line = "touch begun; while [ ! -e enough ]; do sleep 0.01; done";
+    let args = ["--pairs", "8", "--", line, "true"];
+    let mut command = lab.command_of("sh");
+    command
+        .args(["-c", "trap '' HUP; exec \"$0\" bench \"$@\"", karve])
+        .args(args);
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until("a run begins", || lab.path("begun").exists());
+    let pid = child.id().to_string();
+    Command::new("kill")
+        .args(["-s", "HUP", &pid])
+        .status()
+        .unwrap();
+    lab.write("enough", "");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }

@@ -1,0 +1,32 @@
+//! `karve sweep`: ends and removes what a karve that was killed has left. Not for people.
+
+use crate::error::Result;
+use crate::process::{self, Sweeper};
+use crate::scratch;
+
+/// Wait for the end of a karve, and clear up after it if it was killed
+#[derive(Debug, clap::Args)]
+#[command(hide = true)]
+pub struct Sweep {
+    /// Its process
+    pid: u32,
+    /// Its mark
+    mark: String,
+}
+
+impl Sweep {
+    /// Starts it for this process. Without one, the next karve clears up.
+    pub fn start() -> Option<Sweeper> {
+        let pid = std::process::id().to_string();
+        Sweeper::start(&["sweep", &pid, process::own_mark()]).ok()
+    }
+
+    /// Runs the command.
+    pub fn run(&self) -> Result<()> {
+        if Sweeper::is_needed(&mut std::io::stdin().lock()) {
+            process::end_of_karve(self.pid, &self.mark);
+            scratch::sweep_after(&self.mark);
+        }
+        Ok(())
+    }
+}
