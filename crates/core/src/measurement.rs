@@ -14,6 +14,17 @@ pub struct Sample {
     pub cpu_us: u64,
 }
 
+/// A reported time may exceed the whole command's time by this much, for rounding.
+const CLOCK_SLACK: f64 = 1.05;
+
+impl Sample {
+    /// Whether one call can have taken so long: no longer than the whole command.
+    pub fn can_hold(&self, seconds: f64) -> bool {
+        // The clock counts whole microseconds, rounded down.
+        seconds <= (self.wall_us as f64 + 1.0) * 1e-6 * CLOCK_SLACK
+    }
+}
+
 /// Which arm ran first; a private coin decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

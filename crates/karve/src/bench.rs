@@ -4,10 +4,12 @@
 //! given     what the command line says of commands, cases and metric
 //! sides     revisions, worktrees or commands ──▶ two arms on their ground
 //! record    every block that was read, to a file and back
+//! account   whether what a file says of a bench can be believed
 //! view      what a record shows, as plain data: text, Markdown, plots and JSON come from here
 //! noise     the same with equal sides: what the host allows to be seen, and what would help
 //! ```
 
+mod account;
 pub mod given;
 pub mod noise;
 pub mod plot;

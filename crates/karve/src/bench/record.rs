@@ -1,6 +1,6 @@
 //! Every block of a bench with all that is needed to judge it again, to a file and back.
 
-use super::given::ALPHA_MAX;
+use super::account;
 use crate::error::{CommandError, Context, Result};
 use karve_core::bench::{Bench, BenchRule};
 use karve_core::charter::Metric;
@@ -14,8 +14,6 @@ use std::path::Path;
 const VERSION: u32 = 1;
 /// The longest file that is read, in bytes.
 const BYTES_MAX: u64 = 64 << 20;
-/// Blocks of a file at most.
-const BLOCKS_MAX: usize = 100_000;
 
 /// A bench as it was run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -121,35 +119,24 @@ impl Recorded {
                 .cause(cause)
                 .hint(hint)
         };
-        let length = fs::metadata(path)
-            .map_err(|error| {
-                let what = format!("cannot read {}", path.display());
-                CommandError::usage(what).cause(error).hint(hint)
-            })?
-            .len();
+        let unreadable = |error: std::io::Error| {
+            let what = format!("cannot read {}", path.display());
+            CommandError::usage(what).cause(error).hint(hint)
+        };
+        let length = fs::metadata(path).map_err(unreadable)?.len();
         if length > BYTES_MAX {
             return Err(refused(format!("it is longer than {BYTES_MAX} bytes")));
         }
-        let text =
-            fs::read_to_string(path).context(|| format!("cannot read {}", path.display()))?;
+        let text = fs::read_to_string(path).map_err(unreadable)?;
         let read: Self = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
         if read.version > VERSION {
             return Err(refused("a newer karve wrote it".to_owned()));
         }
-        if read.cases.is_empty() || read.blocks.len() > BLOCKS_MAX {
-            return Err(refused("it has no cases, or too many blocks".to_owned()));
-        }
-        let rule = &read.rule;
-        let sane = rule.null_ln >= 0.0
-            && rule.effect_ln >= rule.null_ln
-            && (0.0..=ALPHA_MAX).contains(&rule.alpha)
-            && rule.alpha > 0.0
-            && rule.blocks_max > 0
-            && (0.0..1.0).contains(&rule.beta)
-            && rule.beta > 0.0;
-        if !sane {
-            return Err(refused("its thresholds make no sense".to_owned()));
-        }
+        account::check(&read).map_err(|why| {
+            CommandError::usage(format!("{} cannot be believed", path.display()))
+                .cause(why)
+                .hint("measure again, with \"karve bench --save FILE\"")
+        })?;
         Ok(read)
     }
 }

@@ -21,6 +21,7 @@ mod git_states;
 mod harness;
 mod kill;
 mod lab;
+mod load;
 mod log;
 mod noop;
 mod output;

@@ -1,0 +1,127 @@
+//! Whether a saved bench can have been run as it says: a file is believed no more than a benchmark.
+//!
+//! What a file says twice must agree, and what a rule decided is decided again. That does not make
+//! forgery impossible, but no edit of a reading, a flag or a threshold alone goes through.
+
+use super::given::ALPHA_MAX;
+use super::record::Recorded;
+use super::with_second;
+use karve_core::bench::BenchRule;
+use karve_core::charter::{Metric, OwnClock};
+use karve_core::measurement::{Block, Discarded, Sample};
+use karve_core::policy::WarmUpRule;
+use karve_core::sampling::WarmUp;
+use std::collections::HashMap;
+
+/// Blocks of a file at most.
+const BLOCKS_MAX: usize = 100_000;
+
+/// A clock that counts whole microseconds, and a value that was divided, agree up to this.
+const ROUNDING_US: f64 = 1.5;
+
+/// Why a file cannot be believed, if it cannot.
+pub(super) fn check(recorded: &Recorded) -> Result<(), String> {
+    if recorded.cases.is_empty() {
+        return Err("it has no cases".into());
+    }
+    if recorded.blocks.is_empty() {
+        return Err("it has no blocks".into());
+    }
+    if recorded.blocks.len() > BLOCKS_MAX {
+        return Err(format!("it has more than {BLOCKS_MAX} blocks"));
+    }
+    check_rule(&recorded.rule, &recorded.metric)?;
+    check_blocks(&recorded.blocks, recorded.rule.blocks_max)?;
+    for (number, block) in recorded.blocks.iter().enumerate() {
+        for pair in &block.pairs {
+            for (side, sample) in [("A", &pair.parent), ("B", &pair.candidate)] {
+                check_sample(sample, &recorded.metric)
+                    .map_err(|why| format!("block {number}, {side}: {why}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_rule(rule: &BenchRule, metric: &Metric) -> Result<(), String> {
+    let sane = rule.null_ln >= 0.0
+        && rule.effect_ln >= rule.null_ln
+        && (0.0..=ALPHA_MAX).contains(&rule.alpha)
+        && rule.alpha > 0.0
+        && rule.blocks_max > 0
+        && (0.0..1.0).contains(&rule.beta)
+        && rule.beta > 0.0;
+    if !sane {
+        return Err("its thresholds make no sense".into());
+    }
+    if with_second(*rule, metric) != *rule {
+        return Err("its rule reads other clocks than its metric asks for".into());
+    }
+    Ok(())
+}
+
+/// The blocks are all different, not too many, and those left out are the warm-up.
+fn check_blocks(blocks: &[Block], blocks_max: u32) -> Result<(), String> {
+    let mut seen = HashMap::new();
+    let mut warm_up = WarmUp::new(WarmUpRule::Detected);
+    let mut counted = 0_u32;
+    for (number, block) in blocks.iter().enumerate() {
+        if block.pairs.is_empty() {
+            return Err(format!("block {number} is empty"));
+        }
+        if let Some(twin) = seen.insert((block.seed, block.pad), number) {
+            return Err(format!("block {number} is a copy of block {twin}"));
+        }
+        let due = warm_up.discards(&block.pairs);
+        warm_up.saw(&block.pairs);
+        if block.discarded != due {
+            let word = |flag: Option<Discarded>| match flag {
+                Some(Discarded::WarmUp) => "left out as warm-up",
+                None => "counted",
+            };
+            return Err(format!(
+                "block {number} is {}, and by its readings it is {}",
+                word(block.discarded),
+                word(due)
+            ));
+        }
+        counted += u32::from(due.is_none());
+    }
+    if counted > blocks_max {
+        return Err(format!(
+            "{counted} blocks count, and its rule allows {blocks_max}"
+        ));
+    }
+    Ok(())
+}
+
+fn check_sample(sample: &Sample, metric: &Metric) -> Result<(), String> {
+    for (name, time) in [("wall_us", sample.wall_us), ("cpu_us", sample.cpu_us)] {
+        if time == 0 {
+            return Err(format!("{name} is 0, and no run takes no time"));
+        }
+    }
+    let Some(per_unit) = metric.seconds_per_unit() else {
+        return Ok(());
+    };
+    let seconds = sample.value * per_unit;
+    let (name, read_us) = match metric.own_clock() {
+        None if sample.can_hold(seconds) => return Ok(()),
+        None => {
+            return Err(format!(
+                "{} is {} {}, but the whole command took {} us",
+                metric.name, sample.value, metric.unit, sample.wall_us
+            ));
+        }
+        Some(OwnClock::Wall) => ("wall_us", sample.wall_us),
+        Some(OwnClock::Cpu) => ("cpu_us", sample.cpu_us),
+    };
+    // A value that is no number fails too.
+    if (seconds * 1e6 - read_us as f64).abs() <= ROUNDING_US {
+        return Ok(());
+    }
+    Err(format!(
+        "{} is {} {}, and {name} is {read_us}",
+        metric.name, sample.value, metric.unit
+    ))
+}
