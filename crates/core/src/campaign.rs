@@ -18,7 +18,7 @@ pub use event::{
     PlantedFault, Preparation, Provenance, Record, Refusal, Repeats, Step, StopReason, Tip, Usage,
 };
 pub use record::OutOfOrder;
-pub use round::{LayoutTrial, Measuring, RoundState, RoundSummary, Stage};
+pub use round::{LayoutTrial, Layouts, Measuring, RoundState, RoundSummary, Stage};
 
 use crate::charter::{Case, CaseSet, Charter, Goal, Limits};
 use crate::comparison::Comparison;

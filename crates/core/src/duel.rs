@@ -48,6 +48,17 @@ impl Clock {
         }
     }
 
+    /// Its name for people where the metric is known: a metric that is one of karve's own clocks
+    /// is called by that clock.
+    pub fn called(self, metric: &Metric) -> &str {
+        match (self, metric.own_clock()) {
+            (Self::Metric, Some(OwnClock::Wall)) => Self::Wall.name(),
+            (Self::Metric, Some(OwnClock::Cpu)) => Self::Cpu.name(),
+            (Self::Metric, None) => &metric.name,
+            (Self::Cpu | Self::Wall, _) => self.name(),
+        }
+    }
+
     /// Log speedup of a pair and the readings it comes from.
     pub(crate) fn read(self, metric: &Metric, pair: &Pair) -> (f64, (f64, f64)) {
         // A clock of whole microseconds can say 0 for what took less.

@@ -225,6 +225,12 @@ impl Campaign {
 }
 
 impl ControlResult {
+    /// Whether it showed that the candidate is slower, as one with more work is.
+    pub fn shows_slowdown(&self) -> bool {
+        let favours = self.suspicion.map(|found| found.favours);
+        favours == Some(verdict::Arm::Parent)
+    }
+
     /// The higher evidence for a difference, by the metric.
     pub fn evidence(&self) -> f64 {
         let shown = &self.comparison;

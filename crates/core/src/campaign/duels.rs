@@ -3,7 +3,7 @@
 
 use super::Campaign;
 use super::in_round::gate_again;
-use super::round::{LayoutTrial, Measuring, OpenDuel, RoundState, Stage};
+use super::round::{LayoutTrial, Layouts, Measuring, OpenDuel, RoundState, Stage};
 use crate::charter::{CaseSet, Charter};
 use crate::duel::{Clock, Duel, DuelRule};
 use crate::policy::BLOCKS_MAX;
@@ -109,6 +109,10 @@ impl Campaign {
             round.stage = self.next_layout(measuring, trial);
             return;
         }
+        round.layouts = Some(Layouts {
+            clock: trial.clock,
+            ratios: trial.ln_speedups.iter().map(|gain| gain.exp()).collect(),
+        });
         round.stage = match verdict::judge_layouts(&trial.ln_speedups, trial.effect_ln) {
             Some(verdict) => Stage::Settling { verdict },
             None => gate_again(round, &measuring, Some(trial.verdict)),

@@ -30,6 +30,8 @@ pub struct RoundState {
     pub quick: Option<Comparison>,
     /// What the deciding duel showed.
     pub comparison: Option<Comparison>,
+    /// What other layouts of the same code showed, once all were tried.
+    pub layouts: Option<Layouts>,
     /// Proposals that were refused, in words.
     pub refused: Vec<String>,
     /// Attempts to mend.
@@ -103,6 +105,15 @@ pub struct LayoutTrial {
     pub ln_speedups: Vec<f64>,
 }
 
+/// What a proven candidate showed in several layouts of its code.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Layouts {
+    /// By this clock.
+    pub clock: Clock,
+    /// The speedup in each layout; the first is the proven one.
+    pub ratios: Vec<f64>,
+}
+
 impl Measuring {
     /// The duel's name in a round.
     pub(super) fn name(&self, round: u32) -> DuelName {
@@ -168,6 +179,9 @@ pub struct RoundSummary {
     pub quick: Option<Comparison>,
     /// What the deciding duel showed.
     pub comparison: Option<Comparison>,
+    /// What other layouts of the same code showed, if they were tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layouts: Option<Layouts>,
     /// What became of it.
     pub verdict: Verdict,
     /// What it taught.
@@ -199,6 +213,7 @@ impl RoundState {
             failed_trees: Vec::new(),
             quick: None,
             comparison: None,
+            layouts: None,
             refused: Vec::new(),
             retries: 0,
             spent_ms: 0,
@@ -221,6 +236,7 @@ impl RoundState {
             gate: self.gate,
             quick: self.quick,
             comparison: self.comparison,
+            layouts: self.layouts,
             verdict,
             lesson,
             refused: self.refused,

@@ -3,7 +3,6 @@
 //! Written by hand: two charts with axes are fewer lines than a crate would need to be told.
 
 use super::record::Recorded;
-use super::view::clock_name;
 use crate::error::{Context, Result};
 use karve_core::bench::{Bench, ClockSigns};
 use std::fs;
@@ -62,7 +61,7 @@ pub fn render_evidence(recorded: &Recorded, bench: &Bench) -> String {
         &format!("the same: {enough:.0}"),
     );
     for (number, clock) in bench.clocks.iter().enumerate() {
-        let name = clock_name(recorded, clock.clock);
+        let name = clock.clock.called(&recorded.metric);
         for (k, what) in ["faster", "slower", "same"].into_iter().enumerate() {
             let points = clock.overall.path.iter().enumerate();
             let points = points.map(|(n, e)| ((n + 1) as f64, e[k].max(1.0).log10()));
@@ -95,7 +94,7 @@ pub fn render_ratios(recorded: &Recorded, bench: &Bench) -> String {
         for (n, ln) in clock.overall.ln_speedups.iter().enumerate() {
             chart.dot(((n + 1) as f64, ln.clamp(-reach, reach)), colour);
         }
-        let name = clock_name(recorded, clock.clock);
+        let name = clock.clock.called(&recorded.metric);
         if estimate.ratio.is_finite() {
             chart.level(estimate.ratio.ln(), colour, "");
             chart.legend(&format!("{name}: {:.3}x", estimate.ratio), colour, false);

@@ -210,21 +210,11 @@ fn case_view(bench: &Bench, name: &str, (index, case): (usize, &CaseSigns)) -> C
     }
 }
 
-/// The name of a clock: that of the metric for the metric.
-pub fn clock_name(recorded: &Recorded, clock: Clock) -> String {
-    match (clock, recorded.metric.name.as_str()) {
-        (Clock::Metric, "wall_time") => Clock::Wall.name().to_owned(),
-        (Clock::Metric, "cpu_time") => Clock::Cpu.name().to_owned(),
-        (Clock::Metric, name) => name.to_owned(),
-        (Clock::Cpu | Clock::Wall, _) => clock.name().to_owned(),
-    }
-}
-
 fn clock_view(recorded: &Recorded, clock: &ClockSigns) -> ClockView {
     let signs: &Signs = &clock.overall;
     ClockView {
         clock: clock.clock,
-        name: clock_name(recorded, clock.clock),
+        name: clock.clock.called(&recorded.metric).to_owned(),
         counts: true,
         estimate: signs.estimate(),
         evidence_faster: signs.faster.max(),

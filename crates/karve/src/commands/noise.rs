@@ -102,12 +102,11 @@ fn render(noise: &HostNoise, metric: &karve_core::charter::Metric) -> String {
         figure(noise.seconds_per_pair)
     )];
     for clock in &noise.clocks {
-        let (name, unit) = match (clock.clock, metric.name.as_str()) {
-            (Clock::Metric, "wall_time") => ("wall time", metric.unit.as_str()),
-            (Clock::Metric, "cpu_time") => ("CPU time", metric.unit.as_str()),
-            (Clock::Metric, name) => (name, metric.unit.as_str()),
-            (Clock::Cpu | Clock::Wall, _) => (clock.clock.name(), "us"),
+        let unit = match clock.clock {
+            Clock::Metric => metric.unit.as_str(),
+            Clock::Cpu | Clock::Wall => "us",
         };
+        let name = clock.clock.called(metric);
         lines.push(String::new());
         lines.extend(clock_lines(clock, (name, unit), noise.seconds_per_pair));
     }

@@ -286,16 +286,25 @@ fn control_items(source: &Source<'_>) -> Vec<String> {
     let campaign = source.campaign;
     let mut items = Vec::new();
     if let Some(text) = host_noise(campaign) {
-        items.push(format!("Controls: {text}."));
+        items.push(format!(
+            "Controls: {}.",
+            source.markdown(&text, PARAGRAPH_MAX)
+        ));
     }
     let slower = |result: &&ControlResult| result.control.kind == ControlKind::Slower;
     if let Some(result) = campaign.controls().iter().rev().find(slower) {
+        let noticed = if result.shows_slowdown() {
+            "and was noticed"
+        } else {
+            "and was not noticed: a change of that size may go unseen here"
+        };
         items.push(format!(
-            "Positive control: {} more work showed as {}.",
+            "Positive control: {} more work showed as {} {noticed}.",
             limit(CONTROL_SLOWDOWN),
             estimated(&result.comparison.overall)
         ));
     }
+    items.extend(layout_item(source));
     let second = headline(source).and_then(|comparison| comparison.second);
     if let Some(second) = second {
         items.push(format!(
@@ -307,9 +316,23 @@ fn control_items(source: &Source<'_>) -> Vec<String> {
     items
 }
 
+/// How many gains were tried in other layouts of their code, and what came of that.
+fn layout_item(source: &Source<'_>) -> Option<String> {
+    let rounds = source.campaign.rounds().iter();
+    let tried: Vec<_> = rounds.filter(|round| round.layouts.is_some()).collect();
+    let kept = tried.iter().filter(|round| round.verdict.keeps()).count();
+    (!tried.is_empty()).then(|| {
+        format!(
+            "Layouts: gains tried again in other layouts of the same code: {}, kept after that: \
+             {kept}.",
+            tried.len()
+        )
+    })
+}
+
 /// What the last control of equal kernels showed, in words.
 pub(super) fn host_noise(campaign: &Campaign) -> Option<String> {
-    let last = campaign.host_noise()?;
+    let (last, metric) = (campaign.host_noise()?, &campaign.charter()?.metric);
     let shown = format!(
         "the incumbent against its own copy showed {} over {} blocks, evidence {}",
         estimated(&last.comparison.overall),
@@ -320,7 +343,7 @@ pub(super) fn host_noise(campaign: &Campaign) -> Option<String> {
         Some(least) => format!(
             "{shown}; a round could have shown {} or more, by {}",
             limit(least.ratio),
-            least.clock.name()
+            least.clock.called(metric)
         ),
         None => format!("{shown}; too noisy to say what a round could have shown"),
     })

@@ -153,9 +153,25 @@ fn results(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
                 comparison.blocks
             ));
             page.table(&CASE_COLUMNS, &case_rows(source, comparison));
+            layouts(source, round, page);
         }
         None => page.block("Nothing was measured."),
     }
+}
+
+/// What the same code showed in other layouts.
+fn layouts(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
+    let Some(layouts) = &round.layouts else {
+        return;
+    };
+    let shown: Vec<String> = layouts.ratios.iter().map(|r| ratio(Some(*r))).collect();
+    let clock = layouts.clock.called(&source.charter.metric);
+    page.block(format!(
+        "The same code in {} layouts: {} by {}; the first is the usual one.",
+        shown.len(),
+        list(&shown),
+        source.markdown(clock, CELL_MAX)
+    ));
 }
 
 fn case_rows(source: &Source<'_>, comparison: &Comparison) -> Vec<Vec<String>> {

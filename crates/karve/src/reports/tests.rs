@@ -5,7 +5,7 @@ mod played;
 use super::text::{bounded, code, escaped, fenced, number, one_line, percent, wrapped, yaml};
 use super::*;
 use karve_core::campaign::{Event, Record};
-use karve_core::charter::{Better, Charter};
+use karve_core::charter::{Better, Charter, ClockRule};
 use karve_core::hypothesis::Direction;
 use karve_core::policy::Preset;
 use played::{HIDDEN, Play, Player, Said, charter, hypothesis, script};
@@ -249,6 +249,45 @@ fn the_trend_shows_combined_step_with_three_decimals() {
         text.contains("| 2 | ACCEPTED | Vectorize | - | - | - | - | 310.077 | step +3.359% |"),
         "{text}"
     );
+}
+
+/// One gain of 25% in a campaign that tries layouts and times the whole command.
+fn with_layouts() -> Player {
+    let mut charter = charter();
+    charter.metric.name = "wall_time".into();
+    charter.metric.clocks = ClockRule::Metric;
+    charter.commands.build = Some("make LAYOUT={layout}".into());
+    charter.limits.rounds = 1;
+    Player::new(charter, vec![(Play::Measured(1.25), said())])
+}
+
+#[test]
+fn layouts_and_the_positive_control_are_told_in_words() {
+    let mut player = with_layouts();
+    player.slower = 1.0 / 1.03;
+    let campaign = fold(&player.play());
+    let summary = text_of(&campaign, "rounds/round-1/summary.md");
+    let shown = "The same code in 3 layouts: 1.250x, 1.250x, 1.250x by wall time;";
+    assert!(summary.contains(shown), "{summary}");
+    let report = render_final_report(&campaign);
+    for part in [
+        "other layouts of the same code: 1, kept after that: 1.",
+        "3% more work showed as 0.971x",
+        "and was noticed.",
+        "or more, by wall time.",
+    ] {
+        assert!(report.contains(part), "no {part:?} in {report}");
+    }
+    let mut player = with_layouts();
+    player.last_layout = 0.7;
+    let campaign = fold(&player.play());
+    let summary = text_of(&campaign, "rounds/round-1/summary.md");
+    let shown = "1.250x, 1.250x, 0.875x by wall time";
+    assert!(summary.contains(shown), "{summary}");
+    let report = render_final_report(&campaign);
+    for part in ["1, kept after that: 0.", "and was not noticed: a change"] {
+        assert!(report.contains(part), "no {part:?} in {report}");
+    }
 }
 
 #[test]

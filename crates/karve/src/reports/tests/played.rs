@@ -1,8 +1,8 @@
 //! A campaign played from a script: every step is answered, every round goes as it is told to.
 
 use karve_core::campaign::{
-    Baseline, Campaign, DuelName, Event, Lesson, MeasureStep, PlantedFault, Preparation, Record,
-    Refusal, Step, Usage,
+    Baseline, Campaign, ControlKind, DuelName, Event, Lesson, MeasureStep, PlantedFault,
+    Preparation, Record, Refusal, Step, Usage,
 };
 use karve_core::charter::{
     Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode,
@@ -167,6 +167,10 @@ pub(super) struct Player {
     pub(super) base: [f64; 3],
     /// How much the readings vary.
     pub(super) wiggle: f64,
+    /// How fast a control with more work is.
+    pub(super) slower: f64,
+    /// How fast the last layout of a candidate is, against its usual one.
+    pub(super) last_layout: f64,
     records: Vec<Record>,
 }
 
@@ -179,6 +183,8 @@ impl Player {
             speeds: BTreeMap::from([("base0000000000000000".to_owned(), 1.0)]),
             base: [8.0, 64.0, 20.0],
             wiggle: 0.002,
+            slower: 1.0,
+            last_layout: 1.0,
             records: Vec::new(),
         }
     }
@@ -312,6 +318,8 @@ impl Player {
         let wiggle = 1.0 + self.wiggle * (f64::from(step.block * 7 % 5) - 2.0);
         let faded = match step.duel {
             DuelName::Final => 1.0 - 4.0 * self.wiggle,
+            DuelName::Control(control) if control.kind == ControlKind::Slower => self.slower,
+            DuelName::Layout { variant: 2, .. } => self.last_layout,
             DuelName::Layout { .. } | DuelName::Control(_) => 1.0,
             DuelName::Round { .. } => 1.0,
         };
