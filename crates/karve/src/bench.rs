@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! given     what the command line says of commands, cases and metric
+//! contract  one metric and one harness for two revisions, or why there is none
 //! sides     revisions, worktrees or commands ──▶ two arms on their ground
 //! record    every block that was read, to a file and back
 //! account   whether what a file says of a bench can be believed
@@ -10,6 +11,7 @@
 //! ```
 
 mod account;
+pub mod contract;
 pub mod given;
 pub mod noise;
 pub mod plot;
@@ -30,7 +32,7 @@ use karve_core::measurement::{Block, Conditions, Gate};
 use karve_core::policy::WarmUpRule;
 use karve_core::sampling::WarmUp;
 use karve_core::verdict::{self, Time};
-use record::{End, Recorded};
+use record::{End, Recorded, Side};
 use sides::Ground;
 use std::time::{Duration, Instant};
 
@@ -152,13 +154,15 @@ pub fn block_in(arena: &Arena, ground: &Ground, stop: &StopFlag) -> Result<Optio
     match arena.block(&ground.cases)? {
         Ok(block) => Ok(Some(block)),
         Err(_) if stop.at_once() => Ok(None),
-        Err(Fault::Parent(gate)) => Err(cannot_measure("A", &ground.a, &gate)),
-        Err(Fault::Candidate(gate)) => Err(cannot_measure("B", &ground.b, &gate)),
+        Err(Fault::Parent(gate)) => Err(cannot_measure(ground, ("A", &ground.a), &gate)),
+        Err(Fault::Candidate(gate)) => Err(cannot_measure(ground, ("B", &ground.b), &gate)),
     }
 }
 
-fn cannot_measure(letter: &str, side: &record::Side, gate: &Gate) -> CommandError {
-    let what = format!("{letter} ({}) cannot be measured", side.label);
+fn cannot_measure(ground: &Ground, named: (&str, &Side), gate: &Gate) -> CommandError {
+    let side = named.1;
+    let name = sides::called(named, [&ground.a.label, &ground.b.label]);
+    let what = format!("{name} cannot be measured");
     let why = match gate {
         Gate::WrongResult { case, excerpt, .. } => format!("{case}: {excerpt}"),
         other => other.describe(),

@@ -28,7 +28,7 @@ mod values;
 
 pub use cases::{CASES_MAX, case_of};
 pub use metric::unit_in;
-pub use placeholders::{NAMES as PLACEHOLDERS, Placeholders, expand};
+pub use placeholders::{NAMES as PLACEHOLDERS, Placeholders, expand, names as names_in_command};
 pub use schema::schema_json;
 pub use scope::glob_set;
 

@@ -15,6 +15,8 @@ use std::time::Duration;
 const COMMAND_S: u64 = 120;
 /// How often equal sides may be told apart, at most.
 pub const ALPHA_MAX: f64 = 0.2;
+/// The smallest difference that a bench can be asked for, as a ratio.
+const EFFECT_MIN: f64 = 1.01;
 /// The one case of a command that has none.
 const ONLY_CASE: &str = "command";
 
@@ -204,12 +206,7 @@ impl Given {
 
     fn plain_cases(&self, lines: &[String], metric: &Metric) -> Result<Vec<Case>> {
         if self.cases.is_empty() {
-            if lines.iter().any(|line| line.contains("{case}")) {
-                return Err(
-                    CommandError::usage("a command names {case}, and there is none")
-                        .hint("name one or more with --case NAME"),
-                );
-            }
+            refuse_parameters(lines, &[])?;
             return Ok(vec![Case {
                 name: ONLY_CASE.into(),
                 params: BTreeMap::new(),
@@ -223,6 +220,7 @@ impl Given {
             .iter()
             .map(|text| config::case_of(text))
             .collect::<Result<_>>()?;
+        refuse_parameters(lines, &cases)?;
         let mut names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
         names.sort_unstable();
         if let Some(twin) = names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -243,6 +241,33 @@ impl Given {
         }
         Ok(cases)
     }
+}
+
+/// Placeholders that a plain command may have without a case.
+const FREE: [&str; 3] = ["seed", "out", "repeats"];
+
+/// Refuses a placeholder that no case, or not every case, has a value for.
+fn refuse_parameters(lines: &[String], cases: &[Case]) -> Result<()> {
+    let known = |name: &str| {
+        let has = |case: &Case| name == "case" || case.params.contains_key(name);
+        FREE.contains(&name) || (!cases.is_empty() && cases.iter().all(has))
+    };
+    let names = lines.iter().flat_map(|line| config::names_in_command(line));
+    let Some(name) = names.into_iter().find(|name| !known(name)) else {
+        return Ok(());
+    };
+    let what = if cases.is_empty() {
+        format!("a command names {{{name}}}, and there is no case")
+    } else {
+        format!("a command names {{{name}}}, and not every case has it")
+    };
+    let way = if name == "case" {
+        "name one or more with --case NAME".to_owned()
+    } else {
+        format!("give it a value with --case {name}=64")
+    };
+    let braces = "; a brace of the shell is written {{";
+    Err(CommandError::usage(what).hint(way + braces))
 }
 
 /// Reads `60s`, `5m`, `1.5h` or `500ms`.
@@ -275,6 +300,21 @@ pub fn parse_percent(text: &str) -> std::result::Result<f64, String> {
         Ok(1.0 + percent / 100.0)
     } else {
         Err(usage())
+    }
+}
+
+/// Reads the smallest difference that counts, `2%`, as the ratio 1.02.
+pub fn parse_effect(text: &str) -> std::result::Result<f64, String> {
+    let usage = || {
+        "the smallest difference that counts is written like 2%, from 1% to 1000%: less is not \
+         told from the host's own"
+            .to_owned()
+    };
+    let ratio = parse_percent(text).map_err(|_| usage())?;
+    if ratio < EFFECT_MIN {
+        Err(usage())
+    } else {
+        Ok(ratio)
     }
 }
 

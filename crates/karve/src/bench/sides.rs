@@ -4,28 +4,25 @@
 //! Otherwise one of the two harnesses must be chosen, and the other side's granted files are put
 //! into it.
 
+use super::contract::{HarnessOf, Named, Source, contract, note, same_harness};
 use super::given::Given;
 use super::record::{End, Recorded, Side};
 use crate::arena::{Arena, Arm, NumberedCase};
-use crate::config::{self, Now, Overrides};
+use crate::config::{self, Overrides};
 use crate::error::{CommandError, Result};
-use crate::git::{CommitNote, Oid, Repo};
+use crate::git::Repo;
 use crate::harness::{Harness, Variant};
 use crate::process::StopFlag;
 use crate::project::{CONFIG, Place};
 use crate::scratch::{Kind, Scratch};
 use crate::trees::Trees;
-use crate::{clock, host, world};
+use crate::{host, world};
 use globset::GlobSet;
 use karve_core::bench::BenchRule;
 use karve_core::charter::{Case, Charter, Commands};
 use karve_core::measurement::{Block, Environment, Gate};
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// Differing files that a refusal names.
-const NAMED_MAX: usize = 8;
 
 /// Two arms, and all that a record says of them.
 #[derive(Debug)]
@@ -66,17 +63,6 @@ impl Drop for Worktree {
         // What cannot be removed now is removed by the next "git worktree prune".
         let _ = self.trees.clear(&self.repo);
     }
-}
-
-/// Whose protected files both sides are given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum HarnessOf {
-    /// Those of A.
-    #[value(name = "A", alias = "a")]
-    A,
-    /// Those of B.
-    #[value(name = "B", alias = "b")]
-    B,
 }
 
 /// Whether each side must pass its tests first.
@@ -195,25 +181,6 @@ fn harness(charter: &Charter, scratch: &Scratch, stop: &StopFlag) -> Harness {
     Harness::new(charter, &scratch.path().join("tmp"), &scratch.tag(), stop)
 }
 
-/// A revision or a worktree, before its granted files are looked at.
-#[derive(Debug)]
-struct Named {
-    label: String,
-    repo: Repo,
-    /// The revision, or HEAD of the worktree.
-    base: Oid,
-    /// The worktree, if it is one.
-    dir: Option<PathBuf>,
-}
-
-/// What a side is built from.
-#[derive(Debug)]
-struct Source {
-    repo: Repo,
-    commit: Oid,
-    side: Side,
-}
-
 /// Two revisions or worktrees of the project one stands in, built and tested; `say` hears what
 /// goes on.
 pub fn of_revisions(
@@ -231,7 +198,9 @@ pub fn of_revisions(
         named(&repo, &here, names[0])?,
         named(&repo, &here, names[1])?,
     ];
-    let mut charter = contract(place, (&a, &b), &workdir, choices.harness)?;
+    let environment = host::environment(stop);
+    let chosen = (choices.harness, &environment);
+    let mut charter = contract(place, (&a, &b), &workdir, chosen)?;
     if let Some(clocks) = given.clocks {
         charter.metric.clocks = clocks.rule();
     }
@@ -241,29 +210,21 @@ pub fn of_revisions(
     let mut cases = chosen_cases(&charter, given)?;
     let globs = config::glob_set(&charter.granted)?;
     let scratch = Scratch::new(Kind::Bench, &[&repo, &a.repo, &b.repo])?;
-    let [a, b] = [source(a, &globs)?, source(b, &globs)?];
-    let [a, b] = same_harness(a, b, &globs, (choices.harness, scratch.path()))?;
+    let sources = [source(a, &globs)?, source(b, &globs)?];
+    let [a, b] = same_harness(sources, &charter, chosen, scratch.path())?;
     let harness = harness(&charter, &scratch, stop);
+    let building = Building {
+        harness: &harness,
+        scratch: scratch.path(),
+        tests: choices.tests,
+        names,
+        say,
+    };
     let mut built = Vec::new();
     let mut worktrees = Vec::new();
-    for (letter, source) in [("A", &a), ("B", &b)] {
-        say(&format!("building {letter} ({})", source.side.label));
-        let dir = scratch.path().join(letter);
-        let mut worktree = Worktree {
-            trees: Trees::new(&source.repo, dir)?,
-            repo: source.repo.clone(),
-        };
-        let tree = worktree
-            .trees
-            .built(&source.repo, &harness, source.commit.as_str())?
-            .map_err(|gate| fails(letter, &source.side, &gate))?
-            .path;
+    for named in [("A", &a), ("B", &b)] {
+        let (worktree, tree) = building.side(named, &mut cases)?;
         worktrees.push(worktree);
-        if choices.tests == Tests::Required {
-            say(&format!("testing {letter} ({})", source.side.label));
-            test(&harness, &tree, &mut cases, built.is_empty())?
-                .map_err(|gate| fails(letter, &source.side, &gate))?;
-        }
         built.push(tree);
     }
     let arm = |tree: &PathBuf| Arm {
@@ -279,31 +240,67 @@ pub fn of_revisions(
         a: side(a),
         b: side(b),
         cases: cases.into_iter().enumerate().collect(),
-        environment: host::environment(stop),
+        environment,
         charter,
         _worktrees: worktrees,
         scratch,
     })
 }
 
-fn fails(letter: &str, side: &Side, gate: &Gate) -> CommandError {
-    let what = format!("{letter} ({}) does not pass its gate", side.label);
-    CommandError::environment(what)
-        .cause(gate.describe())
-        .hint("mend it; \"karve check\" shows the same, and --no-test leaves out the tests")
+/// How the sides of a project are built and tested.
+struct Building<'a> {
+    harness: &'a Harness,
+    scratch: &'a Path,
+    tests: Tests,
+    names: [&'a str; 2],
+    say: &'a dyn Fn(&str),
 }
 
-/// Tests a side on every case; the first side may make cases smaller that do not fit into memory.
-fn test(
-    harness: &Harness,
-    tree: &Path,
-    cases: &mut [Case],
-    first: bool,
-) -> Result<std::result::Result<(), Gate>> {
-    if first {
-        return Ok(world::fit_cases(harness, tree, cases)?.map(|_| ()));
+impl Building<'_> {
+    /// One side, built and tested, and where it stands. A comes first: it may make cases smaller
+    /// that do not fit into memory.
+    fn side(
+        &self,
+        (letter, source): (&str, &Source),
+        cases: &mut [Case],
+    ) -> Result<(Worktree, PathBuf)> {
+        let name = called((letter, &source.side), self.names);
+        (self.say)(&format!("building {name}"));
+        let mut worktree = Worktree {
+            trees: Trees::new(&source.repo, self.scratch.join(letter))?,
+            repo: source.repo.clone(),
+        };
+        let tree = worktree
+            .trees
+            .built(&source.repo, self.harness, source.commit.as_str())?
+            .map_err(|gate| fails(&name, &gate))?
+            .path;
+        if self.tests == Tests::Required {
+            (self.say)(&format!("testing {name}"));
+            let tested = match letter {
+                "A" => world::fit_cases(self.harness, &tree, cases)?.map(|_| ()),
+                _ => self.harness.test(&tree, cases, Variant::Usual)?,
+            };
+            tested.map_err(|gate| fails(&name, &gate))?;
+        }
+        Ok((worktree, tree))
     }
-    harness.test(tree, cases, Variant::Usual)
+}
+
+/// What a side is called in messages. Where both are the same, as for `karve noise`, no letter
+/// tells them apart.
+pub fn called((letter, side): (&str, &Side), labels: [&str; 2]) -> String {
+    if labels[0] == labels[1] {
+        format!("{:?}", side.label)
+    } else {
+        format!("{letter} ({})", side.label)
+    }
+}
+
+fn fails(name: &str, gate: &Gate) -> CommandError {
+    CommandError::environment(format!("{name} does not pass its gate"))
+        .cause(gate.describe())
+        .hint("mend it; \"karve check\" shows the same, and --no-test leaves out the tests")
 }
 
 /// A worktree if it is written as a path, else a revision, else a directory.
@@ -333,49 +330,6 @@ fn named(repo: &Repo, here: &Path, name: &str) -> Result<Named> {
         dir: Some(repo.root().to_owned()),
         repo,
     })
-}
-
-/// The contract that both sides are measured by: what their own `karve.toml` says if they have
-/// one, or else the one of the directory one stands in.
-fn contract(
-    place: &Place,
-    (a, b): (&Named, &Named),
-    workdir: &str,
-    chosen: Option<HarnessOf>,
-) -> Result<Charter> {
-    let here = place.load_in(&place.repo()?, &Overrides::default())?;
-    let own = |side: &Named| -> Result<Option<Charter>> {
-        let path = Path::new(workdir).join(CONFIG);
-        let Some(bytes) = side.repo.read_file(&side.base, &path.to_string_lossy())? else {
-            return Ok(None);
-        };
-        let text = String::from_utf8_lossy(&bytes);
-        let now = Now {
-            minute: clock::minute(),
-        };
-        let loaded = config::parse(&text, &here.dir, &Overrides::default(), &now)
-            .map_err(|error| error.hint(format!("that is the {CONFIG} of {}", side.label)))?;
-        Ok(Some(loaded.charter.placed_in(workdir)))
-    };
-    let [of_a, of_b] = match chosen {
-        Some(HarnessOf::A) => [own(a)?, None],
-        Some(HarnessOf::B) => [None, own(b)?],
-        None => [own(a)?, own(b)?],
-    };
-    if let (Some(one), Some(other)) = (&of_a, &of_b) {
-        let pairs = [
-            (one.metric != other.metric, "metric"),
-            (one.output != other.output, "output"),
-            (one.commands != other.commands, "commands"),
-        ];
-        if let Some((_, table)) = pairs.iter().find(|(differ, _)| *differ) {
-            let what = format!("A and B do not measure the same: their [{table}] differs");
-            return Err(CommandError::usage(what)
-                .cause(format!("in {CONFIG} of {} and of {}", a.label, b.label))
-                .hint("choose one of the two with --harness A or --harness B"));
-        }
-    }
-    Ok(of_a.or(of_b).unwrap_or(here.charter))
 }
 
 /// The cases of the project that are meant: all visible ones, or those named.
@@ -418,72 +372,5 @@ fn source(named: Named, globs: &GlobSet) -> Result<Source> {
         repo: named.repo,
         commit,
         side,
-    })
-}
-
-fn note() -> CommitNote<'static> {
-    CommitNote {
-        message: "karve bench\n",
-        date: clock::now_s(),
-    }
-}
-
-/// Both sides with the same protected files, or why that cannot be.
-fn same_harness(
-    a: Source,
-    b: Source,
-    globs: &GlobSet,
-    (chosen, scratch): (Option<HarnessOf>, &Path),
-) -> Result<[Source; 2]> {
-    let entries = |source: &Source| -> Result<BTreeSet<String>> {
-        let entries = source.repo.entries_outside(&source.commit, globs)?;
-        let line = |e: crate::git::TreeEntry| format!("{}\0{}{}", e.path, e.mode.as_str(), e.oid);
-        Ok(entries.into_iter().map(line).collect())
-    };
-    let (of_a, of_b) = (entries(&a)?, entries(&b)?);
-    let path = |line: &String| line.split('\0').next().unwrap_or_default().to_owned();
-    let differing: BTreeSet<String> = of_a.symmetric_difference(&of_b).map(path).collect();
-    if differing.is_empty() {
-        return Ok([a, b]);
-    }
-    let Some(chosen) = chosen else {
-        let mut named: Vec<String> = differing.iter().take(NAMED_MAX).cloned().collect();
-        if differing.len() > NAMED_MAX {
-            named.push(format!("and {} more", differing.len() - NAMED_MAX));
-        }
-        return Err(CommandError::usage(
-            "A and B cannot be compared: files differ that are not granted",
-        )
-        .cause(named.join(", "))
-        .hint("give both the protected files of one side with --harness A or --harness B"));
-    };
-    if a.repo.common_dir() != b.repo.common_dir() {
-        let what = "A and B lie in different repositories, so no harness can be chosen";
-        return Err(CommandError::usage(what)
-            .hint("fetch one into the other with \"git fetch\", and name the revisions"));
-    }
-    Ok(match chosen {
-        HarnessOf::A => {
-            let b = moved(b, &a, globs, scratch)?;
-            [a, b]
-        }
-        HarnessOf::B => {
-            let a = moved(a, &b, globs, scratch)?;
-            [a, b]
-        }
-    })
-}
-
-/// The granted files of one source in the harness of another.
-fn moved(source: Source, into: &Source, globs: &GlobSet, scratch: &Path) -> Result<Source> {
-    let repo = &source.repo;
-    let mut trees = Trees::new(repo, scratch.join("moved"))?;
-    let worktree = trees.fresh(repo, "granted", source.commit.as_str())?;
-    let made = repo.commit_candidate(&worktree, &into.commit, globs, &note());
-    trees.remove(repo, &worktree)?;
-    trees.clear(repo)?;
-    Ok(Source {
-        commit: made?.oid,
-        ..source
     })
 }

@@ -1,7 +1,7 @@
 //! A bench for people: text for a terminal, and a Markdown table for a pull request.
 
 use super::record::Side;
-use super::view::{ClockView, View, percent_text};
+use super::view::{CaseView, ClockView, View, percent_text};
 use crate::ui::style::{Tone, safe, toned};
 use karve_core::comparison::Estimate;
 use karve_core::verdict::{Finding, Limit};
@@ -66,10 +66,11 @@ pub fn render_markdown(view: &View) -> String {
     ];
     for case in &view.cases {
         lines.push(format!(
-            "| {} | {} | {:.3}x | {} | {} | {} |",
+            "| {} | {} | {:.3}x{} | {} | {} | {} |",
             cell(&case.case),
             case.finding.word(),
             case.estimate.ratio,
+            by_another(case, view),
             interval(&case.estimate),
             figure(case.a_median),
             figure(case.b_median),
@@ -169,22 +170,18 @@ fn case_table(view: &View) -> Vec<String> {
     let width = view.cases.iter().map(|case| case.case.chars().count());
     let width = width.max().unwrap_or(4).clamp(4, NAME_CHARS);
     let unit = safe(&view.unit, 12);
+    let ratios: Vec<String> = view.cases.iter().map(|c| case_ratio(c, view)).collect();
+    let widest = ratios.iter().map(|ratio| ratio.chars().count()).max();
+    let wide = widest.unwrap_or(0).clamp(24, NAME_CHARS);
     let mut lines = vec![format!(
-        "{:<width$}  {:<14}  {:<24}  {:>12}  {:>12}  {:>12}  {:>12}",
+        "{:<width$}  {:<14}  {:<wide$}  {:>12}  {:>12}  {:>12}  {:>12}",
         "case", "finding", "ratio", "A median", "B median", "A mean", "B mean"
     )];
-    for case in &view.cases {
-        let ratio = match (case.estimate.low, case.estimate.high) {
-            (Some(low), Some(high)) => {
-                format!("{:.3}x [{low:.3}, {high:.3}]", case.estimate.ratio)
-            }
-            _ if case.estimate.ratio.is_finite() => format!("{:.3}x", case.estimate.ratio),
-            _ => "-".to_owned(),
-        };
+    for (case, ratio) in view.cases.iter().zip(&ratios) {
         let with_unit = |value: f64| format!("{} {unit}", figure(value));
         lines.push(
             format!(
-                "{:<width$}  {:<14}  {ratio:<24}  {:>12}  {:>12}  {:>12}  {:>12}",
+                "{:<width$}  {:<14}  {ratio:<wide$}  {:>12}  {:>12}  {:>12}  {:>12}",
                 safe(&case.case, NAME_CHARS),
                 case.finding.word(),
                 with_unit(case.a_median).trim(),
@@ -197,6 +194,25 @@ fn case_table(view: &View) -> Vec<String> {
         );
     }
     lines
+}
+
+/// The ratio of a case with its interval.
+fn case_ratio(case: &CaseView, view: &View) -> String {
+    let Estimate { ratio, low, high } = case.estimate;
+    let shown = match (low, high) {
+        (Some(low), Some(high)) => format!("{ratio:.3}x [{low:.3}, {high:.3}]"),
+        _ if ratio.is_finite() => format!("{ratio:.3}x"),
+        _ => "-".to_owned(),
+    };
+    shown + &by_another(case, view)
+}
+
+/// The clock of a case, where it is not the one that the medians are read by.
+fn by_another(case: &CaseView, view: &View) -> String {
+    match view.clocks.first() {
+        Some(main) if main.name != case.by => format!(" by {}", case.by),
+        Some(_) | None => String::new(),
+    }
 }
 
 fn smallest(view: &View) -> String {

@@ -2,7 +2,7 @@
 
 use super::record::{End, Recorded, Side};
 use crate::error::Result;
-use karve_core::bench::{Bench, CaseSigns, ClockSigns, Signs};
+use karve_core::bench::{Bench, CaseSigns, ClockSigns, Signs, Until};
 use karve_core::comparison::Estimate;
 use karve_core::duel::Clock;
 use karve_core::verdict::{self, Finding, Limit};
@@ -98,8 +98,10 @@ pub struct CaseView {
     pub case: String,
     /// What was found.
     pub finding: Finding,
-    /// The speedup of B over A by the metric.
+    /// The speedup of B over A, by the clock that has the proof, or else by the metric.
     pub estimate: Estimate,
+    /// The name of that clock.
+    pub by: String,
     /// Median of A in the metric's unit.
     pub a_median: f64,
     /// Median of B.
@@ -132,7 +134,7 @@ impl View {
             .cases
             .iter()
             .enumerate()
-            .map(|(index, case)| case_view(&bench, &recorded.cases[index], (index, case)))
+            .map(|(index, case)| case_view((&bench, recorded), index, case))
             .collect();
         let limit = verdict::judge_limit(&bench).zip(rule.limit_ln);
         Ok(Self {
@@ -196,13 +198,19 @@ fn own_share(recorded: &Recorded) -> f64 {
     (1.0 - seen as f64 / spent_us.max(1.0)).max(0.0)
 }
 
-fn case_view(bench: &Bench, name: &str, (index, case): (usize, &CaseSigns)) -> CaseView {
+/// One case; its medians and means are always those of the metric.
+fn case_view((bench, recorded): (&Bench, &Recorded), index: usize, case: &CaseSigns) -> CaseView {
     let (a_median, b_median) = case.medians();
     let (a_mean, b_mean) = case.means();
+    let finding = verdict::find_case(bench, index);
+    let by = finding.by().unwrap_or(Clock::Metric);
+    let telling = bench.clocks.iter().find(|clock| clock.clock == by);
+    let told = telling.and_then(|clock| clock.cases.get(index));
     CaseView {
-        case: name.to_owned(),
-        finding: verdict::find_case(bench, index),
-        estimate: case.signs.estimate(),
+        case: recorded.cases[index].clone(),
+        finding,
+        estimate: told.unwrap_or(case).signs.estimate(),
+        by: by.called(&recorded.metric).to_owned(),
         a_median,
         b_median,
         a_mean,
@@ -311,6 +319,15 @@ fn warnings(
     if !opposite.is_empty() {
         let names = opposite.join(", ");
         warnings.push(format!("not all cases are alike: look at {names}"));
+    }
+    let open = cases.iter().any(|c| c.finding == Finding::CouldNotTell);
+    let ended = recorded.end == End::Found && recorded.rule.until == Until::Overall;
+    if open && ended && cases.len() > 1 {
+        warnings.push(
+            "the bench ended with its overall finding, before each case had one; --every-case \
+             goes on until each has"
+                .to_owned(),
+        );
     }
     if let Some(Clock::Cpu) = finding.by() {
         warnings.push("CPU time has the proof; wall time does not contradict it".to_owned());

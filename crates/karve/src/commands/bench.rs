@@ -1,8 +1,9 @@
 //! `karve bench`: is B faster than A? For revisions, worktrees and plain commands.
 
-use crate::bench::given::{Given, parse_alpha, parse_percent, parse_time};
+use crate::bench::contract::HarnessOf;
+use crate::bench::given::{Given, parse_alpha, parse_effect, parse_percent, parse_time};
 use crate::bench::record::{End, Recorded};
-use crate::bench::sides::{self, Choices, Ground, HarnessOf, Tests};
+use crate::bench::sides::{self, Choices, Ground, Tests};
 use crate::bench::view::View;
 use crate::bench::{self, Plan, plot, text};
 use crate::error::{CommandError, ErrorKind, Result};
@@ -53,8 +54,8 @@ pub struct Bench {
     commands: Vec<String>,
     #[command(flatten)]
     given: Given,
-    /// The smallest difference that counts
-    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = parse_percent)]
+    /// The smallest difference that counts, 1% or more
+    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = parse_effect)]
     min_effect: f64,
     /// How often equal sides may be told apart
     #[arg(long, value_name = "P", default_value = "0.001", value_parser = parse_alpha)]
@@ -128,10 +129,6 @@ impl Bench {
     }
 
     fn measure(&self, place: &Place) -> Result<Recorded> {
-        if self.min_effect < 1.01 {
-            let what = "a difference below 1% is not told from the host's own";
-            return Err(CommandError::usage(what).hint("use --min-effect 1% or more"));
-        }
         let stop = StopFlag::new();
         let texts = [
             "ending with what is known so far; Ctrl-C again stops the running command",

@@ -73,7 +73,7 @@ pub fn expand(command: &str, case: Option<&Case>, values: &Placeholders) -> Resu
 }
 
 /// The names that a command line uses, in its order.
-pub(super) fn names(command: &str) -> Vec<&str> {
+pub fn names(command: &str) -> Vec<&str> {
     pieces(command)
         .into_iter()
         .filter_map(|piece| match piece {

@@ -60,6 +60,16 @@ fn cases_fill_the_commands_and_each_has_its_row() {
 }
 
 #[test]
+fn a_case_without_a_finding_points_at_every_case() {
+    let lab = Lab::unversioned("gains");
+    let slow = "case {n} in 1) t=200;; *) t=$((100 + {seed} % 7));; esac; echo METRIC time_us=$t";
+    let fast = "case {n} in 1) t=20;; *) t=$((100 + {seed} % 5));; esac; echo METRIC time_us=$t";
+    let cases = ["--case", "n=1", "--case", "n=2"];
+    let said = bench(&lab, &cases, [slow, fast]).ends(0);
+    said.shows(&["% faster than A", "could not tell", "--every-case goes on"]);
+}
+
+#[test]
 fn a_rate_is_better_when_it_is_higher() {
     let lab = Lab::unversioned("gains");
     let line = |rate: u32| format!("echo METRIC speed={rate}");
@@ -120,7 +130,16 @@ fn wrong_use_is_explained() {
         (&["bench", "--alpha", "2", "--", "a", "b"], "alpha"),
         (
             &["bench", "--min-effect", "0.1%", "--", "a", "b"],
-            "--min-effect 1%",
+            "from 1% to 1000%",
+        ),
+        (
+            &["bench", "--min-effect", "0", "--", "a", "b"],
+            "from 1% to",
+        ),
+        (&["bench", "--", "./old {m}", "./new {m}"], "--case m=64"),
+        (
+            &["bench", "--case", "n=1", "--", "a {n} {m}", "b {n}"],
+            "not every case has it",
         ),
         (&["bench", "--unit", "kg", "--", "a", "b"], "--unit s"),
         (
@@ -230,7 +249,7 @@ fn the_json_keeps_its_shape() {
     assert_eq!(keys(&json["clocks"][0]["estimate"]), "high low ratio");
     assert_eq!(
         keys(&json["cases"][0]),
-        "a_mean a_median b_mean b_median case estimate finding"
+        "a_mean a_median b_mean b_median by case estimate finding"
     );
     assert_eq!(
         keys(&json["rule"]),
@@ -282,6 +301,7 @@ fn revisions_with_different_harnesses_are_refused_until_one_is_chosen() {
         .commit();
     lab.karve(&["bench", "HEAD~1", "HEAD"]).ends(2).complains(&[
         "cannot be compared",
+        "the harness: ",
         "bench.sh",
         "--harness A",
     ]);
@@ -293,8 +313,8 @@ fn revisions_with_different_harnesses_are_refused_until_one_is_chosen() {
     lab.replace("karve.toml", "name = \"time_us\"", "name = \"other_us\"")
         .commit();
     lab.karve(&["bench", "HEAD~1", "HEAD"]).ends(2).complains(&[
-        "do not measure the same",
-        "[metric]",
+        "cannot be compared",
+        "the metric: time_us for A, other_us for B",
         "--harness",
     ]);
 }
@@ -360,7 +380,7 @@ fn noise_says_what_could_be_seen_and_advises_only_what_helped() {
         .karve(&["noise", "--quick", "--time", "20s", "--", "true"])
         .ends(0);
     said.shows(&["wall time", "CPU time", "at 5% ", "advice    "]);
-    lab.karve(&["noise", "--", "false"])
-        .ends(3)
-        .complains(&["cannot be measured"]);
+    let said = lab.karve(&["noise", "--", "false"]).ends(3);
+    let said = said.complains(&["error: \"false\" cannot be measured"]);
+    assert!(!said.stderr.contains("A ("), "{said:#?}");
 }

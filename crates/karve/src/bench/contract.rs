@@ -1,0 +1,209 @@
+//! What two revisions are measured by: one contract and one harness, or why there is none.
+//!
+//! Their numbers must rest on the same, as `karve_core::basis` says it: metric, timing engine and
+//! protected files. Where the protected files differ, those of one side may be given to both.
+
+use super::record::Side;
+use crate::config::{self, Now, Overrides};
+use crate::error::{CommandError, Result};
+use crate::git::{CommitNote, Oid, Repo};
+use crate::project::{CONFIG, Place};
+use crate::trees::Trees;
+use crate::{clock, host, world};
+use globset::GlobSet;
+use karve_core::basis::{self, Basis, Difference, Mismatch};
+use karve_core::charter::Charter;
+use karve_core::measurement::Environment;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Differing files that a refusal names.
+const NAMED_MAX: usize = 8;
+
+/// Digits of a digest, and those that a refusal shows.
+const DIGEST_CHARS: usize = 64;
+const SHOWN_CHARS: usize = 10;
+
+/// Whose protected files both sides are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum HarnessOf {
+    /// Those of A.
+    #[value(name = "A", alias = "a")]
+    A,
+    /// Those of B.
+    #[value(name = "B", alias = "b")]
+    B,
+}
+
+/// A revision or a worktree, before its granted files are looked at.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) label: String,
+    pub(super) repo: Repo,
+    /// The revision, or HEAD of the worktree.
+    pub(super) base: Oid,
+    /// The worktree, if it is one.
+    pub(super) dir: Option<PathBuf>,
+}
+
+/// What a side is built from.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) repo: Repo,
+    pub(super) commit: Oid,
+    pub(super) side: Side,
+}
+
+/// The contract that both sides are measured by: what their own `karve.toml` says if they have
+/// one, or else the one of the directory one stands in.
+pub(super) fn contract(
+    place: &Place,
+    (a, b): (&Named, &Named),
+    workdir: &str,
+    (chosen, environment): (Option<HarnessOf>, &Environment),
+) -> Result<Charter> {
+    let here = place.load_in(&place.repo()?, &Overrides::default())?;
+    let own = |side: &Named| -> Result<Option<Charter>> {
+        let path = Path::new(workdir).join(CONFIG);
+        let Some(bytes) = side.repo.read_file(&side.base, &path.to_string_lossy())? else {
+            return Ok(None);
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        let now = Now {
+            minute: clock::minute(),
+        };
+        let loaded = config::parse(&text, &here.dir, &Overrides::default(), &now)
+            .map_err(|error| error.hint(format!("that is the {CONFIG} of {}", side.label)))?;
+        Ok(Some(loaded.charter.placed_in(workdir)))
+    };
+    let [of_a, of_b] = match chosen {
+        Some(HarnessOf::A) => [own(a)?, None],
+        Some(HarnessOf::B) => [None, own(b)?],
+        None => [own(a)?, own(b)?],
+    };
+    if let (Some(one), Some(other)) = (&of_a, &of_b) {
+        let basis = |charter: &Charter| host::basis_of(charter, "", environment);
+        if let Err(mismatch) = basis::comparable(&basis(one), &basis(other)) {
+            return Err(cannot_compare(&mismatch)
+                .cause(format!("in {CONFIG} of {} and of {}", a.label, b.label))
+                .hint("choose one of the two with --harness A or --harness B"));
+        }
+        // What is left may differ between comparable numbers, but a bench needs one of each.
+        let pairs = [
+            (one.metric != other.metric, "metric"),
+            (one.output != other.output, "output"),
+            (one.commands != other.commands, "commands"),
+        ];
+        if let Some((_, table)) = pairs.iter().find(|(differ, _)| *differ) {
+            let what = format!("A and B do not measure the same: their [{table}] differs");
+            return Err(CommandError::usage(what)
+                .cause(format!("in {CONFIG} of {} and of {}", a.label, b.label))
+                .hint("choose one of the two with --harness A or --harness B"));
+        }
+    }
+    Ok(of_a.or(of_b).unwrap_or(here.charter))
+}
+
+/// Both sides with the same protected files, or why that cannot be.
+pub(super) fn same_harness(
+    [a, b]: [Source; 2],
+    charter: &Charter,
+    (chosen, environment): (Option<HarnessOf>, &Environment),
+    scratch: &Path,
+) -> Result<[Source; 2]> {
+    let basis = |source: &Source| -> Result<Basis> {
+        let hash = world::harness_hash(&source.repo, &source.commit, &charter.granted)?;
+        Ok(host::basis_of(charter, &hash, environment))
+    };
+    let Err(mismatch) = basis::comparable(&basis(&a)?, &basis(&b)?) else {
+        return Ok([a, b]);
+    };
+    let globs = &config::glob_set(&charter.granted)?;
+    let Some(chosen) = chosen else {
+        return Err(cannot_compare(&mismatch)
+            .cause(differing(&a, &b, globs)?)
+            .hint("give both the protected files of one side with --harness A or --harness B"));
+    };
+    if a.repo.common_dir() != b.repo.common_dir() {
+        let what = "A and B lie in different repositories, so no harness can be chosen";
+        return Err(CommandError::usage(what)
+            .hint("fetch one into the other with \"git fetch\", and name the revisions"));
+    }
+    Ok(match chosen {
+        HarnessOf::A => {
+            let b = moved(b, &a, globs, scratch)?;
+            [a, b]
+        }
+        HarnessOf::B => {
+            let a = moved(a, &b, globs, scratch)?;
+            [a, b]
+        }
+    })
+}
+
+/// The granted files of one source in the harness of another.
+fn moved(source: Source, into: &Source, globs: &GlobSet, scratch: &Path) -> Result<Source> {
+    let repo = &source.repo;
+    let mut trees = Trees::new(repo, scratch.join("moved"))?;
+    let worktree = trees.fresh(repo, "granted", source.commit.as_str())?;
+    let made = repo.commit_candidate(&worktree, &into.commit, globs, &note());
+    trees.remove(repo, &worktree)?;
+    trees.clear(repo)?;
+    Ok(Source {
+        commit: made?.oid,
+        ..source
+    })
+}
+
+fn cannot_compare(mismatch: &Mismatch) -> CommandError {
+    let what = "A and B cannot be compared: what their numbers rest on differs";
+    let mut error = CommandError::usage(what);
+    for Difference {
+        what,
+        first,
+        second,
+    } in &mismatch.differences
+    {
+        let (first, second) = (shown(first), shown(second));
+        error = error.cause(format!("{what}: {first} for A, {second} for B"));
+    }
+    error
+}
+
+/// A value of a basis; of a digest only the first digits, which tell enough.
+fn shown(value: &str) -> &str {
+    let is_digest = value.len() == DIGEST_CHARS && value.bytes().all(|b| b.is_ascii_hexdigit());
+    if is_digest {
+        &value[..SHOWN_CHARS]
+    } else {
+        value
+    }
+}
+
+/// The protected files that differ, in words.
+fn differing(a: &Source, b: &Source, globs: &GlobSet) -> Result<String> {
+    let entries = |source: &Source| -> Result<BTreeSet<String>> {
+        let entries = source.repo.entries_outside(&source.commit, globs)?;
+        let line = |e: crate::git::TreeEntry| format!("{}\0{}{}", e.path, e.mode.as_str(), e.oid);
+        Ok(entries.into_iter().map(line).collect())
+    };
+    let (of_a, of_b) = (entries(a)?, entries(b)?);
+    let path = |line: &String| line.split('\0').next().unwrap_or_default().to_owned();
+    let differing: BTreeSet<String> = of_a.symmetric_difference(&of_b).map(path).collect();
+    let mut named: Vec<String> = differing.iter().take(NAMED_MAX).cloned().collect();
+    if differing.len() > NAMED_MAX {
+        named.push(format!("and {} more", differing.len() - NAMED_MAX));
+    }
+    Ok(format!(
+        "files differ that are not granted: {}",
+        named.join(", ")
+    ))
+}
+
+/// How the commits of a bench are signed.
+pub(super) fn note() -> CommitNote<'static> {
+    CommitNote {
+        message: "karve bench\n",
+        date: clock::now_s(),
+    }
+}
