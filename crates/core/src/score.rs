@@ -4,7 +4,7 @@
 //! third decimal here and there; the tests name those places.
 
 use crate::campaign::Campaign;
-use crate::charter::{Better, Charter};
+use crate::charter::{Better, Case, Charter, Metric};
 use crate::expr::parse_expr;
 use crate::stats;
 use std::collections::BTreeMap;
@@ -27,6 +27,40 @@ pub fn relative_deviation_percent(mean: f64, deviation: f64) -> f64 {
 /// The most that a cached weight preparation can save, in percent of a step.
 pub fn weight_cache_bound_percent(preparation_us: f64, step_ms: f64) -> f64 {
     preparation_us / (step_ms * 1_000.0) * 100.0
+}
+
+/// What one of a unit of work for each second is, such as 1e9 for `GFLOPS` and `GB/s`.
+pub fn rate_scale(unit: &str) -> Option<f64> {
+    let of_unit = Metric {
+        unit: unit.to_owned(),
+        ..Metric::default()
+    };
+    let scaled = match unit {
+        "kB/s" => Some(1e3),
+        "MB/s" => Some(1e6),
+        "GB/s" => Some(1e9),
+        "TB/s" => Some(1e12),
+        _ if unit.ends_with("/s") && unit.len() > 3 => Some(1.0),
+        _ => None,
+    };
+    of_unit.rate_per_unit().or(scaled)
+}
+
+/// How long one call took by a reading of the metric, in seconds, if that can be told: from a
+/// time, or from a rate whose work is known.
+pub fn implied_seconds(metric: &Metric, value: f64, case: &Case) -> Option<f64> {
+    if let Some(per_unit) = metric.seconds_per_unit() {
+        return Some(value * per_unit);
+    }
+    let work = metric.work.as_deref()?;
+    // The work of a case is in operations, unless the metric itself divides it by a time.
+    let divides = |expr: &String| expr.starts_with(&format!("({work})/("));
+    let scale = match &metric.expr {
+        Some(expr) if divides(expr) => rate_scale(&metric.unit),
+        Some(_) | None => metric.rate_per_unit(),
+    };
+    let work = parse_expr(work).ok()?.evaluate_params(&case.params).ok()?;
+    Some(work / (value * scale?)).filter(|seconds| seconds.is_finite())
 }
 
 /// Median baseline reading of each visible case.
@@ -151,6 +185,38 @@ mod tests {
         let old = parse_expr("sqrt(fwd*bwd)").unwrap();
         let value = old.evaluate(&|name| Some(if name == "fwd" { 500.0 } else { 250.0 }));
         check(value.unwrap(), "353.553");
+    }
+
+    #[test]
+    fn a_rate_of_known_work_implies_a_time() {
+        let mut case = crate::testing::charter().cases[0].clone();
+        case.params = BTreeMap::from([("n".to_owned(), "1000".to_owned())]);
+        let implied = |unit: &str, work: Option<&str>, expr: Option<&str>, value: f64| {
+            let metric = Metric {
+                unit: unit.into(),
+                work: work.map(str::to_owned),
+                expr: expr.map(str::to_owned),
+                ..Metric::default()
+            };
+            implied_seconds(&metric, value, &case).map(|seconds| format!("{seconds:.6}"))
+        };
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(implied("ms", None, None, 2.0), some("0.002000"));
+        assert_eq!(
+            implied("GFLOPS", Some("2*n*n"), None, 2.0),
+            some("0.001000")
+        );
+        let named = Some("(n)/(`t_ms`*1e-3)/1e3");
+        assert_eq!(implied("kB/s", Some("n"), named, 10.0), some("0.100000"));
+        assert_eq!(
+            implied("rows/s", Some("n"), named, 10.0),
+            some("100.000000")
+        );
+        // The work may be in operations while the rate is of something else.
+        assert_eq!(implied("rows/s", Some("n"), None, 10.0), None);
+        assert_eq!(implied("GFLOPS", None, None, 2.0), None);
+        assert_eq!(implied("GFLOPS", Some("m"), None, 2.0), None);
+        assert_eq!(implied("x", Some("n"), None, 2.0), None);
     }
 
     #[test]

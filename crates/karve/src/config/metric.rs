@@ -17,6 +17,7 @@ use crate::error::Result;
 use crate::harness::output::Format;
 use karve_core::charter::{Better, Case, ClockRule, Metric};
 use karve_core::expr::{Expr, parse_expr};
+use karve_core::score::rate_scale;
 
 /// Operations of a forward and a backward pass of a matrix product.
 const STEP_WORK: &str = "6*M*N*K";
@@ -287,19 +288,7 @@ fn seconds_of(source: &Source<'_>, path: &str, column: Option<&str>) -> Result<(
 
 /// What one of a unit of work for each second is.
 fn rate_of(source: &Source<'_>, unit: &str) -> Result<f64> {
-    let of_unit = Metric {
-        unit: unit.to_owned(),
-        ..Metric::default()
-    };
-    let scaled = match unit {
-        "kB/s" => Some(1e3),
-        "MB/s" => Some(1e6),
-        "GB/s" => Some(1e9),
-        "TB/s" => Some(1e12),
-        _ if unit.ends_with("/s") && unit.len() > 3 => Some(1.0),
-        _ => None,
-    };
-    of_unit.rate_per_unit().or(scaled).ok_or_else(|| {
+    rate_scale(unit).ok_or_else(|| {
         let message = format!("`{}` is no unit of work for each second", shown(unit));
         source
             .error_at("metric.unit", message)

@@ -4,10 +4,8 @@ use super::{Gated, Harness, rows, wrong};
 use crate::process::{Exit, Run};
 use karve_core::charter::{Case, OwnClock};
 use karve_core::measurement::{FailureCategory, Gate, Sample};
+use karve_core::score::implied_seconds;
 use std::time::Duration;
-
-/// A reported time may exceed the whole command's time by this much, for rounding.
-const CLOCK_SLACK: f64 = 1.05;
 
 impl Harness {
     pub(super) fn read_samples(&self, run: &Run, text: &str, cases: &[Case]) -> Gated<Vec<Sample>> {
@@ -38,10 +36,11 @@ impl Harness {
             return Err(unreadable(name, excerpt));
         }
         let values = rows::values(text, &self.output, &self.metric, cases)?;
-        for (value, case) in values.iter().zip(cases) {
-            self.check_plausible(*value, case, run)?;
+        let samples: Vec<Sample> = values.into_iter().map(sample).collect();
+        for (sample, case) in samples.iter().zip(cases) {
+            self.check_plausible(sample, case)?;
         }
-        Ok(values.into_iter().map(sample).collect())
+        Ok(samples)
     }
 
     /// The metrics that karve's own clock supplies: no output needs to be read.
@@ -54,28 +53,31 @@ impl Harness {
         Some(seconds / per_unit)
     }
 
-    /// A time for one call cannot exceed the time of the whole command.
-    fn check_plausible(&self, value: f64, case: &Case, run: &Run) -> Gated<()> {
-        let name = &case.name;
+    /// One call cannot take longer than the whole command, by a time or by a rate.
+    fn check_plausible(&self, sample: &Sample, case: &Case) -> Gated<()> {
+        let (name, value) = (&case.name, sample.value);
+        let dishonest = |why: String| Err(Gate::Dishonest { why });
         if !(value.is_finite() && value > 0.0) {
-            let why = format!(
-                "{name}: {} is {value}, which no kernel can be",
-                self.metric.name
-            );
-            return Err(Gate::Dishonest { why });
+            let metric = &self.metric.name;
+            return dishonest(format!(
+                "{name}: {metric} is {value}, which no kernel can be"
+            ));
         }
-        let Some(per_unit) = self.metric.seconds_per_unit() else {
+        let Some(seconds) = implied_seconds(&self.metric, value, case) else {
             return Ok(());
         };
-        let wall_s = run.wall.as_secs_f64();
-        if value * per_unit > wall_s * CLOCK_SLACK {
-            let why = format!(
-                "{name}: it reports {value} {}, but the whole command took {wall_s:.6} s",
-                self.metric.unit
-            );
-            return Err(Gate::Dishonest { why });
+        if sample.can_hold(seconds) {
+            return Ok(());
         }
-        Ok(())
+        let unit = &self.metric.unit;
+        let wall_s = sample.wall_us as f64 * 1e-6;
+        let means = match self.metric.seconds_per_unit() {
+            Some(_) => String::new(),
+            None => format!(", which is {seconds:.6} s for a call by metric.work"),
+        };
+        dishonest(format!(
+            "{name}: it reports {value} {unit}{means}, but the whole command took {wall_s:.6} s"
+        ))
     }
 }
 

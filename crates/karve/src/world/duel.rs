@@ -72,7 +72,7 @@ impl World {
                 // The first block also tests.
                 let tested: Vec<Case> = cases.iter().map(|(_, case)| case.clone()).collect();
                 let tested = (step.block == 0).then_some(&tested[..]);
-                match self.integration_arena(&step.candidate, tested)? {
+                match self.integration_arena(&step.candidate, &harness, tested)? {
                     Some(arena) => Ok(arena),
                     None => self.round_arena(step, harness, Build::Usual),
                 }

@@ -11,7 +11,7 @@ use crate::clock;
 use crate::config;
 use crate::error::{CommandError, Context, Result};
 use crate::git::{self, CommitNote, Expected, NewFile, Oid, Repo};
-use crate::harness::{Gated, Variant};
+use crate::harness::{Gated, Harness, Variant};
 use crate::store::CampaignDir;
 use crate::trees::Trees;
 use globset::GlobSet;
@@ -95,12 +95,13 @@ impl World {
     pub(super) fn integration_arena(
         &mut self,
         best: &str,
+        harness: &Harness,
         cases: Option<&[Case]>,
     ) -> Result<Option<Gated<Arena>>> {
         let Mode::Workspace { integration, .. } = &self.charter.mode else {
             return Ok(None);
         };
-        let harness = self.harness().with_commands(integration);
+        let harness = harness.clone().with_commands(integration);
         let upstream = self.upstream.clone();
         let (base, synced) = synced(&upstream, &self.repo, &self.trees, (&self.charter, best))?;
         let base = match self.trees.built(&upstream, &harness, base.as_str())? {

@@ -234,6 +234,40 @@ fn a_workspace_comes_back_only_through_the_integration_gate() {
 }
 
 #[test]
+fn a_rate_that_the_clock_contradicts_is_refused() {
+    let lab = Lab::new("gains");
+    lab.replace(
+        "karve.toml",
+        "unit = \"us\"",
+        "unit = \"GFLOPS\"\nwork = \"n*1e9\"",
+    );
+    lab.replace("bench.sh", "time_us=", "time_us=0.00");
+    lab.commit();
+    lab.karve(&["check"]).ends(1).shows(&[
+        "GFLOPS, which is ",
+        "by metric.work, but the whole command took",
+    ]);
+}
+
+#[test]
+fn the_final_duel_of_a_workspace_repeats_as_often_as_the_rounds() {
+    let lab = in_workspace();
+    lab.replace("karve.toml", "bench.sh {case}", "bench.sh {case} {repeats}");
+    let bench = lab.read("bench.sh");
+    let note = lab.beside("calls");
+    let line = format!("[ -e whole ] && echo $2 >> {}\n", note.display());
+    lab.write("bench.sh", &format!("{line}{bench}"));
+    lab.commit();
+    lab.karve(&["run", "--yes"]).ends(0).shows(&["2.500x"]);
+    let chosen = lab.events("baseline_measured")[0]["repeats"][0]["calls"].clone();
+    assert!(chosen.as_u64().unwrap() > 1, "{chosen}");
+    let calls = std::fs::read_to_string(note).unwrap();
+    let chosen = chosen.to_string();
+    let visible = calls.lines().filter(|line| *line == chosen);
+    assert!(visible.count() >= 4, "{chosen}: {calls}");
+}
+
+#[test]
 fn a_benchmark_that_prints_a_gigabyte_costs_little_memory() {
     let lab = Lab::new("gains");
     let flood = "if [ -e ../../flood ]; then\n    head -c 1000000000 /dev/zero\n\
