@@ -21,10 +21,10 @@ pub mod text;
 pub mod view;
 
 use crate::arena::{Arena, Fault};
-use crate::device::{Notice, Notices, Session};
+use crate::device::{Notices, Session};
 use crate::error::{CommandError, Result};
 use crate::process::StopFlag;
-use crate::ui::{self, style};
+use crate::ui;
 use karve_core::bench::{Admits, Bench, BenchRule};
 use karve_core::charter::{ClockRule, Metric};
 use karve_core::duel::Clock;
@@ -62,11 +62,7 @@ impl Device {
     pub fn hold(ground: &Ground, stop: &StopFlag) -> Result<Self> {
         let mut charter = ground.charter.clone();
         charter.device.pause_max_s = charter.device.pause_max_s.min(PAUSE_S);
-        let notices = Notices::new(|said| match said {
-            Notice::Passing(text) | Notice::Lasting(text) => {
-                ui::note(&format!("note: {}", style::safe(text, 200)));
-            }
-        });
+        let notices = ui::notices();
         let dir = ground.scratch();
         let mut session = Session::new(&charter, dir, dir, &notices)?;
         session.knows(&ground.environment);

@@ -240,6 +240,22 @@ impl Session {
     }
 }
 
+/// The lease of a charter's device, for a command that measures outside a campaign. Another holder
+/// is waited for as long as the charter says.
+pub fn lease_for(
+    charter: &Charter,
+    command: &str,
+    stop: &StopFlag,
+    notices: &Notices,
+) -> Result<Option<Lease>> {
+    let wish = Wish {
+        device: &charter.target.device,
+        holder: command,
+        limit: Duration::from_secs(charter.device.lease_wait_s),
+    };
+    Ok(lease::take(&wish, stop, notices)?.0)
+}
+
 /// The CPUs that a benchmark is held to; none if it may run on all. Refuses those that karve may
 /// not use.
 pub fn cpus_of(pin: &Pin) -> Result<Vec<usize>> {

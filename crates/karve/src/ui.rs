@@ -24,8 +24,13 @@ pub trait Screen {
     fn saw(&mut self, campaign: &Campaign, record: &Record);
     /// Where it is said why nothing seems to happen; standard error unless there is a better place.
     fn notices(&self) -> Notices {
-        Notices::new(|said| note(&format!("note: {}", style::safe(said.text(), NOTICE_CHARS))))
+        notices()
     }
+}
+
+/// Notices on standard error.
+pub fn notices() -> Notices {
+    Notices::new(|said| note(&format!("note: {}", style::safe(said.text(), NOTICE_CHARS))))
 }
 
 /// Shows nothing.

@@ -7,9 +7,11 @@
     reason = "these are tests"
 )]
 
+#[path = "shared/inner.rs"]
+mod inner;
+
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::path::PathBuf;
 use std::time::Duration;
 use std::{env, thread};
 
@@ -17,47 +19,10 @@ use karve::device::Notices;
 use karve::device::lease::{self, Wish};
 use karve::process::{self, Guardian, StopFlag, end_tagged};
 
-/// Tells a test which another one starts in a process of its own where to write.
-const INNER: &str = "KARVE_TEST_INNER";
-
-/// Ends a process with the test at the latest.
-struct Started(Child);
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Starts a test of this file alone in a process of its own, with leases of its own.
-fn start(name: &str, dir: &Path) -> Started {
-    let child = Command::new(env::current_exe().unwrap())
-        .args(["--exact", name, "--ignored"])
-        .env(INNER, dir)
-        .env(lease::DIR, dir.join("leases"))
-        .spawn();
-    Started(child.unwrap())
-}
-
-/// Waits for something that another process does, for a minute at most.
-fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    for _ in 0..6_000 {
-        if holds() {
-            return;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    panic!("{what} does not come true");
-}
+use inner::{INNER, lives, start, wait_until};
 
 fn inner_dir() -> Option<PathBuf> {
     env::var_os(INNER).map(PathBuf::from)
-}
-
-fn lives(pid: &str) -> bool {
-    fs::read_to_string(format!("/proc/{}/stat", pid.trim()))
-        .is_ok_and(|stat| !stat.rsplit_once(')').unwrap().1.starts_with(" Z"))
 }
 
 #[test]
@@ -72,8 +37,7 @@ fn a_lease_dies_with_its_holder_whatever_the_holder_started() {
     let pid = holder.0.id();
     assert!(told.contains(&format!("first (process {pid})")), "{told}");
     assert!(!file("got").exists());
-    holder.0.kill().unwrap();
-    holder.0.wait().unwrap();
+    holder.kill();
     wait_until("the second has it", || file("got").exists());
     let stray = fs::read_to_string(file("stray")).unwrap();
     assert!(lives(&stray), "a child of the first is still there");
@@ -142,8 +106,7 @@ fn a_guardian_runs_its_line_when_karve_is_killed_and_holds_the_lock_until_then()
     let file = |name: &str| dir.path().join(name);
     let mut karve = start("inner_guarded", dir.path());
     wait_until("it is guarded", || file("ready").exists());
-    karve.0.kill().unwrap();
-    karve.0.wait().unwrap();
+    karve.kill();
     wait_until("the line has begun", || file("begun").exists());
     let held = File::open(file("held")).unwrap();
     assert!(held.try_lock().is_err(), "the guardian holds it");

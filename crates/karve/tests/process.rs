@@ -7,6 +7,9 @@
     reason = "these are tests"
 )]
 
+#[path = "shared/inner.rs"]
+mod inner;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs, process, thread};
@@ -14,9 +17,7 @@ use std::{env, fs, process, thread};
 use karve::error::ErrorKind;
 use karve::process::{CAPTURE_BYTES, Command, Exit, Run, StopFlag, end_tagged, find_program, run};
 
-/// Tells a test which another one starts in a process of its own that it was started so, and where
-/// to write.
-const INNER: &str = "KARVE_TEST_INNER";
+use inner::{INNER, lives, start, wait_until};
 
 fn shell(line: &str) -> Command {
     Command::shell(line, Path::new("/")).limit(Duration::from_secs(300))
@@ -30,23 +31,6 @@ fn stdout(line: &str) -> String {
     let ended = run_now(&shell(line));
     assert_eq!(ended.exit, Exit::Code(0), "{}", ended.stderr.text());
     ended.stdout.text().into_owned()
-}
-
-/// Whether a process lives; a zombie does not.
-fn lives(pid: &str) -> bool {
-    fs::read_to_string(format!("/proc/{}/stat", pid.trim()))
-        .is_ok_and(|stat| !stat.rsplit_once(')').unwrap().1.starts_with(" Z"))
-}
-
-/// Waits for something that another process does, for a minute at most.
-fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    for _ in 0..6_000 {
-        if holds() {
-            return;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    panic!("{what} does not come true");
 }
 
 /// A test of this file, to be run alone in a process of its own.
@@ -342,17 +326,12 @@ fn only_the_exact_tag_is_ended() {
 #[test]
 fn a_command_dies_with_karve_and_its_strays_are_found_by_the_tag() {
     let dir = tempfile::tempdir().unwrap();
-    let mut karve = process::Command::new(env::current_exe().unwrap())
-        .args(["--exact", "inner_run_until_killed", "--ignored"])
-        .env(INNER, dir.path())
-        .spawn()
-        .unwrap();
+    let mut karve = start("inner_run_until_killed", dir.path());
     let pid_in = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap_or_default();
     let written = || pid_in("main").ends_with('\n') && pid_in("stray").ends_with('\n');
     wait_until("the start of the command", written);
     assert!(lives(&pid_in("main")) && lives(&pid_in("stray")));
-    karve.kill().unwrap();
-    karve.wait().unwrap();
+    karve.kill();
     wait_until("the death of the command", || !lives(&pid_in("main")));
     assert!(lives(&pid_in("stray")), "it has left the session");
     assert_eq!(end_tagged(dir.path().to_str().unwrap()), 1);

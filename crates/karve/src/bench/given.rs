@@ -3,6 +3,7 @@
 use crate::config;
 use crate::error::{CommandError, Result};
 use crate::harness;
+use crate::harness::output::NAMES;
 use karve_core::charter::{
     Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode,
     Output, Pin, Target,
@@ -187,7 +188,7 @@ impl Given {
         if !harness::knows_format(format) {
             return Err(
                 CommandError::usage(format!("there is no format {format:?}"))
-                    .hint("use --format csv, json, jsonl, metric, hyperfine or pytest"),
+                    .hint(format!("use --format {}", NAMES.join(", "))),
             );
         }
         metric.better = match self.better {

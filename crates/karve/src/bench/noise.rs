@@ -7,6 +7,7 @@ use super::sides::Ground;
 use super::{block, block_in};
 use crate::arena::Arena;
 use crate::device;
+use crate::device::cpu::Files;
 use crate::error::{CommandError, Result};
 use crate::process::StopFlag;
 use karve_core::bench::{Admits, Bench, BenchRule};
@@ -15,7 +16,6 @@ use karve_core::duel::Clock;
 use karve_core::measurement::Block;
 use karve_core::noise::{self, ClockNoise};
 use serde::Serialize;
-use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -267,7 +267,5 @@ fn wait_for_quiet() {
 
 /// For how long tasks waited for a CPU since the start of the host, in microseconds.
 fn pressure_us() -> Option<u64> {
-    let text = fs::read_to_string("/proc/pressure/cpu").ok()?;
-    let line = text.lines().find(|line| line.starts_with("some"))?;
-    line.rsplit_once("total=")?.1.trim().parse().ok()
+    Files::default().pressure().map(|now| now.total_us)
 }

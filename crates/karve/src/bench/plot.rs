@@ -65,9 +65,13 @@ pub fn render_evidence(recorded: &Recorded, bench: &Bench) -> String {
         for (k, what) in ["faster", "slower", "same"].into_iter().enumerate() {
             let points = clock.overall.path.iter().enumerate();
             let points = points.map(|(n, e)| ((n + 1) as f64, e[k].max(1.0).log10()));
-            let dashed = number > 0;
-            chart.line(&points.collect::<Vec<_>>(), COLOURS[k], dashed);
-            chart.legend(&format!("{what}, {name}"), COLOURS[k], dashed);
+            let stroke = if number > 0 {
+                Stroke::Dashed
+            } else {
+                Stroke::Solid
+            };
+            chart.line(&points.collect::<Vec<_>>(), COLOURS[k], stroke);
+            chart.legend(&format!("{what}, {name}"), COLOURS[k], stroke);
         }
     }
     chart.finish()
@@ -97,7 +101,11 @@ pub fn render_ratios(recorded: &Recorded, bench: &Bench) -> String {
         let name = clock.clock.called(&recorded.metric);
         if estimate.ratio.is_finite() {
             chart.level(estimate.ratio.ln(), colour, "");
-            chart.legend(&format!("{name}: {:.3}x", estimate.ratio), colour, false);
+            chart.legend(
+                &format!("{name}: {:.3}x", estimate.ratio),
+                colour,
+                Stroke::Solid,
+            );
         }
     }
     chart.level(0.0, "#888888", "");
@@ -213,17 +221,13 @@ impl Chart {
         ));
     }
 
-    fn line(&mut self, points: &[(f64, f64)], colour: &str, dashed: bool) {
+    fn line(&mut self, points: &[(f64, f64)], colour: &str, stroke: Stroke) {
         let place = |point: &(f64, f64)| {
             let (x, y) = self.at(*point);
             format!("{x:.1},{y:.1}")
         };
         let places: Vec<String> = points.iter().map(place).collect();
-        let dash = if dashed {
-            " stroke-dasharray=\"7 4\""
-        } else {
-            ""
-        };
+        let dash = stroke.attribute();
         self.put(&format!(
             "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\"{dash} \
              points=\"{}\"/>",
@@ -231,15 +235,11 @@ impl Chart {
         ));
     }
 
-    fn legend(&mut self, label: &str, colour: &str, dashed: bool) {
+    fn legend(&mut self, label: &str, colour: &str, stroke: Stroke) {
         let y = TOP + 10.0 + f64::from(self.legends) * 20.0;
         let x = WIDTH - RIGHT + 14.0;
         self.legends += 1;
-        let dash = if dashed {
-            " stroke-dasharray=\"7 4\""
-        } else {
-            ""
-        };
+        let dash = stroke.attribute();
         let style = format!("stroke=\"{colour}\" stroke-width=\"2.4\"{dash}");
         self.stroke([(x, y), (x + 24.0, y)], &style);
         self.text((x + 30.0, y + 4.0), "start", &escaped(label));
@@ -253,6 +253,22 @@ impl Chart {
              {}</svg>\n",
             self.body
         )
+    }
+}
+
+/// How a line is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stroke {
+    Solid,
+    Dashed,
+}
+
+impl Stroke {
+    fn attribute(self) -> &'static str {
+        match self {
+            Self::Solid => "",
+            Self::Dashed => " stroke-dasharray=\"7 4\"",
+        }
     }
 }
 

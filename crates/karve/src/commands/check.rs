@@ -9,7 +9,7 @@ use crate::process::StopFlag;
 use crate::project::Place;
 use crate::scratch::{Kind, Scratch};
 use crate::trees::Trees;
-use crate::{config, session, ui, world};
+use crate::{config, device, session, ui, world};
 use karve_core::charter::{Case, CaseSet, Charter};
 use karve_core::stats;
 use serde::Serialize;
@@ -71,7 +71,12 @@ impl Check {
         let tmp = scratch.path().join("tmp");
         let harness = Harness::new(&loaded.charter, &tmp, &scratch.tag(), &stop);
         let mut trees = Trees::new(&repo, scratch.path().join("worktrees"))?;
-        let findings = self.find(&loaded.charter, &repo, &harness, &mut trees);
+        let measuring = Measuring {
+            charter: &loaded.charter,
+            harness: &harness,
+            stop: &stop,
+        };
+        let findings = self.find(&measuring, &repo, &mut trees);
         trees.clear(&repo)?;
         let findings = findings?;
         self.show(&findings);
@@ -84,13 +89,8 @@ impl Check {
         )
     }
 
-    fn find(
-        &self,
-        charter: &Charter,
-        repo: &Repo,
-        harness: &Harness,
-        trees: &mut Trees,
-    ) -> Result<Findings> {
+    fn find(&self, measuring: &Measuring<'_>, repo: &Repo, trees: &mut Trees) -> Result<Findings> {
+        let charter = measuring.charter;
         let head = repo.head()?.oid().clone();
         let globs = config::glob_set(&charter.granted)?;
         let note = CommitNote {
@@ -104,7 +104,7 @@ impl Check {
             (CaseSet::Full, Variant::Usual)
         };
         let mut cases = cases_of(charter, set);
-        let measured = measure(harness, repo, trees, (&made.oid, &mut cases, variant))?;
+        let measured = measuring.measure(repo, trees, (&made.oid, &mut cases, variant))?;
         let (gate, readings) = match measured {
             Ok(readings) => ("passed".to_owned(), readings),
             Err(gate) => (gate.describe(), Vec::new()),
@@ -168,41 +168,52 @@ fn cases_of(charter: &Charter, set: CaseSet) -> Vec<Case> {
         .collect()
 }
 
-fn measure(
-    harness: &Harness,
-    repo: &Repo,
-    trees: &mut Trees,
-    (commit, cases, variant): (&Oid, &mut [Case], Variant),
-) -> Result<Gated<Vec<CaseReading>>> {
-    let built = match trees.built(repo, harness, commit.as_str())? {
-        Ok(built) => built,
-        Err(gate) => return Ok(Err(gate)),
-    };
-    let gate = match variant {
-        Variant::Usual => world::fit_cases(harness, &built.path, cases)?.err(),
-        Variant::Quick => harness.test(&built.path, cases, variant)?.err(),
-    };
-    if let Some(gate) = gate {
-        return Ok(Err(gate));
-    }
-    let mut values: Vec<Vec<f64>> = vec![Vec::new(); cases.len()];
-    for _ in 0..READINGS {
-        match harness.bench(&built.path, cases, Call::fresh(variant)?)? {
-            Ok(samples) => {
-                values
-                    .iter_mut()
-                    .zip(samples)
-                    .for_each(|(list, sample)| list.push(sample.value));
-            }
+/// What a check measures with.
+struct Measuring<'a> {
+    charter: &'a Charter,
+    harness: &'a Harness,
+    stop: &'a StopFlag,
+}
+
+impl Measuring<'_> {
+    fn measure(
+        &self,
+        repo: &Repo,
+        trees: &mut Trees,
+        (commit, cases, variant): (&Oid, &mut [Case], Variant),
+    ) -> Result<Gated<Vec<CaseReading>>> {
+        let harness = self.harness;
+        let built = match trees.built(repo, harness, commit.as_str())? {
+            Ok(built) => built,
             Err(gate) => return Ok(Err(gate)),
+        };
+        let gate = match variant {
+            Variant::Usual => world::fit_cases(harness, &built.path, cases)?.err(),
+            Variant::Quick => harness.test(&built.path, cases, variant)?.err(),
+        };
+        if let Some(gate) = gate {
+            return Ok(Err(gate));
         }
+        let _lease = device::lease_for(self.charter, "karve check", self.stop, &ui::notices())?;
+        let mut values: Vec<Vec<f64>> = vec![Vec::new(); cases.len()];
+        for _ in 0..READINGS {
+            match harness.bench(&built.path, cases, Call::fresh(variant)?)? {
+                Ok(samples) => {
+                    values
+                        .iter_mut()
+                        .zip(samples)
+                        .for_each(|(list, sample)| list.push(sample.value));
+                }
+                Err(gate) => return Ok(Err(gate)),
+            }
+        }
+        let quantile = |values: &[f64], q| stats::quantile(values, q).unwrap_or(f64::NAN);
+        let reading = |(case, values): (&Case, Vec<f64>)| CaseReading {
+            case: case.name.clone(),
+            median: quantile(&values, 0.5),
+            low: quantile(&values, 0.0),
+            high: quantile(&values, 1.0),
+        };
+        Ok(Ok(cases.iter().zip(values).map(reading).collect()))
     }
-    let quantile = |values: &[f64], q| stats::quantile(values, q).unwrap_or(f64::NAN);
-    let reading = |(case, values): (&Case, Vec<f64>)| CaseReading {
-        case: case.name.clone(),
-        median: quantile(&values, 0.5),
-        low: quantile(&values, 0.0),
-        high: quantile(&values, 1.0),
-    };
-    Ok(Ok(cases.iter().zip(values).map(reading).collect()))
 }

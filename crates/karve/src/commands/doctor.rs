@@ -165,7 +165,10 @@ fn examine(place: &Place, stop: &StopFlag, findings: &mut Findings) -> Result<()
     let tmp = scratch.path().join("tmp");
     let harness = Harness::new(&loaded.charter, &tmp, &scratch.tag(), stop);
     let mut trees = Trees::new(&repo, scratch.path().join("worktrees"))?;
-    let examined = examine_kernel(&repo, &loaded.charter, (&harness, &mut trees), findings);
+    let examined = {
+        let with = (&harness, &mut trees, stop);
+        examine_kernel(&repo, &loaded.charter, with, findings)
+    };
     trees.clear(&repo)?;
     examined
 }
@@ -260,7 +263,7 @@ fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut Findings) -> Resu
 fn examine_kernel(
     repo: &Repo,
     charter: &Charter,
-    (harness, trees): (&Harness, &mut Trees),
+    (harness, trees, stop): (&Harness, &mut Trees, &StopFlag),
     findings: &mut Findings,
 ) -> Result<()> {
     let commit = repo.head()?.oid().to_string();
@@ -278,18 +281,14 @@ fn examine_kernel(
         return Ok(());
     };
     let charter = &charter;
-    match harness.bench(&built.path, &charter.cases, Call::fresh(Variant::Usual)?)? {
-        Ok(samples) => {
-            let value = samples.first().map_or(f64::NAN, |sample| sample.value);
-            let detail = format!("{} = {value} {}", charter.metric.name, charter.metric.unit);
-            findings.fine("benchmark", detail);
-        }
-        Err(gate) => {
-            let hint = "look at commands.bench, [output] and [metric] in karve.toml";
-            findings.failed("benchmark", gate.describe(), hint);
-            return Ok(());
-        }
+    let Some(turn) = device::turn(charter, stop, findings)? else {
+        return Ok(());
+    };
+    if !examine_bench(charter, harness, &built, findings)? {
+        return Ok(());
     }
+    // Others may measure while faults are planted.
+    drop(turn);
     let (engaged, faults) = world::prove_engagement(repo, trees, harness, (charter, &commit))?;
     let last = faults
         .last()
@@ -308,7 +307,32 @@ fn examine_kernel(
         );
         findings.failed("engagement", detail, hint);
     }
+    let Some(_turn) = device::turn(charter, stop, findings)? else {
+        return Ok(());
+    };
     examine_noise(charter, harness, &built, findings)
+}
+
+/// Runs the benchmark once, and says whether its numbers can be read.
+fn examine_bench(
+    charter: &Charter,
+    harness: &Harness,
+    built: &Built,
+    findings: &mut Findings,
+) -> Result<bool> {
+    match harness.bench(&built.path, &charter.cases, Call::fresh(Variant::Usual)?)? {
+        Ok(samples) => {
+            let value = samples.first().map_or(f64::NAN, |sample| sample.value);
+            let detail = format!("{} = {value} {}", charter.metric.name, charter.metric.unit);
+            findings.fine("benchmark", detail);
+            Ok(true)
+        }
+        Err(gate) => {
+            let hint = "look at commands.bench, [output] and [metric] in karve.toml";
+            findings.failed("benchmark", gate.describe(), hint);
+            Ok(false)
+        }
+    }
 }
 
 /// Tests every case; gives the charter with those made smaller that do not fit.

@@ -2,10 +2,8 @@
 
 use super::Proposal;
 use crate::error::{CommandError, Result};
+use crate::harness::output::NAMES;
 use karve_core::charter::Better;
-
-/// Formats of output that can be answered.
-const FORMATS: [&str; 6] = ["csv", "json", "jsonl", "metric", "hyperfine", "pytest"];
 
 /// One question with its default answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,16 +11,16 @@ pub struct Question {
     /// What [`apply_answer`] takes.
     pub key: &'static str,
     /// What is asked.
-    pub prompt: &'static str,
+    pub prompt: String,
     /// What an empty answer means.
     pub default: String,
 }
 
 /// All questions, the most important ones first.
 pub fn questions(proposal: &Proposal) -> Vec<Question> {
-    let ask = |key, prompt, default: &str| Question {
+    let ask = |key, prompt: &str, default: &str| Question {
         key,
-        prompt,
+        prompt: prompt.to_owned(),
         default: default.to_owned(),
     };
     let better = match proposal.better {
@@ -49,7 +47,7 @@ pub fn questions(proposal: &Proposal) -> Vec<Question> {
         ask("bench", "Which command measures it?", &proposal.bench),
         ask(
             "format",
-            "How does it print numbers (csv, json, jsonl, metric, hyperfine, pytest)?",
+            &format!("How does it print numbers ({})?", NAMES.join(", ")),
             &proposal.format,
         ),
         ask(
@@ -84,8 +82,8 @@ pub fn apply_answer(proposal: &mut Proposal, key: &str, answer: &str) -> Result<
         "test" => proposal.test = text,
         "bench" => proposal.bench = text,
         "format" => {
-            let known = FORMATS.contains(&answer);
-            proposal.format = one_of(known.then_some(text), key, answer, &FORMATS.join(", "))?;
+            let known = NAMES.contains(&answer);
+            proposal.format = one_of(known.then_some(text), key, answer, &NAMES.join(", "))?;
         }
         "metric" => proposal.metric_name = text,
         "unit" => proposal.metric_unit = text,

@@ -85,6 +85,23 @@ pub enum Format {
     Triton,
 }
 
+/// The names of the formats in `karve.toml`, in that order.
+pub const NAMES: [&str; 13] = [
+    "csv",
+    "json",
+    "jsonl",
+    "metric",
+    "hyperfine",
+    "pytest",
+    "google-benchmark",
+    "nvbench",
+    "nvbench-csv",
+    "pytest-benchmark",
+    "criterion",
+    "libtest",
+    "triton",
+];
+
 impl Format {
     /// The column that holds the time of one call, where a tool always gives one.
     pub fn time_column(self) -> Option<&'static str> {
@@ -315,7 +332,7 @@ mod tests {
     use proptest::prelude::*;
     use proptest::test_runner::RngSeed;
 
-    const FORMATS: [Format; 13] = [
+    const ALL: [Format; 13] = [
         Format::Csv,
         Format::Json,
         Format::JsonLines,
@@ -403,27 +420,12 @@ mod tests {
 
     #[test]
     fn the_formats_are_stored_by_their_short_names() {
-        let names: Vec<String> = FORMATS
+        let names: Vec<String> = ALL
             .iter()
             .map(|f| serde_json::to_string(f).unwrap())
             .collect();
-        let want = [
-            "csv",
-            "json",
-            "jsonl",
-            "metric",
-            "hyperfine",
-            "pytest",
-            "google-benchmark",
-            "nvbench",
-            "nvbench-csv",
-            "pytest-benchmark",
-            "criterion",
-            "libtest",
-            "triton",
-        ];
-        assert_eq!(names, want.map(|name| format!("\"{name}\"")));
-        for (name, format) in names.iter().zip(FORMATS) {
+        assert_eq!(names, NAMES.map(|name| format!("\"{name}\"")));
+        for (name, format) in names.iter().zip(ALL) {
             assert_eq!(serde_json::from_str::<Format>(name).unwrap(), format);
         }
     }
@@ -522,7 +524,7 @@ mod tests {
             column in proptest::option::of("(case|M|label|é)"),
             label in proptest::option::of("(Cutile|é)"),
         ) {
-            for format in FORMATS {
+            for format in ALL {
                 let (case_column, label) = (column.as_deref(), label.as_deref());
                 let spec = Spec { format, case_column, check_column: None, label };
                 match parse(&text, &spec) {

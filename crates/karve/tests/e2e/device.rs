@@ -59,7 +59,25 @@ fn a_wait_for_the_device_has_a_bound_and_ends_with_ctrl_c() {
             "the device cpu is held by another (process 7)",
             "hint: wait for it with a larger device.lease_wait_s",
         ]);
-    lab.karve(&["doctor"]).shows(&["cpu is held by another"]);
+    lab.karve(&["doctor"]).ends(0).shows(&[
+        "cpu is held by another",
+        "test        passed",
+        "not measured: the device cpu is held by another",
+    ]);
+    lab.karve(&["check"])
+        .ends(4)
+        .complains(&["the device cpu is held by another"]);
+}
+
+#[test]
+fn a_check_waits_for_the_device_and_gives_it_back() {
+    let lab = Lab::new("gains");
+    let held = hold(&lab);
+    let running = lab.start(&["check"]);
+    wait_until("it waits", || running.says("held by another"));
+    drop(held);
+    running.wait().ends(0).shows(&["reading "]);
+    lab.karve(&["doctor"]).ends(0).shows(&["cpu is free"]);
 }
 
 #[test]

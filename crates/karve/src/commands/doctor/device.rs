@@ -4,10 +4,11 @@ use super::{Findings, Level};
 use crate::config::Loaded;
 use crate::device::clocks::{Clocks, Left};
 use crate::device::cpu::{self, Files};
-use crate::device::{self, Notices, gpu, lease};
-use crate::error::Result;
+use crate::device::lease::{self, Lease};
+use crate::device::{self, Notices, gpu};
+use crate::error::{ErrorKind, Result};
 use crate::process::StopFlag;
-use crate::store;
+use crate::{store, ui};
 use karve_core::charter::{Charter, Pin};
 use std::path::Path;
 use std::time::Duration;
@@ -84,9 +85,33 @@ fn examine_lease(charter: &Charter, findings: &mut Findings) {
         None => findings.fine("lease", format!("{device} is free")),
         Some(holder) => {
             let detail = format!("{device} is held by {}", holder.describe());
-            let hint = "what is measured here meanwhile disturbs it, and \"karve run\" waits";
+            let hint = "what is measured waits for it, as long as device.lease_wait_s says";
             findings.add(Level::Note, "lease", detail, Some(hint));
         }
+    }
+}
+
+/// The device, for as long as this is there.
+pub(super) struct Turn {
+    _lease: Option<Lease>,
+}
+
+/// Takes the device to measure on it. If another karve holds it for too long, that is said, and
+/// nothing is measured.
+pub(super) fn turn(
+    charter: &Charter,
+    stop: &StopFlag,
+    findings: &mut Findings,
+) -> Result<Option<Turn>> {
+    match device::lease_for(charter, "karve doctor", stop, &ui::notices()) {
+        Ok(lease) => Ok(Some(Turn { _lease: lease })),
+        Err(error) if error.kind == ErrorKind::Busy => {
+            let detail = format!("not measured: {}", error.message);
+            let hint = "run \"karve doctor\" again when it is free, or raise device.lease_wait_s";
+            findings.add(Level::Note, "benchmark", detail, Some(hint));
+            Ok(None)
+        }
+        Err(error) => Err(error),
     }
 }
 
