@@ -13,6 +13,9 @@ use std::path::Path;
 /// How often a parameter may be halved.
 const HALVINGS_MAX: u32 = 20;
 
+/// Runs in a row that must be long enough before no more repeats are asked for.
+const LONG_RUNS: u32 = 3;
+
 impl World {
     pub(super) fn measure_baseline(&mut self, campaign: &Campaign) -> Result<Event> {
         let harness = self.harness();
@@ -72,7 +75,9 @@ fn choose_repeats(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Gate
     }
     for (index, case) in cases.iter().enumerate() {
         let mut repeats = 1;
-        loop {
+        let mut long = 0;
+        // A run that the host held up looks long enough, so one alone is not believed.
+        while long < LONG_RUNS {
             let of_case = PerCase {
                 repeats,
                 spin_us: None,
@@ -86,8 +91,8 @@ fn choose_repeats(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Gate
                 Err(gate) => return Ok(Err(gate)),
             };
             match sampling::more_repeats(harness.metric(), &sample, repeats) {
-                Some(more) => repeats = more,
-                None => break,
+                Some(more) => (repeats, long) = (more, 0),
+                None => long += 1,
             }
         }
         chosen.push(Repeats {
