@@ -109,7 +109,10 @@ fn comparing() {
         fill(&draw, dtype, 7, 0, &mut a);
         to_f64(dtype, &a, &mut values);
         let tolerance = RuleSet::Default.tolerance(dtype);
-        let moved: Vec<f64> = values.iter().map(|v| v * (1.0 + 1e-6)).collect();
+        let moved: Vec<f64> = values
+            .iter()
+            .map(|v| v * (1.0 + 2.0 * dtype.epsilon()))
+            .collect();
         let stats = measure(&moved, &values, &tolerance);
         let bound = CrossBound::from(&stats, &stats, dtype);
         let mut b = vec![0; a.len()];

@@ -276,7 +276,8 @@ fn sums_of(out: &[f64], reference: &[f64], kinds: &Kinds) -> Sums {
     let largest = finite().fold(0.0_f64, |most, (o, r)| most.max(o.abs()).max(r.abs()));
     let exponent = ((largest.to_bits() >> 52) as i32 - 1023).clamp(-900, 900);
     let unit = tensor::power_of_two(exponent);
-    let scaled = || finite().map(|(o, r)| (o / unit, r / unit));
+    let inverse = tensor::power_of_two(-exponent);
+    let scaled = || finite().map(|(o, r)| (o * inverse, r * inverse));
     let mut found = Sums {
         n: out.len().max(reference.len()),
         unit,

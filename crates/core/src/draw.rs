@@ -219,9 +219,13 @@ fn uniform((low, high): (f64, f64), dtype: Dtype, key: Key, out: &mut [u8]) {
         });
     }
     let ends = (low as f32, high as f32);
+    if dtype == Dtype::F32 {
+        let out = out.as_chunks_mut::<4>().0;
+        return lanes.uniform_f32(ends, out, f32::to_ne_bytes);
+    }
     let mut block = [0.0_f32; BLOCK];
     for chunk in out.chunks_mut(BLOCK * dtype.bytes()) {
-        lanes.uniform_f32(ends, &mut block);
+        lanes.uniform_f32(ends, &mut block, |v| v);
         tensor::from_f32(dtype, &block, chunk);
     }
 }

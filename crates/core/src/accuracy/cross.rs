@@ -155,13 +155,27 @@ fn rms_of(bytes: &[u8], dtype: Dtype) -> f64 {
         // Squares of large numbers are beyond float32, and those of small ones below it.
         if !(squares.is_finite() && squares > SQUARES_MIN) {
             tensor::to_f64(dtype, chunk, &mut values);
-            let finite = values.iter().filter(|v| v.is_finite());
-            squares = finite.map(|v| v * v).sum();
+            squares = squares_f64(&values);
+            if !squares.is_finite() {
+                let finite = values.iter().filter(|v| v.is_finite());
+                squares = finite.map(|v| v * v).sum();
+            }
         }
         sum += squares;
     }
     let n = bytes.len() / dtype.bytes();
     (sum.min(f64::MAX) / n.max(1) as f64).sqrt()
+}
+
+fn squares_f64(values: &[f64]) -> f64 {
+    let mut sums = [0.0; LANES];
+    let (lanes, rest) = values.as_chunks::<LANES>();
+    for lane in lanes {
+        for (sum, v) in sums.iter_mut().zip(lane) {
+            *sum += v * v;
+        }
+    }
+    sums.iter().sum::<f64>() + rest.iter().map(|v| v * v).sum::<f64>()
 }
 
 fn squares_f32(values: &[[u8; 4]]) -> f64 {
@@ -272,6 +286,12 @@ fn agree_wide(a: &[u8], b: &[u8], dtype: Dtype, limits: &Limits) -> Sums {
 
 /// One chunk in float64, with all that is infinite or no number.
 fn chunk_f64(a: &[f64], b: &[f64], limits: &Limits) -> Sums {
+    if let Some(differences) = all_within(a, b, limits) {
+        return Sums {
+            differences,
+            ..Sums::default()
+        };
+    }
     let mut sums = Sums::default();
     for (i, (a, b)) in a.iter().zip(b).enumerate() {
         let difference = (a - b).abs();
@@ -284,4 +304,26 @@ fn chunk_f64(a: &[f64], b: &[f64], limits: &Limits) -> Sums {
         }
     }
     sums
+}
+
+/// The sum of the squares of the differences, if all elements are within the bound.
+fn all_within(a: &[f64], b: &[f64], limits: &Limits) -> Option<f64> {
+    let mut beyond = [0_u64; LANES];
+    let mut differences = [0.0; LANES];
+    let (a_lanes, a_rest) = a.as_chunks::<LANES>();
+    let (b_lanes, b_rest) = b.as_chunks::<LANES>();
+    if !(a_rest.is_empty() && b_rest.is_empty()) {
+        return None;
+    }
+    for (a, b) in a_lanes.iter().zip(b_lanes) {
+        for i in 0..LANES {
+            let difference = (a[i] - b[i]).abs();
+            let within = difference <= limits.absolute + limits.relative * b[i].abs();
+            beyond[i] += u64::from(!within);
+            differences[i] += difference * difference;
+        }
+    }
+    let sum: f64 = differences.iter().sum();
+    // An infinity makes the sum infinite, or no number.
+    (beyond.iter().sum::<u64>() == 0 && sum.is_finite()).then_some(sum)
 }

@@ -82,15 +82,34 @@ impl Lanes {
         words
     }
 
-    /// Evenly from `low` to `high`, in 2^24 steps.
-    pub(super) fn uniform_f32(&mut self, (low, high): (f32, f32), out: &mut [f32; BLOCK]) {
+    /// Evenly from `low` to `high`, in 2^24 steps; as `of` makes elements of them.
+    #[inline(always)]
+    pub(super) fn uniform_f32<T>(
+        &mut self,
+        (low, high): (f32, f32),
+        out: &mut [T],
+        of: impl Fn(f32) -> T,
+    ) {
         let step = (high - low) * UNIT_F32;
-        for part in out.as_chunks_mut::<LANES>().0 {
-            for (v, word) in part.iter_mut().zip(self.step()) {
-                let drawn = low + (word >> 8) as i32 as f32 * step;
-                *v = if drawn < high { drawn } else { high };
+        let scaled = |word: u32| {
+            let drawn = low + (word >> 8) as i32 as f32 * step;
+            of(if drawn < high { drawn } else { high })
+        };
+        // A copy can stay in registers.
+        let mut lanes = self.clone();
+        let (parts, rest) = out.as_chunks_mut::<LANES>();
+        for part in parts {
+            let words = lanes.step();
+            for i in 0..LANES {
+                part[i] = scaled(words[i]);
             }
         }
+        if !rest.is_empty() {
+            for (element, word) in rest.iter_mut().zip(lanes.step()) {
+                *element = scaled(word);
+            }
+        }
+        *self = lanes;
     }
 
     /// Evenly from [0, 1), in steps of 2^-53.
