@@ -1,5 +1,6 @@
 //! What the user agreed to before the first round; immutable.
 
+use crate::contract::Contract;
 use crate::policy::Policy;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,6 +20,9 @@ pub struct Charter {
     pub granted: Vec<String>,
     /// The project's commands.
     pub commands: Commands,
+    /// A kernel that karve calls itself, instead of the commands that test and measure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contract: Option<Box<Contract>>,
     /// How the benchmark's output is read.
     pub output: Output,
     /// What is measured.

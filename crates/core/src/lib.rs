@@ -12,6 +12,7 @@ pub mod bench;
 pub mod campaign;
 pub mod charter;
 pub mod comparison;
+pub mod contract;
 pub mod draw;
 pub mod duel;
 pub mod expr;

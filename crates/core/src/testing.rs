@@ -31,6 +31,7 @@ pub(crate) fn charter() -> Charter {
             constraints: Vec::new(),
         },
         mode: Mode::Repo,
+        contract: None,
         granted: vec!["kernel.c".into()],
         commands: Commands {
             test: "./test {case}".into(),

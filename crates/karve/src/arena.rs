@@ -6,11 +6,15 @@
 //! drawn, not of what is compared. A duel begins by reading both programs from the disk anew:
 //! one that a linker has just written lies in memory in another way than its copy, and that alone
 //! made a difference of 1% in a run of 2 ms.
+//!
+//! Under a contract the arms are workers in a ring, which stay for the whole duel.
 
 use crate::error::Result;
 use crate::harness::{Call, Gated, Harness, Variant, fresh_seed};
+use crate::ring::Duelling;
 use karve_core::charter::Case;
 use karve_core::measurement::{Block, First, Gate, Pair, Sample};
+use std::cell::RefCell;
 use std::path::PathBuf;
 
 /// How often a block may be run again because the parent failed, which passed before.
@@ -34,6 +38,18 @@ pub struct Arena {
     pub candidate: Arm,
     /// Which variant of the benchmark is run.
     pub variant: Variant,
+    /// The ring in which both stand, under a contract.
+    ring: Ring,
+}
+
+/// The ring of an arena, once the first block was asked for. A copy of an arena has its own.
+#[derive(Debug, Default)]
+struct Ring(RefCell<Option<Duelling>>);
+
+impl Clone for Ring {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 /// A case with its index in the charter.
@@ -49,6 +65,16 @@ pub enum Fault {
 }
 
 impl Arena {
+    /// An arena for two arms.
+    pub fn new(parent: Arm, candidate: Arm, variant: Variant) -> Self {
+        Self {
+            parent,
+            candidate,
+            variant,
+            ring: Ring::default(),
+        }
+    }
+
     /// Lets the next block read the programs of both arms from the disk anew.
     pub fn fresh_pages(&self) -> Result<()> {
         for arm in [&self.parent, &self.candidate] {
@@ -73,7 +99,31 @@ impl Arena {
         Ok(Err(Fault::Parent(last)))
     }
 
+    /// One block in the ring. Both arms stay there from block to block, and are made anew after
+    /// a fault.
+    fn block_in_ring(&self, cases: &[NumberedCase]) -> Result<std::result::Result<Block, Fault>> {
+        let held = self.ring.0.take();
+        let mut duelling = match held {
+            Some(duelling) => duelling,
+            None => {
+                let trees = [self.parent.tree.clone(), self.candidate.tree.clone()];
+                match self.candidate.harness.duel(trees, cases)? {
+                    Ok(duelling) => duelling,
+                    Err(fault) => return Ok(Err(fault)),
+                }
+            }
+        };
+        let block = duelling.block()?;
+        if block.is_ok() {
+            self.ring.0.replace(Some(duelling));
+        }
+        Ok(block)
+    }
+
     fn block_once(&self, cases: &[NumberedCase]) -> Result<std::result::Result<Block, Fault>> {
+        if self.parent.harness.is_under_contract() {
+            return self.block_in_ring(cases);
+        }
         let call = Call::fresh(self.variant)?;
         let plain: Vec<Case> = cases.iter().map(|(_, case)| case.clone()).collect();
         // Both arms see all cases at once if either must.

@@ -17,6 +17,7 @@ pub mod spin;
 pub mod status;
 pub mod sweep;
 pub mod verify;
+pub mod worker;
 
 use crate::error::Result;
 use crate::project::Place;
@@ -72,6 +73,7 @@ enum Command {
     Answer(answer::Answer),
     Schema(completions::Schema),
     Spin(spin::Spin),
+    Worker(worker::Worker),
     Sweep(sweep::Sweep),
     Completions(completions::Completions),
 }
@@ -102,6 +104,7 @@ pub fn run(cli: &Cli) -> Result<()> {
         Command::Answer(command) => command.run(place),
         Command::Schema(command) => command.run(),
         Command::Spin(command) => command.run(),
+        Command::Worker(command) => command.run(),
         Command::Sweep(command) => command.run(),
         Command::Completions(command) => command.run(),
     }

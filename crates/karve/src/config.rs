@@ -11,6 +11,8 @@
 mod cases;
 mod charter_of;
 mod commands;
+mod contract;
+mod contract_file;
 mod file;
 mod metric;
 mod names;

@@ -6,6 +6,7 @@
 pub mod output;
 
 mod artifacts;
+mod contract;
 mod raw;
 mod rows;
 mod samples;
@@ -79,6 +80,7 @@ pub struct Harness {
     per_case: BTreeMap<String, PerCase>,
     /// The CPUs that benchmarks are held to.
     pinned: Vec<usize>,
+    under_contract: Option<contract::UnderContract>,
 }
 
 /// What differs from case to case beside its parameters.
@@ -108,6 +110,14 @@ impl Harness {
             per_case: BTreeMap::new(),
             // What cannot be had is refused where the campaign starts.
             pinned: device::cpus_of(&charter.device.pin).unwrap_or_default(),
+            under_contract: charter
+                .contract
+                .as_deref()
+                .map(|contract| contract::UnderContract {
+                    contract: contract.clone(),
+                    reference: None,
+                    incumbent: None,
+                }),
         }
     }
 
@@ -150,9 +160,12 @@ impl Harness {
     }
 
     fn command(&self, line: &str, tree: &Path) -> Command {
-        let mut command = Command::line(line, &tree.join(&self.workdir))
-            .limit(self.limit)
-            .tag(&self.tag);
+        self.base(Command::line(line, &tree.join(&self.workdir)))
+    }
+
+    /// A command with what all commands of this harness have.
+    fn base(&self, command: Command) -> Command {
+        let mut command = command.limit(self.limit).tag(&self.tag);
         for (name, value) in &self.commands.env {
             command = command.env(name, value);
         }
@@ -190,6 +203,9 @@ impl Harness {
 
     /// Tests a built tree on every case, each with a fresh seed; stops at the first failure.
     pub fn test(&self, tree: &Path, cases: &[Case], variant: Variant) -> Result<Gated<()>> {
+        if let Some(examined) = self.examine(tree, cases)? {
+            return Ok(examined.map(|_| ()));
+        }
         let line = match (variant, &self.commands.quick_test) {
             (Variant::Quick, Some(quick)) => quick,
             (Variant::Quick | Variant::Usual, _) => &self.commands.test,
@@ -207,7 +223,8 @@ impl Harness {
 
     /// Whether the test is run once for each of these cases, rather than once for all.
     pub fn tests_each_case(&self, cases: &[Case]) -> bool {
-        !cases.is_empty() && names_case(&self.commands.test, cases)
+        let each = self.is_under_contract() || names_case(&self.commands.test, cases);
+        !cases.is_empty() && each
     }
 
     fn test_once(&self, line: &str, tree: &Path, case: Option<&Case>) -> Result<Gated<()>> {
@@ -225,6 +242,9 @@ impl Harness {
 
     /// Benchmarks a built tree: one sample for each case, or why not.
     pub fn bench(&self, tree: &Path, cases: &[Case], call: Call) -> Result<Gated<Vec<Sample>>> {
+        if let Some(samples) = self.read_alone(tree, cases)? {
+            return Ok(samples);
+        }
         let line = match (call.variant, &self.commands.quick_bench) {
             (Variant::Quick, Some(quick)) => quick,
             (Variant::Quick | Variant::Usual, _) => &self.commands.bench,
@@ -254,7 +274,7 @@ impl Harness {
 
     /// Whether one run of the benchmark gives all cases.
     pub fn benches_all_at_once(&self, cases: &[Case]) -> bool {
-        !names_case(&self.commands.bench, cases)
+        !self.is_under_contract() && !names_case(&self.commands.bench, cases)
     }
 
     fn bench_once(
@@ -376,13 +396,17 @@ impl Harness {
 
 /// The same line, followed by plain work that counts to its time.
 fn followed_by_work(line: &str, us: u64) -> Result<String> {
-    let own = std::env::current_exe().map_err(|error| {
-        CommandError::environment("cannot find karve's own program").cause(error)
-    })?;
+    let own = own_program()?;
     let own = own.to_string_lossy().replace('\'', r"'\''");
     Ok(format!(
         "{line}\nstatus=$?\n'{own}' spin {us} || exit 1\nexit $status"
     ))
+}
+
+/// karve's own program.
+fn own_program() -> Result<PathBuf> {
+    std::env::current_exe()
+        .map_err(|error| CommandError::environment("cannot find karve's own program").cause(error))
 }
 
 /// Whether a command is run once for each case.
@@ -422,14 +446,19 @@ pub fn excerpt(run: &Run) -> String {
 
 /// A seed that nobody can know beforehand.
 pub fn fresh_seed() -> Result<u64> {
+    // Programs often read a seed as a signed 32-bit number.
+    Ok(secret()? & 0x7fff_ffff)
+}
+
+/// A number that nobody can know or guess.
+pub fn secret() -> Result<u64> {
     let mut bytes = [0; 8];
     random_source()
         .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut bytes))
         .map_err(|error| {
             CommandError::environment("cannot read the system's random source").cause(error)
         })?;
-    // Programs often read a seed as a signed 32-bit number.
-    Ok(u64::from_le_bytes(bytes) & 0x7fff_ffff)
+    Ok(u64::from_le_bytes(bytes))
 }
 
 /// The system's random source, opened once.

@@ -14,12 +14,14 @@
 //! tree      who belongs to a command, and how all of them are ended
 //!   cgroup    the command's control group
 //!   table     the processes in /proc
+//! companion a process that stays beside karve, is talked to, and can be made to stand still
 //! guardian  processes that outlive karve to undo one thing, or to clear up after it
 //! sys       system calls; the only unsafe code, with the start of a child as its part
 //! ```
 
 mod capture;
 mod cgroup;
+mod companion;
 mod guardian;
 mod launch;
 mod line;
@@ -47,6 +49,7 @@ use self::watch::{End, Ended, Watch};
 use crate::error::{CommandError, Context, Result};
 
 pub use self::capture::Captured;
+pub use self::companion::{Companion, Heard};
 pub use self::guardian::{Guardian, Sweeper};
 
 /// How much of each stream is kept unless the command says otherwise.

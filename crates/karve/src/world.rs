@@ -18,6 +18,7 @@ pub use refs::lost_refs;
 pub use workspace::synced;
 
 use crate::agents::Agent;
+use crate::arena::Arena;
 use crate::device::{self, Notices};
 use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::git::Repo;
@@ -25,7 +26,7 @@ use crate::harness::{Harness, take_raw};
 use crate::process::StopFlag;
 use crate::store::{self, CampaignDir};
 use crate::trees::Trees;
-use karve_core::campaign::{Campaign, Event, Record, Step};
+use karve_core::campaign::{Campaign, DuelName, Event, Record, Step};
 use karve_core::charter::{Branch, Charter};
 use std::fs;
 use std::path::PathBuf;
@@ -56,6 +57,10 @@ pub struct World {
     pub(crate) round_records: Vec<Record>,
     /// What stands around every block.
     pub(crate) device: device::Session,
+    /// Where the arms of the duel under way stay from block to block, under a contract.
+    pub(crate) meeting: Option<(DuelName, Arena)>,
+    /// The reference of the unchanged project, under a contract.
+    pub(crate) reference: Option<PathBuf>,
     /// Where it is said why nothing seems to happen.
     pub(crate) notices: Notices,
 }
@@ -114,12 +119,19 @@ impl World {
             tips_root,
             round_records: Vec::new(),
             device,
+            meeting: None,
+            reference: None,
             notices,
         })
     }
 
     /// Does what is due and says what happened.
     pub fn perform(&mut self, step: &Step, campaign: &Campaign) -> Result<Event> {
+        if !matches!(step, Step::Measure(_)) {
+            self.meeting = None;
+        }
+        let hash = campaign.baseline().and_then(|b| b.reference.as_ref());
+        self.reference = hash.map(|hash| self.dir.join("artifacts").join(hash));
         match step {
             Step::DefineTarget => Ok(Event::TargetDefined {
                 charter: Box::new(self.charter.clone()),
@@ -242,10 +254,12 @@ impl World {
             &tag_of(&self.dir),
             &self.stop,
         )
+        .with_reference(self.reference.clone())
     }
 
     /// Removes worktrees and temporary files; the campaign can go on later.
     pub fn clean_up(&mut self) -> Result<()> {
+        self.meeting = None;
         self.device.close(&self.notices);
         self.trees.clear(&self.repo)?;
         self.upstream.prune_under(&self.dir.worktrees())?;

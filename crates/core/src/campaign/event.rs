@@ -2,6 +2,7 @@
 
 use super::controls::Control;
 use crate::charter::{CaseSet, Charter, Limits};
+use crate::contract::Examined;
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::measurement::{Block, Conditions, Environment, Gate, Reading};
 use crate::profile::{Profile, ProfileDepth};
@@ -83,6 +84,8 @@ pub enum Event {
         set: CaseSet,
         gate: Gate,
         same_artifact: bool,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        errors: Vec<Examined>,
     },
     /// Parent and candidate ran by turns, once for each case.
     BlockMeasured { duel: DuelName, block: Block },
@@ -178,6 +181,9 @@ pub struct Baseline {
     /// What the host was like when the readings began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Box<Conditions>>,
+    /// The artifact with the reference of the unchanged project, under a contract.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
 }
 
 /// How often the kernel is called in one run of a case.

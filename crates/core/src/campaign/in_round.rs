@@ -339,6 +339,7 @@ impl Campaign {
                 set,
                 gate,
                 same_artifact,
+                errors: _,
             },
             Stage::Gating {
                 hypothesis,

@@ -242,6 +242,7 @@ impl Script {
                     set: *set,
                     gate: gate.clone(),
                     same_artifact: attempt.same_artifact,
+                    errors: Vec::new(),
                 }
             }
             Step::Measure(step) => self.measure(step),
@@ -295,6 +296,7 @@ impl Script {
         };
         let n_readings = self.charter.cases.len() * sampling::BASELINE_READINGS as usize;
         Baseline {
+            reference: None,
             gate: self.base_gate.clone(),
             readings: (0..n_readings).map(reading).collect(),
             peak: self

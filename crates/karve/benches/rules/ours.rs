@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 /// The charter of one case under the strict policy.
 pub(crate) fn charter() -> Charter {
     Charter {
+        contract: None,
         name: "rules".into(),
         created: "2026-01-01 00:00".into(),
         target: Target::default(),

@@ -112,6 +112,7 @@ impl Given {
         let metric = self.metric()?;
         let cases = self.plain_cases(lines, &metric)?;
         Ok(Charter {
+            contract: None,
             name: "bench".into(),
             created: String::new(),
             target: Target {

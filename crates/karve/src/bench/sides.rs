@@ -170,11 +170,7 @@ pub fn of_commands(
 }
 
 fn arena(a: Arm, b: Arm) -> Arena {
-    Arena {
-        parent: a,
-        candidate: b,
-        variant: Variant::Usual,
-    }
+    Arena::new(a, b, Variant::Usual)
 }
 
 fn harness(charter: &Charter, scratch: &Scratch, stop: &StopFlag) -> Harness {

@@ -378,11 +378,7 @@ fn examine_noise(
         harness: harness.clone(),
         tree: built.path.clone(),
     };
-    let arena = Arena {
-        parent: arm.clone(),
-        candidate: arm,
-        variant: Variant::Usual,
-    };
+    let arena = Arena::new(arm.clone(), arm, Variant::Usual);
     for _ in 0..NOISE_BLOCKS {
         let Ok(block) = arena.block(&cases)? else {
             findings.failed(

@@ -5,7 +5,7 @@ use super::file::{AgentProgram, File, FormatName, KnobTable, TargetTable};
 use super::scope::{check_globs, check_granted, glob_set};
 use super::source::{Source, shown, suggestion};
 use super::values::Scalar;
-use super::{AgentConfig, Loaded, Now, Overrides, cases, metric, naming, rules};
+use super::{AgentConfig, Loaded, Now, Overrides, cases, contract, metric, naming, rules};
 use crate::error::{CommandError, Result};
 use karve_core::charter::{Better, Charter, Goal, KnobDeclaration, Metric, Mode, Output, Target};
 use std::collections::BTreeMap;
@@ -26,6 +26,7 @@ pub(super) struct Given<'a> {
 
 /// Makes the charter, or says the first thing that stands in its way.
 pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> Result<Loaded> {
+    contract::check_presence(source, file)?;
     let metric = metric::metric_of(source, file)?;
     let target = target_of(source, &file.target, &metric)?;
     let root = naming::root_of(source, &file.campaign, given.dir)?;
@@ -34,6 +35,7 @@ pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> 
     let cases = cases::cases_of(source, &file.cases)?;
     metric::check_cases(source, &metric, &cases)?;
     let commands = commands_of(source, &file.commands)?;
+    let contract = contract::contract_of(source, file, &cases, &metric)?;
     check_globs(source, "commands.artifacts", &commands.artifacts)?;
     let mode = mode_of(file, &commands.env);
     if let Mode::Workspace { files, .. } = &mode {
@@ -56,6 +58,7 @@ pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> 
         mode,
         granted,
         commands,
+        contract,
         output: output_of(file, from_file),
         metric,
         cases,
@@ -155,12 +158,22 @@ pub(super) fn format_name(format: FormatName) -> &'static str {
 }
 
 fn output_of(file: &File, from_file: bool) -> Output {
+    let Some(table) = &file.output else {
+        // Under a contract nothing is read.
+        return Output {
+            format: format_name(FormatName::Metric).to_owned(),
+            from_file: false,
+            case_column: None,
+            check_column: None,
+            label: None,
+        };
+    };
     Output {
-        format: format_name(file.output.format).to_owned(),
+        format: format_name(table.format).to_owned(),
         from_file,
-        case_column: file.output.case_column.clone(),
-        check_column: file.output.check_column.clone(),
-        label: file.output.label.clone(),
+        case_column: table.case_column.clone(),
+        check_column: table.check_column.clone(),
+        label: table.label.clone(),
     }
 }
 

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) fn commands_of(source: &Source<'_>, table: &CommandsTable) -> Result<Commands> {
     Ok(Commands {
         build: table.build.clone(),
-        test: table.test.clone(),
-        bench: table.bench.clone(),
+        test: table.test.clone().unwrap_or_default(),
+        bench: table.bench.clone().unwrap_or_default(),
         condition: table.condition.clone(),
         quick_test: table.quick.test.clone(),
         quick_bench: table.quick.bench.clone(),

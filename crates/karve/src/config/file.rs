@@ -22,11 +22,14 @@ pub(super) struct File {
     ///
     /// `{case}`, `{seed}`, `{out}`, `{depth}` and `{<parameter of the case>}` are replaced;
     /// `{{` stands for a brace.
+    #[serde(default)]
     pub(super) commands: CommandsTable,
-    /// How the output of the benchmark is read.
-    pub(super) output: OutputTable,
-    /// What is measured.
-    pub(super) metric: MetricTable,
+    /// A kernel that karve calls itself, instead of a test and a benchmark of the project's own.
+    pub(super) contract: Option<ContractTable>,
+    /// How the output of the benchmark is read; needed unless there is a contract.
+    pub(super) output: Option<OutputTable>,
+    /// What is measured; needed unless there is a contract.
+    pub(super) metric: Option<MetricTable>,
     /// Metrics of your own, of which `metric.name` selects one.
     #[serde(default)]
     pub(super) metrics: BTreeMap<String, MetricDefinition>,
@@ -94,18 +97,18 @@ pub(super) struct SourcesTable {
 }
 
 /// The project's own commands.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CommandsTable {
     /// Builds; leave it out when there is nothing to build.
     #[schemars(length(min = 1))]
     pub(super) build: Option<String>,
-    /// Exits with 0 if and only if the kernel is right.
+    /// Exits with 0 if and only if the kernel is right; needed unless there is a contract.
     #[schemars(length(min = 1))]
-    pub(super) test: String,
-    /// Measures.
+    pub(super) test: Option<String>,
+    /// Measures; needed unless there is a contract.
     #[schemars(length(min = 1))]
-    pub(super) bench: String,
+    pub(super) bench: Option<String>,
     /// Runs before each timed run of either arm, not timed, such as one that empties caches.
     #[schemars(length(min = 1))]
     pub(super) condition: Option<String>,
@@ -188,7 +191,7 @@ pub(super) enum FormatName {
 }
 
 /// What is measured.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MetricTable {
     /// A column, one of `[metrics]`, or `latency`, `throughput`, `combined_step` or `ratio`.
@@ -399,5 +402,6 @@ pub(super) struct KnobTable {
     pub(super) file: String,
 }
 
+pub(super) use super::contract_file::ContractTable;
 pub(super) use super::names::{BetterName, ClockRuleName};
 pub(super) use super::policy_file::{AcceptTable, PolicyTable};

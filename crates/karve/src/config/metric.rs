@@ -37,7 +37,15 @@ enum Named {
 
 /// The metric of a file, with everything that a name stands for.
 pub(super) fn metric_of(source: &Source<'_>, file: &File) -> Result<Metric> {
-    let table = &file.metric;
+    let Some(table) = &file.metric else {
+        // What a contract is timed by, unless the file says otherwise.
+        return Ok(Metric {
+            name: OWN_CLOCKS[0].to_owned(),
+            unit: "us".to_owned(),
+            clocks: ClockRule::Auto,
+            ..Metric::default()
+        });
+    };
     let own = file.metrics.get(&table.name);
     for name in OWN_CLOCKS {
         if file.metrics.contains_key(name) {
@@ -93,11 +101,11 @@ pub(super) fn metric_of(source: &Source<'_>, file: &File) -> Result<Metric> {
 /// The column with the time of one call: the one that the file names, or the tool's.
 fn time_column(file: &File) -> Option<String> {
     let of_tool = || {
-        let name = serde_json::Value::from(format_name(file.output.format));
+        let name = serde_json::Value::from(format_name(file.output.as_ref()?.format));
         let format: Format = serde_json::from_value(name).ok()?;
         format.time_column().map(str::to_owned)
     };
-    file.metric.time.clone().or_else(of_tool)
+    file.metric.as_ref()?.time.clone().or_else(of_tool)
 }
 
 /// A key that the metric does not use would mislead.

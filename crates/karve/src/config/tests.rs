@@ -379,7 +379,7 @@ fn the_schema_in_the_repository_is_the_one_of_the_code() {
 fn the_schema_documents_every_key_and_has_no_null() {
     let schema = super::schema::schema();
     let tables = schema["properties"].as_object().unwrap();
-    assert_eq!(tables.len(), 16);
+    assert_eq!(tables.len(), 17);
     assert!(!schema_json().contains("\"null\""));
     for (name, table) in tables {
         assert!(table["description"].is_string(), "{name}");
@@ -434,4 +434,69 @@ proptest! {
             prop_assert!(!shown.contains("this value cannot be used here"), "{}", text);
         }
     }
+}
+
+/// A whole file with a contract.
+const CONTRACT: &str = include_str!("tests/contract.toml");
+
+#[test]
+fn a_contract_needs_no_test_no_benchmark_and_no_metric() {
+    let charter = read(CONTRACT).expect("a charter").charter;
+    let contract = charter.contract.expect("a contract");
+    assert_eq!(contract.args.len(), 4);
+    assert_eq!(contract.hostile.len(), 2);
+    assert_eq!(contract.threads, 1);
+    assert_eq!(charter.metric.name, "wall_time");
+    assert!(charter.commands.test.is_empty());
+}
+
+#[test]
+fn a_contract_that_cannot_be_kept_is_refused() {
+    let refuse_with = |from: &str, to: &str, line: usize, pieces: &[&str]| {
+        assert_eq!(
+            CONTRACT.matches(from).count(),
+            1,
+            "{from} must be there once"
+        );
+        refuse(&CONTRACT.replacen(from, to, 1), line, pieces);
+    };
+    let args = 13;
+    refuse_with(
+        "\"M\", \"K\"",
+        "\"M\", \"Q\"",
+        args,
+        &["`a`", "`Q`", "contract.args"],
+    );
+    refuse_with("name = \"c\"", "name = \"a\"", args, &["declared twice"]);
+    refuse_with(
+        "draw = \"normal\"",
+        "draw = \"norml\"",
+        15,
+        &["none that is known", "norml"],
+    );
+    refuse_with(
+        "entry = \"f\"\n",
+        "",
+        10,
+        &["`entry` is missing in [contract]"],
+    );
+    refuse_with(
+        "\"k.so\"",
+        "\"../k.so\"",
+        11,
+        &["does not lie in the project"],
+    );
+    refuse_with("entry = \"g\"", "command = \"x\"", 20, &["one reference"]);
+    refuse_with(
+        ", value = \"M\"",
+        "",
+        14,
+        &["neither a scalar nor a tensor"],
+    );
+    refuse_with(
+        "[cases]",
+        "[metric]\nname = \"time_ms\"\n[cases]",
+        24,
+        &["own clock"],
+    );
 }

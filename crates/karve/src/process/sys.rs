@@ -3,6 +3,7 @@
 //! Each function wraps one or a few calls and is safe to use. How a child is started is a part of
 //! its own.
 
+mod companion;
 mod start;
 
 use std::fs::File;
@@ -12,6 +13,10 @@ use std::sync::Once;
 use std::time::Duration;
 use std::{mem, ptr};
 
+pub(super) use self::companion::{
+    bounded_file, continue_process, cpu_time_of, receive_message, send_message, socket_pair,
+    stop_and_wait, written_text,
+};
 pub(super) use self::start::{CPUS_MAX, Child, CpuMask, Death, SpawnError, Start, spawn};
 
 /// A process id, as the kernel writes it.

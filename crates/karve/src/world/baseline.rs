@@ -1,13 +1,15 @@
 //! Gates and reads the unchanged kernel, and measures what the device could do at most.
 
 use super::World;
-use crate::error::Result;
+use crate::error::{Context, Result};
 use crate::harness::{Call, Gated, Harness, PerCase, Variant};
+use crate::store;
 use karve_core::campaign::{Baseline, Campaign, Event, Halved, Repeats};
 use karve_core::charter::{Case, CaseSet};
 use karve_core::measurement::{FailureCategory, Gate, Reading};
 use karve_core::sampling::{self, BASELINE_READINGS};
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
 /// How often a parameter may be halved.
@@ -17,6 +19,16 @@ const HALVINGS_MAX: u32 = 20;
 const LONG_RUNS: u32 = 3;
 
 impl World {
+    /// Keeps the reference of the unchanged project: what a later build makes of it, a candidate
+    /// may have had a hand in.
+    fn put_reference_aside(&self, harness: &Harness, tree: &Path) -> Result<Option<String>> {
+        let Some(path) = harness.reference_in(tree) else {
+            return Ok(None);
+        };
+        let bytes = fs::read(&path).context(|| format!("cannot read {}", path.display()))?;
+        store::put_artifact(&self.dir, &bytes).map(Some)
+    }
+
     pub(super) fn measure_baseline(&mut self, campaign: &Campaign) -> Result<Event> {
         let harness = self.harness();
         let failed = |gate| {
@@ -28,6 +40,7 @@ impl World {
                 repeats: Vec::new(),
                 raw: None,
                 conditions: None,
+                reference: None,
             })
         };
         let built = match self
@@ -62,6 +75,7 @@ impl World {
             repeats,
             raw: None,
             conditions: Some(Box::new(conditions)),
+            reference: self.put_reference_aside(&harness, &built.path)?,
         }))
     }
 }
@@ -70,6 +84,16 @@ impl World {
 /// the unchanged kernel alone. Nothing if the benchmark does not let us choose.
 fn choose_repeats(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Gated<Vec<Repeats>>> {
     let mut chosen = Vec::new();
+    if harness.is_under_contract() {
+        for (index, case) in cases.iter().enumerate() {
+            match harness.calls_for(tree, case)? {
+                Some(Ok(calls)) => chosen.push(Repeats { case: index, calls }),
+                Some(Err(gate)) => return Ok(Err(gate)),
+                None => {}
+            }
+        }
+        return Ok(Ok(chosen));
+    }
     if !harness.lets_repeat() {
         return Ok(Ok(chosen));
     }

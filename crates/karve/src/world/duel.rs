@@ -18,15 +18,19 @@ impl World {
         let numbered = |index: &usize| Some((*index, campaign.case(*index)?));
         let cases: Option<Vec<NumberedCase>> = step.cases.iter().map(numbered).collect();
         let cases = cases.ok_or_else(|| bug("a duel names a case that does not exist"))?;
-        let arena = match self.arena(step, &cases, campaign)? {
-            Ok(arena) => arena,
-            Err(gate) => {
-                return Ok(Event::BlockFailed {
-                    duel: step.duel,
-                    gate,
-                    raw: None,
-                });
-            }
+        let held = self.meeting.take().filter(|(duel, _)| *duel == step.duel);
+        let arena = match (held, step.block) {
+            (Some((_, arena)), 1..) => arena,
+            (_, _) => match self.arena(step, &cases, campaign)? {
+                Ok(arena) => arena,
+                Err(gate) => {
+                    return Ok(Event::BlockFailed {
+                        duel: step.duel,
+                        gate,
+                        raw: None,
+                    });
+                }
+            },
         };
         if step.block == 0 {
             self.device.begin_duel();
@@ -35,6 +39,10 @@ impl World {
         let conditions = self.device.before_block(&self.stop, &self.notices)?;
         let measured = arena.block(&cases);
         self.device.after_block();
+        if arena.parent.harness.is_under_contract() {
+            // The arms stay in the ring, so that a block costs no start.
+            self.meeting = Some((step.duel, arena));
+        }
         Ok(match measured? {
             Ok(mut block) => {
                 block.conditions = Some(Box::new(conditions));
@@ -180,11 +188,7 @@ pub(super) fn arena_of(
         harness: harness.clone(),
         tree: built.path,
     };
-    Arena {
-        parent: arm(parent),
-        candidate: arm(candidate),
-        variant,
-    }
+    Arena::new(arm(parent), arm(candidate), variant)
 }
 
 fn incumbent_fails(how: &str, gate: &Gate) -> CommandError {

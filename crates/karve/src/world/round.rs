@@ -199,6 +199,7 @@ impl World {
             set: *set,
             gate,
             same_artifact,
+            errors: Vec::new(),
         };
         if !candidate.out_of_scope.is_empty() {
             let paths = candidate.out_of_scope.clone();
@@ -212,6 +213,10 @@ impl World {
         let parent = self
             .trees
             .built(&self.repo, &harness, campaign.incumbent())?;
+        let harness = match &parent {
+            Ok(parent) => harness.beside(&parent.path),
+            Err(_) => harness,
+        };
         let parent_artifacts = parent.ok().and_then(|built| built.artifacts);
         let same = built.artifacts.is_some() && built.artifacts == parent_artifacts;
         let variant = if *set == CaseSet::Quick {
@@ -220,7 +225,15 @@ impl World {
             Variant::Usual
         };
         let visible = cases_at(campaign, &campaign.cases_of(*set));
-        let mut gate = harness.test(&built.path, &visible, variant)?;
+        let mut errors = Vec::new();
+        let mut gate = match harness.examine(&built.path, &visible)? {
+            Some(Ok(examined)) => {
+                errors = examined;
+                Ok(())
+            }
+            Some(Err(gate)) => Err(gate),
+            None => harness.test(&built.path, &visible, variant)?,
+        };
         if gate.is_ok() && *set == CaseSet::Full {
             let hidden = cases_at(campaign, &campaign.cases_of(CaseSet::Hidden));
             if harness.tests_each_case(&hidden) {
@@ -229,10 +242,14 @@ impl World {
                     .map_err(conceal);
             }
         }
-        Ok(match gate {
+        let mut event = match gate {
             Ok(()) => gated(Gate::Passed, same),
             Err(gate) => gated(gate, false),
-        })
+        };
+        if let Event::Gated { errors: seen, .. } = &mut event {
+            *seen = errors;
+        }
+        Ok(event)
     }
 
     pub(super) fn settle(&mut self, step: &Step, campaign: &Campaign) -> Result<Event> {

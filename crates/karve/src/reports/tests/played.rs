@@ -55,6 +55,7 @@ pub(super) fn charter() -> Charter {
     policy.debug_retries = 0;
     policy.proposal_tries = 1;
     Charter {
+        contract: None,
         name: "matmul_c_cpu_20260101".into(),
         created: "2026-01-01 00:00".into(),
         target: Target {
@@ -83,10 +84,9 @@ pub(super) fn charter() -> Charter {
         metric: Metric {
             name: "time_ms".into(),
             unit: "ms".into(),
-            better: Better::Lower,
-            expr: None,
             work: Some("2*M*M*M".into()),
             clocks: ClockRule::Auto,
+            ..Metric::default()
         },
         cases: vec![
             case("small", 512, CaseSet::Full),
@@ -251,6 +251,7 @@ impl Player {
                 set,
                 gate: gate(&self.round(round).0),
                 same_artifact: false,
+                errors: Vec::new(),
             },
             Step::Measure(step) => self.block(&step),
             Step::Settle { round, verdict, .. } => Event::Settled {
@@ -283,6 +284,7 @@ impl Player {
             sample: sample(self.value(case, 1.0)),
         });
         Event::BaselineMeasured(Baseline {
+            reference: None,
             gate: Gate::Passed,
             readings: readings.collect(),
             peak: BTreeMap::from([("peak_gflops".to_owned(), 100.0)]),

@@ -1,0 +1,17 @@
+//! `karve worker`: loads a kernel and calls it when karve asks. Not for people.
+
+use crate::error::Result;
+use crate::ring;
+
+/// Serve the karve that started this process
+#[derive(Debug, clap::Args)]
+#[command(hide = true)]
+pub struct Worker {}
+
+impl Worker {
+    /// Runs the command.
+    pub fn run(&self) -> Result<()> {
+        ring::serve();
+        Ok(())
+    }
+}

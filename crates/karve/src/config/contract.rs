@@ -1,0 +1,329 @@
+//! The contract of a file: which function karve calls, on what, and what is right.
+
+use super::contract_file::{
+    AccuracyName, ArgKindName, ArgTable, ContractTable, DrawValue, PrecisionName, StyleName,
+};
+use super::file::File;
+use super::source::{Source, shown};
+use super::values::Scalar;
+use crate::error::{CommandError, Result};
+use karve_core::accuracy::RuleSet;
+use karve_core::charter::{Case, Metric};
+use karve_core::contract::{Arg, ArgKind, Contract, Kernel, Precision, PythonStyle, Reference};
+use karve_core::draw::Draw;
+use karve_core::tensor::Dtype;
+
+/// Without a contract the project must test, measure and print itself.
+pub(super) fn check_presence(source: &Source<'_>, file: &File) -> Result<()> {
+    if file.contract.is_some() {
+        return Ok(());
+    }
+    let commands = &file.commands;
+    let nothing = commands.test.is_none() && commands.bench.is_none() && commands.build.is_none();
+    let tables = [
+        (nothing, "commands", " with test, bench"),
+        (file.output.is_none(), "output", " with format"),
+        (file.metric.is_none(), "metric", " with name"),
+    ];
+    for (missing, table, keys) in tables {
+        if missing {
+            let message = format!("the table [{table}] is missing");
+            let hint = format!(
+                "add [{table}]{keys} to {}, or run \"karve init\"; a [contract] needs none",
+                source.name
+            );
+            return Err(source.error(source.last_line(), message).hint(hint));
+        }
+    }
+    for (key, missing) in [
+        ("test", commands.test.is_none()),
+        ("bench", commands.bench.is_none()),
+    ] {
+        if missing {
+            let message = format!("the key `{key}` is missing in [commands]");
+            return Err(source
+                .error_at("commands", message)
+                .hint(format!("add {key} = \"…\" in [commands]")));
+        }
+    }
+    Ok(())
+}
+
+/// The contract of a file, checked on every case.
+pub(super) fn contract_of(
+    source: &Source<'_>,
+    file: &File,
+    cases: &[Case],
+    metric: &Metric,
+) -> Result<Option<Box<Contract>>> {
+    let Some(table) = &file.contract else {
+        return Ok(None);
+    };
+    refuse_commands(source, file, metric)?;
+    let mut args = Vec::new();
+    for (index, arg) in table.args.iter().enumerate() {
+        args.push(arg_of(
+            source,
+            arg,
+            source.item_line("contract.args", index),
+        )?);
+    }
+    let mut hostile = Vec::new();
+    for value in &table.hostile {
+        let line = source.line("contract.hostile");
+        hostile.push(draw_of(source, value, (line, "contract.hostile"))?);
+    }
+    let contract = Contract {
+        kernel: kernel_of(source, table)?,
+        args,
+        reference: reference_of(source, table)?,
+        accuracy: match table.accuracy {
+            None | Some(AccuracyName::Default) => RuleSet::Default,
+            Some(AccuracyName::Primus) => RuleSet::Primus,
+            Some(AccuracyName::Torch) => RuleSet::Torch,
+            Some(AccuracyName::Bitwise) => RuleSet::Bitwise,
+        },
+        reduction: table.reduction.as_ref().map(|Scalar(text)| text.clone()),
+        deterministic: table.deterministic.unwrap_or(true),
+        threads: table.threads.unwrap_or(1),
+        hostile,
+    };
+    check(source, &contract, cases)?;
+    Ok(Some(Box::new(contract)))
+}
+
+/// Commands that a contract replaces would mislead.
+fn refuse_commands(source: &Source<'_>, file: &File, metric: &Metric) -> Result<()> {
+    let commands = &file.commands;
+    let idle = [
+        ("commands.test", commands.test.is_some()),
+        ("commands.bench", commands.bench.is_some()),
+        ("commands.quick.test", commands.quick.test.is_some()),
+        ("commands.quick.bench", commands.quick.bench.is_some()),
+        ("output", file.output.is_some()),
+        ("workspace", file.workspace.is_some()),
+    ];
+    if let Some((key, _)) = idle.iter().find(|(_, there)| *there) {
+        return Err(source
+            .error_at(key, format!("`{key}` has no use beside [contract]"))
+            .hint(format!(
+                "under a contract karve tests and measures itself: remove {key}, or [contract]"
+            )));
+    }
+    if metric.own_clock().is_none() {
+        return Err(source
+            .error_at("metric", "under a contract karve's own clock is the metric")
+            .hint("write name = \"wall_time\" or \"cpu_time\" in [metric], or leave it out"));
+    }
+    Ok(())
+}
+
+fn kernel_of(source: &Source<'_>, table: &ContractTable) -> Result<Kernel> {
+    match (&table.library, &table.python) {
+        (Some(path), None) => Ok(Kernel::Library {
+            path: inside(source, "contract.library", path)?,
+            entry: entry_of(source, "contract", table.entry.as_ref())?,
+        }),
+        (None, Some(path)) => Ok(Kernel::Python {
+            path: inside(source, "contract.python", path)?,
+            style: match table.style {
+                None | Some(StyleName::Functions) => PythonStyle::Functions,
+                Some(StyleName::Models) => PythonStyle::Models,
+            },
+        }),
+        (None, None) | (Some(_), Some(_)) => Err(source
+            .error_at("contract", "[contract] must name one kernel")
+            .hint("write library = \"build/kernel.so\" with its entry, or python = \"kernel.py\"")),
+    }
+}
+
+fn reference_of(source: &Source<'_>, table: &ContractTable) -> Result<Reference> {
+    let reference = &table.reference;
+    let precision = match reference.precision {
+        None | Some(PrecisionName::Wide) => Precision::Wide,
+        Some(PrecisionName::Native) => Precision::Native,
+    };
+    let place = "contract.reference";
+    match (&reference.library, &reference.command, &reference.python) {
+        (Some(path), None, None) => Ok(Reference::Library {
+            path: inside(source, "contract.reference.library", path)?,
+            entry: entry_of(source, place, reference.entry.as_ref())?,
+            precision,
+        }),
+        (None, Some(line), None) => Ok(Reference::Command {
+            line: line.clone(),
+            precision,
+        }),
+        (None, None, Some(path)) => Ok(Reference::Python {
+            path: inside(source, "contract.reference.python", path)?,
+            precision,
+        }),
+        _ => Err(source
+            .error_at(place, "[contract.reference] must name one reference")
+            .hint("write library with its entry, command, or python in [contract.reference]")),
+    }
+}
+
+fn entry_of(source: &Source<'_>, place: &str, entry: Option<&String>) -> Result<String> {
+    entry.cloned().ok_or_else(|| {
+        source
+            .error_at(place, format!("the key `entry` is missing in [{place}]"))
+            .hint(format!(
+                "add entry = \"the name of the function\" in [{place}]"
+            ))
+    })
+}
+
+/// A path that stays in the project.
+fn inside(source: &Source<'_>, key: &str, path: &str) -> Result<String> {
+    let leaves = path.split('/').any(|part| part == "..");
+    if path.starts_with('/') || leaves || path.contains('\0') {
+        let message = format!("`{}` does not lie in the project", shown(path));
+        return Err(source.error_at(key, message).hint(format!(
+            "write {key} relative to the directory of karve.toml"
+        )));
+    }
+    Ok(path.to_owned())
+}
+
+fn arg_of(source: &Source<'_>, table: &ArgTable, line: usize) -> Result<Arg> {
+    let name = shown(&table.name);
+    let wrong = |message: String, hint: &str| Err(source.error(line, message).hint(hint));
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if !table.name.chars().all(plain) {
+        return wrong(
+            format!("`{name}` is no name of an argument"),
+            "use letters, digits and _ in the names of contract.args",
+        );
+    }
+    let dtype_name = format!("{:?}", table.dtype).to_lowercase();
+    let Some(dtype) = Dtype::parse(&dtype_name) else {
+        return wrong(
+            format!("the type of `{name}` is not known"),
+            "use a type such as f32 in contract.args",
+        );
+    };
+    let is_scalar = table.kind == ArgKindName::Scalar;
+    let is_drawn = matches!(table.kind, ArgKindName::Input | ArgKindName::Inout);
+    if is_scalar != table.value.is_some() || is_scalar != table.shape.is_empty() {
+        return wrong(
+            format!("`{name}` is neither a scalar nor a tensor"),
+            "give a scalar a value, and a tensor a shape, in contract.args",
+        );
+    }
+    if table.draw.is_some() && !is_drawn {
+        return wrong(
+            format!("`{name}` is not drawn"),
+            "only arguments of kind input and inout have a draw in contract.args",
+        );
+    }
+    let shape: Vec<String> = table
+        .shape
+        .iter()
+        .map(|Scalar(text)| text.clone())
+        .collect();
+    let draw = match &table.draw {
+        Some(value) => draw_of(source, value, (line, "contract.args.draw"))?,
+        None if dtype.is_float() => Draw::Normal { mean: 0.0, sd: 1.0 },
+        None if dtype == Dtype::Bool => Draw::Integers { low: 0, high: 1 },
+        None => Draw::Integers { low: 0, high: 9 },
+    };
+    if let Some(complaint) = draw.complaint(dtype).filter(|_| is_drawn) {
+        return wrong(
+            format!("`{name}` cannot be drawn: {complaint}"),
+            "mend its draw in contract.args",
+        );
+    }
+    let kind = match table.kind {
+        ArgKindName::Scalar => ArgKind::Scalar {
+            value: table
+                .value
+                .as_ref()
+                .map(|v| v.0.clone())
+                .unwrap_or_default(),
+        },
+        ArgKindName::Input => ArgKind::Input { shape, draw },
+        ArgKindName::Output => ArgKind::Output { shape },
+        ArgKindName::Inout => ArgKind::InOut { shape, draw },
+    };
+    Ok(Arg {
+        name: table.name.clone(),
+        dtype,
+        kind,
+    })
+}
+
+/// A draw by its name or with its figures.
+fn draw_of(source: &Source<'_>, value: &DrawValue, (line, key): (usize, &str)) -> Result<Draw> {
+    let of_name = |name: &str| {
+        Some(match name {
+            "uniform" => Draw::Uniform {
+                low: -1.0,
+                high: 1.0,
+            },
+            "normal" => Draw::Normal { mean: 0.0, sd: 1.0 },
+            "large" => Draw::Large { full: false },
+            _ => return None,
+        })
+    };
+    let named = value.0.as_str().and_then(of_name);
+    let read = || {
+        let table = match value.0.as_str() {
+            Some(name) => serde_json::json!({ "kind": name }),
+            None => value.0.clone(),
+        };
+        serde_json::from_value::<Draw>(table)
+    };
+    match named {
+        Some(draw) => Ok(draw),
+        None => read().map_err(|_| {
+            let message = format!("`{key}` is none that is known: {}", shown_draw(&value.0));
+            source.error(line, message).hint(
+                "a draw in karve.toml is a name or a table with its kind and figures: \
+                 normal (mean, sd), uniform (low, high), integers (low, high), permutation, \
+                 sparse (density, of), groups (total, skew), constant (value), sorted (of), \
+                 denormals, large (full), mixed, cancelling, nans (share, of), zeros",
+            )
+        }),
+    }
+}
+
+/// A draw as it is written, cut.
+fn shown_draw(value: &serde_json::Value) -> String {
+    shown(&value.to_string())
+}
+
+fn check(source: &Source<'_>, contract: &Contract, cases: &[Case]) -> Result<()> {
+    let wrong = |message: String, hint: &str| -> Result<()> {
+        let error: CommandError = source.error_at("contract.args", message);
+        Err(error.hint(hint))
+    };
+    if contract.written().next().is_none() {
+        return wrong(
+            "the kernel writes nothing".into(),
+            "name what it writes in contract.args, of kind output or inout",
+        );
+    }
+    for (index, arg) in contract.args.iter().enumerate() {
+        if contract.args[..index]
+            .iter()
+            .any(|other| other.name == arg.name)
+        {
+            return wrong(
+                format!("the argument `{}` is declared twice", arg.name),
+                "name each argument once in contract.args",
+            );
+        }
+    }
+    for case in cases {
+        for precision in [Precision::Native, Precision::Wide] {
+            if let Err(why) = contract.layout_in(case, precision) {
+                return wrong(
+                    format!("the contract does not fit the case `{}`: {why}", case.name),
+                    "mend the expressions in contract.args, or the parameters in [cases]",
+                );
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,184 @@
+//! The table `[contract]`, as it is written.
+
+use super::values::Scalar;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer};
+use std::borrow::Cow;
+
+/// A kernel that karve calls itself.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ContractTable {
+    /// The shared object that the build makes, with the kernel in it.
+    #[schemars(length(min = 1))]
+    pub(super) library: Option<String>,
+    /// The function of the shared object.
+    #[schemars(length(min = 1))]
+    pub(super) entry: Option<String>,
+    /// The Python file with `kernel_fn`, instead of a shared object.
+    #[schemars(length(min = 1))]
+    pub(super) python: Option<String>,
+    /// Which names the Python file defines; `functions` by default.
+    pub(super) style: Option<StyleName>,
+    /// The arguments of the call, in order.
+    #[schemars(length(min = 1, max = 24))]
+    pub(super) args: Vec<ArgTable>,
+    /// What says which result is right.
+    pub(super) reference: ReferenceTable,
+    /// How near a result must be; `default` by default.
+    pub(super) accuracy: Option<AccuracyName>,
+    /// How many terms are summed for one element of the result, such as `K`; 1 if none are.
+    pub(super) reduction: Option<Scalar>,
+    /// Whether equal inputs must give equal bits; true by default.
+    pub(super) deterministic: Option<bool>,
+    /// Threads that the kernel may use; 1 by default.
+    #[schemars(range(min = 1, max = 4_096))]
+    pub(super) threads: Option<u32>,
+    /// Draws of all floating-point inputs that must be right too; none by default.
+    #[serde(default)]
+    #[schemars(length(max = 16))]
+    pub(super) hostile: Vec<DrawValue>,
+}
+
+/// Which names a Python file defines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum StyleName {
+    /// `kernel_fn`, and in the reference `reference_fn`.
+    Functions,
+    /// `ModelNew`, and in the reference `Model` and `get_init_inputs`.
+    Models,
+}
+
+/// One argument.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ArgTable {
+    /// Its name.
+    #[schemars(length(min = 1))]
+    pub(super) name: String,
+    /// What it is.
+    pub(super) kind: ArgKindName,
+    /// The type of its elements, such as `f32`.
+    pub(super) dtype: DtypeName,
+    /// The extents of a tensor, expressions over the parameters of the case.
+    #[serde(default)]
+    pub(super) shape: Vec<Scalar>,
+    /// What a tensor is filled with; normally distributed by default, integers from 0 to 9.
+    pub(super) draw: Option<DrawValue>,
+    /// The value of a scalar, an expression over the parameters of the case.
+    pub(super) value: Option<Scalar>,
+}
+
+/// What an argument is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ArgKindName {
+    /// A number.
+    Scalar,
+    /// A tensor that is only read.
+    Input,
+    /// A tensor that is written, all of it.
+    Output,
+    /// A tensor that is read and written.
+    Inout,
+}
+
+/// The type of elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub(super) enum DtypeName {
+    F64,
+    F32,
+    F16,
+    Bf16,
+    F8e4m3,
+    F8e5m2,
+    I64,
+    I32,
+    I16,
+    I8,
+    U64,
+    U32,
+    U16,
+    U8,
+    Bool,
+}
+
+/// What says which result is right.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReferenceTable {
+    /// The shared object with the reference, which the build makes of protected files.
+    #[schemars(length(min = 1))]
+    pub(super) library: Option<String>,
+    /// The function of the shared object.
+    #[schemars(length(min = 1))]
+    pub(super) entry: Option<String>,
+    /// A command that reads and writes the files of `{dir}`, one for each tensor.
+    #[schemars(length(min = 1))]
+    pub(super) command: Option<String>,
+    /// The Python file with `reference_fn`.
+    #[schemars(length(min = 1))]
+    pub(super) python: Option<String>,
+    /// In which precision it takes and gives floating-point tensors; `wide` by default.
+    pub(super) precision: Option<PrecisionName>,
+}
+
+/// In which precision a reference computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum PrecisionName {
+    /// Every floating-point tensor and scalar is a float64.
+    Wide,
+    /// As the arguments are declared.
+    Native,
+}
+
+/// How near a result must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum AccuracyName {
+    /// By the type, and beside the incumbent's own error.
+    Default,
+    /// The gates of the kernel-optimize workflow: tolerances, and signal to noise for 8 bits.
+    Primus,
+    /// The tolerances of PyTorch's own tests.
+    Torch,
+    /// The same bits as the reference.
+    Bitwise,
+}
+
+/// A draw: its name, or a table with its kind and figures.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct DrawValue(pub(super) serde_json::Value);
+
+impl JsonSchema for DrawValue {
+    fn schema_name() -> Cow<'static, str> {
+        "Draw".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let any = serde_json::json!({
+            "type": ["string", "number", "boolean", "object"],
+            "additionalProperties": { "type": ["string", "number", "boolean", "object"] }
+        });
+        json_schema!({
+            "anyOf": [
+                { "type": "string", "minLength": 1 },
+                {
+                    "type": "object",
+                    "properties": { "kind": { "type": "string", "minLength": 1 } },
+                    "additionalProperties": any
+                }
+            ]
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for DrawValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        serde_json::Value::deserialize(deserializer).map(Self)
+    }
+}

@@ -1,0 +1,30 @@
+//! Plain work of a known size, for controls: a busy host makes it longer, as it does with a kernel.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// Tries to find out how long a piece of work takes; the shortest was not interrupted.
+const PROBES: u32 = 16;
+
+/// Iterations of one try, some ten microseconds.
+const PROBE_ITERATIONS: u64 = 8_192;
+
+/// Iterations in a nanosecond on this core, when nobody interrupts.
+pub fn rate() -> f64 {
+    let probe = || {
+        let start = Instant::now();
+        work(PROBE_ITERATIONS);
+        start.elapsed()
+    };
+    let shortest = (0..PROBES).map(|_| probe()).min().unwrap_or_default();
+    PROBE_ITERATIONS as f64 / shortest.max(Duration::from_nanos(1)).as_nanos() as f64
+}
+
+/// So many iterations.
+pub fn work(iterations: u64) {
+    let mut sum = 0_u64;
+    for n in 0..iterations {
+        sum = black_box(sum.wrapping_mul(31).wrapping_add(n));
+    }
+    black_box(sum);
+}

@@ -1,0 +1,175 @@
+//! A process that stays beside karve, is talked to, and stands still while it is not asked.
+//!
+//! Its standard input is one end of a socket with message boundaries. While it is frozen none of
+//! its threads runs, so it can neither disturb another process that is timed nor write late into
+//! memory that is being checked. Its CPU time is read by karve, not told by it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use super::cgroup::Leaf;
+use super::launch::{self, Launch};
+use super::sys::{self, Death, Start};
+use super::tree::Tree;
+use super::{Command, Exit};
+use crate::error::{Context, Result};
+
+/// Bytes of its diagnostics that are kept; writing more fails.
+const DIAGNOSTICS_BYTES: u64 = 64 << 10;
+
+/// How long a look at the socket takes at most before the process itself is looked at.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A process that stays beside karve.
+#[derive(Debug)]
+pub struct Companion {
+    tree: Option<Tree>,
+    socket: OwnedFd,
+    diagnostics: File,
+}
+
+/// What came of waiting for a message.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// A message of so many bytes.
+    Message(usize),
+    /// It has ended, or closed its side.
+    Gone,
+    /// The time is over.
+    Nothing,
+}
+
+impl Companion {
+    /// Starts a command that talks over its standard input.
+    pub fn start(command: &Command) -> Result<Self> {
+        let cannot_prepare = || "cannot prepare a worker".to_owned();
+        sys::become_subreaper();
+        let mark = launch::fresh_mark();
+        let launch = Launch::new(command, &mark)?;
+        let (socket, theirs) = sys::socket_pair().context(cannot_prepare)?;
+        let diagnostics = sys::bounded_file(DIAGNOSTICS_BYTES).context(cannot_prepare)?;
+        let null = File::options().write(true).open("/dev/null");
+        let null = null.context(cannot_prepare)?;
+        let leaf = Leaf::for_tag(&command.tag);
+        let child = sys::spawn(&Start {
+            program: &launch.program,
+            argv: &launch.argv,
+            env: &launch.env,
+            dir: &launch.dir,
+            streams: [theirs.as_fd(), null.as_fd(), diagnostics.as_fd()],
+            cgroup: leaf.as_ref().map(Leaf::fd),
+            cpus: launch.cpus.as_deref(),
+            death: Death::WithKarve,
+        })
+        .map_err(|error| launch::spawn_error(command, &error))?;
+        Ok(Self {
+            tree: Some(Tree::new(child, mark, leaf)),
+            socket,
+            diagnostics,
+        })
+    }
+
+    /// Sends one message, with descriptors if there are any.
+    pub fn send(&self, message: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        sys::send_message(self.socket.as_fd(), message, fds)
+    }
+
+    /// Waits for one message; what does not fit into the buffer is cut off.
+    pub fn receive(&self, buffer: &mut [u8], limit: Duration) -> io::Result<Heard> {
+        let start = Instant::now();
+        loop {
+            let left = limit.saturating_sub(start.elapsed());
+            let pidfd = self.pidfd();
+            let [message, ended] =
+                sys::wait_readable([Some(self.socket.as_fd()), pidfd], left.min(TICK))?;
+            if message {
+                return Ok(match sys::receive_message(self.socket.as_fd(), buffer)? {
+                    0 => Heard::Gone,
+                    n => Heard::Message(n),
+                });
+            }
+            if ended || (pidfd.is_none() && self.has_ended()) {
+                return Ok(Heard::Gone);
+            }
+            if left.is_zero() {
+                return Ok(Heard::Nothing);
+            }
+        }
+    }
+
+    /// Throws away what it said without being asked; gives how many messages.
+    pub fn discard_messages(&self) -> io::Result<u32> {
+        let mut thrown = 0;
+        let mut buffer = [0; 8];
+        while thrown < u32::from(u16::MAX) {
+            let [message] = sys::wait_readable([Some(self.socket.as_fd())], Duration::ZERO)?;
+            if !message || sys::receive_message(self.socket.as_fd(), &mut buffer)? == 0 {
+                break;
+            }
+            thrown += 1;
+        }
+        Ok(thrown)
+    }
+
+    /// Stops all its threads, and returns when they stand still. Gives whether it is still there.
+    pub fn freeze(&self) -> bool {
+        self.pid().is_some_and(sys::stop_and_wait)
+    }
+
+    /// Lets it run on.
+    pub fn thaw(&self) {
+        if let Some(pid) = self.pid() {
+            sys::continue_process(pid);
+        }
+    }
+
+    /// User and system time of all its threads so far.
+    pub fn cpu_time(&self) -> io::Result<Duration> {
+        match self.pid() {
+            Some(pid) => sys::cpu_time_of(pid),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// Its process id, while it lives.
+    pub fn pid(&self) -> Option<i32> {
+        self.tree.as_ref().map(|tree| tree.child().pid)
+    }
+
+    /// Ends it with all its descendants; gives how it ended and the end of its diagnostics.
+    pub fn end(&mut self) -> (Exit, String) {
+        let Some(mut tree) = self.tree.take() else {
+            return (Exit::Stopped, String::new());
+        };
+        let itself = sys::has_ended(Some(tree.child().pid));
+        tree.end();
+        let exit = match tree.finish() {
+            Ok((status, _)) if itself => match sys::parse_status(status) {
+                Ok(code) => Exit::Code(code),
+                Err(signal) => Exit::Signal(signal),
+            },
+            Ok(_) | Err(_) => Exit::Stopped,
+        };
+        (
+            exit,
+            sys::written_text(&self.diagnostics, DIAGNOSTICS_BYTES),
+        )
+    }
+
+    fn has_ended(&self) -> bool {
+        self.pid().is_none_or(|pid| sys::has_ended(Some(pid)))
+    }
+
+    fn pidfd(&self) -> Option<BorrowedFd<'_>> {
+        let child = self.tree.as_ref()?.child();
+        child.pidfd.as_ref().map(AsFd::as_fd)
+    }
+}
+
+impl Drop for Companion {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

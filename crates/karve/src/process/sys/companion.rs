@@ -1,0 +1,169 @@
+//! The system calls behind a companion: messages, descriptors, standing still, CPU time.
+
+use std::fs::File;
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt;
+use std::ptr;
+use std::time::Duration;
+
+use super::Pid;
+
+/// Descriptors in one message at most.
+const FDS_MAX: usize = 8;
+
+/// Room for the header and the descriptors of a control message.
+#[repr(C, align(8))]
+struct Control([u8; 64]);
+
+/// Two ends of a connection that keeps messages apart; the second is inherited by nobody unless
+/// it is given.
+pub(in crate::process) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut fds: [RawFd; 2] = [-1; 2];
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+    // SAFETY: the array has room for two descriptors.
+    if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) } == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made these descriptors for us, and nobody else knows them.
+    Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
+}
+
+/// A nameless file in memory that cannot grow beyond some bytes, all of them zero at first.
+pub(in crate::process) fn bounded_file(bytes: u64) -> io::Result<File> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: the name is a null-terminated string.
+    let fd = unsafe { libc::memfd_create(c"karve-worker".as_ptr(), flags) };
+    if fd == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
+    let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    file.set_len(bytes)?;
+    let seals = libc::F_SEAL_GROW | libc::F_SEAL_SHRINK;
+    // SAFETY: the descriptor is open, and the command takes a number.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(file)
+}
+
+/// What stands in such a file before its first zero.
+pub(in crate::process) fn written_text(file: &File, bytes: u64) -> String {
+    let mut text = vec![0; bytes as usize];
+    let read = file.read_at(&mut text, 0).unwrap_or(0);
+    text.truncate(read);
+    let end = text.iter().position(|b| *b == 0).unwrap_or(text.len());
+    String::from_utf8_lossy(&text[..end]).into_owned()
+}
+
+/// Sends one message with descriptors; never blocks for long, as messages are small.
+pub(in crate::process) fn send_message(
+    socket: BorrowedFd<'_>,
+    message: &[u8],
+    fds: &[BorrowedFd<'_>],
+) -> io::Result<()> {
+    if fds.len() > FDS_MAX {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut part = libc::iovec {
+        iov_base: message.as_ptr().cast_mut().cast(),
+        iov_len: message.len(),
+    };
+    let mut control = Control([0; 64]);
+    let raw: Vec<RawFd> = fds.iter().map(AsRawFd::as_raw_fd).collect();
+    let size = (raw.len() * mem::size_of::<RawFd>()) as libc::c_uint;
+    // SAFETY: a zeroed header is valid; every pointer in it is to a place that outlives the call,
+    // and the control message is written inside the room that was made for it.
+    let sent = unsafe {
+        let mut header: libc::msghdr = mem::zeroed();
+        header.msg_iov = &mut part;
+        header.msg_iovlen = 1;
+        if !raw.is_empty() {
+            header.msg_control = control.0.as_mut_ptr().cast();
+            header.msg_controllen = libc::CMSG_SPACE(size) as _;
+            let first = libc::CMSG_FIRSTHDR(&header);
+            (*first).cmsg_level = libc::SOL_SOCKET;
+            (*first).cmsg_type = libc::SCM_RIGHTS;
+            (*first).cmsg_len = libc::CMSG_LEN(size) as _;
+            ptr::copy_nonoverlapping(raw.as_ptr().cast(), libc::CMSG_DATA(first), size as usize);
+        }
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+        libc::sendmsg(socket.as_raw_fd(), &header, flags)
+    };
+    match sent {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Takes in one message; descriptors that came with it are refused by the kernel.
+pub(in crate::process) fn receive_message(
+    socket: BorrowedFd<'_>,
+    buffer: &mut [u8],
+) -> io::Result<usize> {
+    // SAFETY: the buffer has the given length.
+    let n = unsafe {
+        libc::recv(
+            socket.as_raw_fd(),
+            buffer.as_mut_ptr().cast(),
+            buffer.len(),
+            libc::MSG_DONTWAIT,
+        )
+    };
+    match n {
+        -1 => Err(io::Error::last_os_error()),
+        n => Ok(n as usize),
+    }
+}
+
+/// Stops every thread of a child, and waits until they stand still; false if it has ended.
+pub(in crate::process) fn stop_and_wait(pid: Pid) -> bool {
+    // SAFETY: the calls take numbers and a place that outlives them; the child is not reaped.
+    unsafe {
+        if libc::kill(pid, libc::SIGSTOP) == -1 {
+            return false;
+        }
+        loop {
+            let mut info: libc::siginfo_t = mem::zeroed();
+            let flags = libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT;
+            if libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, flags) == -1 {
+                if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {
+                    continue;
+                }
+                return false;
+            }
+            if info.si_code != libc::CLD_STOPPED {
+                return false;
+            }
+            // Taken in, so that the next stop is a new one.
+            let flags = libc::WSTOPPED | libc::WNOHANG;
+            libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, flags);
+            return true;
+        }
+    }
+}
+
+/// Lets a stopped child run on.
+pub(in crate::process) fn continue_process(pid: Pid) {
+    // SAFETY: the call takes two numbers.
+    unsafe { libc::kill(pid, libc::SIGCONT) };
+}
+
+/// User and system time of all threads of a process.
+pub(in crate::process) fn cpu_time_of(pid: Pid) -> io::Result<Duration> {
+    // SAFETY: both places outlive the calls.
+    unsafe {
+        let mut clock: libc::clockid_t = 0;
+        let error = libc::clock_getcpuclockid(pid, &mut clock);
+        if error != 0 {
+            return Err(io::Error::from_raw_os_error(error));
+        }
+        let mut time: libc::timespec = mem::zeroed();
+        if libc::clock_gettime(clock, &mut time) == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+    }
+}

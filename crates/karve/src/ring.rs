@@ -1,0 +1,36 @@
+//! The ring: where two kernels meet in workers that karve owns.
+//!
+//! karve draws the inputs from a secret, different for every call and the same bytes for both
+//! arms; it holds the clock; it checks what was written, on every timed call against the other
+//! arm, and on a secret few against the reference. An arm that is not asked stands still.
+//!
+//! ```text
+//! terms     where kernel and reference come from, and how a worker is started
+//! stage     inputs, poison, guards: what the arms find in memory, and what they leave there
+//! arm       one worker: woken, asked, timed, frozen
+//! oracle    the reference
+//! check     what an output is worth
+//! exam      the gate: everything that must hold before a kernel is timed
+//! duel      the pairs of a duel
+//! protocol  the messages        worker   the other side of them
+//! sys       shared memory and calls into shared objects; unsafe code
+//! ```
+
+mod arm;
+mod check;
+mod duel;
+mod exam;
+mod oracle;
+mod protocol;
+mod solo;
+mod stage;
+#[allow(unsafe_code)]
+mod sys;
+mod terms;
+mod worker;
+
+pub use duel::{Corner, Duelling, Spent};
+pub use exam::examine;
+pub use solo::{calls_for, handover, readings};
+pub use terms::Terms;
+pub use worker::serve;

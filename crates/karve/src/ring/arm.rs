@@ -1,0 +1,325 @@
+//! One arm of the ring: a worker with a kernel, and the memory that the kernel writes.
+//!
+//! A turn is: wake it, see that it is awake, take the time, ask, hear, take the time, freeze it.
+//! Nothing of it runs between two turns. Its CPU time is that of all its threads, read by karve
+//! when they stand still, so work that is put off beyond the answer counts too.
+
+use super::protocol::{Answer, Given, Hello, MESSAGE_BYTES_MAX, Question, Setup, Slot, Told};
+use super::sys::Shared;
+use crate::error::{Context, Result};
+use crate::harness::secret;
+use crate::process::{Command, Companion, Exit, Heard};
+use karve_core::contract::{ArgKind, Contract, Layout, Place};
+use karve_core::measurement::{FailureCategory, Gate};
+use karve_core::tensor::Dtype;
+use std::fs;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// How long a worker may take to load its kernel.
+const START_LIMIT: Duration = Duration::from_secs(120);
+
+/// How long it may take to wake up.
+const WAKE_LIMIT: Duration = Duration::from_secs(10);
+
+/// A worker with its memory.
+#[derive(Debug)]
+pub(super) struct Arm {
+    companion: Companion,
+    buffer: Vec<u8>,
+    limit: Duration,
+}
+
+/// What is loaded.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    /// What starts the worker.
+    pub(super) command: Command,
+    /// The shared object or module, as the worker finds it.
+    pub(super) path: String,
+    /// The function.
+    pub(super) entry: String,
+}
+
+/// Bytes of the memory that is read and of the memory that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sizes {
+    /// Read by all arms.
+    pub(super) input: u64,
+    /// Written by one.
+    pub(super) output: u64,
+}
+
+/// The memory that all arms of a duel share: who is not asked stands still, so nobody is in the
+/// way, and no arm is lucky with the pages that it was given.
+#[derive(Debug)]
+pub(super) struct Memory {
+    /// Read by the kernels.
+    pub(super) input: Shared,
+    /// Written by the kernels.
+    pub(super) output: Shared,
+    /// How large they are.
+    pub(super) sizes: Sizes,
+    /// Whether the operating system keeps workers from writing to the inputs.
+    pub(super) sealed: bool,
+}
+
+impl Memory {
+    /// Fresh memory.
+    pub(super) fn new(sizes: Sizes) -> Result<Self> {
+        let part = |bytes: u64| {
+            Shared::new(bytes as usize)
+                .context(|| "cannot make memory for kernels".to_owned())
+                .map_err(|error| error.hint("use smaller cases in karve.toml"))
+        };
+        let input = part(sizes.input)?;
+        Ok(Self {
+            sealed: input.seal_for_others(),
+            input,
+            output: part(sizes.output)?,
+            sizes,
+        })
+    }
+}
+
+/// One turn, by the clocks of karve and by what the worker said.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    /// From the question to the answer.
+    pub(super) wall: Duration,
+    /// CPU time of all threads until they stood still.
+    pub(super) cpu: Duration,
+    /// What the worker's own clocks said.
+    pub(super) told: Told,
+}
+
+/// Why a worker is of no use any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Broken {
+    /// It ended.
+    Ended {
+        /// How.
+        exit: Exit,
+        /// What it printed last.
+        said: String,
+    },
+    /// It did not answer in time.
+    TooLong,
+    /// It answered what no worker answers.
+    Garbled(&'static str),
+    /// It could not do what it was asked.
+    Refused(String),
+}
+
+impl Broken {
+    /// What that is for a candidate on a case.
+    pub(super) fn gate(self, case: &str) -> Gate {
+        match self {
+            Self::Ended { exit, said } => {
+                let said = said.trim();
+                let colon = if said.is_empty() { "" } else { ": " };
+                let killed = matches!(exit, Exit::Signal(9));
+                Gate::WrongResult {
+                    case: case.to_owned(),
+                    category: if killed {
+                        FailureCategory::RuntimeOom
+                    } else {
+                        FailureCategory::RuntimeAssert
+                    },
+                    excerpt: format!("the kernel's process: {}{colon}{said}", exit.describe()),
+                }
+            }
+            Self::TooLong => Gate::TimedOut {
+                what: format!("the kernel on {case}"),
+            },
+            Self::Garbled(what) => Gate::Dishonest {
+                why: format!("its process answered with {what}"),
+            },
+            Self::Refused(why) => Gate::WrongResult {
+                case: case.to_owned(),
+                category: FailureCategory::Other,
+                excerpt: why,
+            },
+        }
+    }
+}
+
+type Asked<T> = std::result::Result<T, Broken>;
+
+impl Arm {
+    /// Starts a worker and lets it load its kernel. It stands still afterwards.
+    pub(super) fn start(
+        program: &Program,
+        memory: &Memory,
+        limit: Duration,
+    ) -> Result<Asked<Self>> {
+        let mut arm = Self {
+            companion: Companion::start(&program.command)?,
+            buffer: vec![0; MESSAGE_BYTES_MAX],
+            limit,
+        };
+        let hello = Question::Hello(Hello {
+            path: program.path.clone(),
+            entry: program.entry.clone(),
+            input_bytes: memory.sizes.input,
+            output_bytes: memory.sizes.output,
+        });
+        let nonce = secret()?;
+        let fds = [memory.input.fd(), memory.output.fd()];
+        let sent = arm.companion.send(&hello.render(nonce), &fds);
+        let answer = match sent {
+            Ok(()) => arm.hear(nonce, START_LIMIT),
+            Err(_) => Err(arm.ended()),
+        };
+        Ok(answer.and_then(done).map(|()| {
+            arm.companion.freeze();
+            arm
+        }))
+    }
+
+    /// Tells it how the calls from now on look.
+    pub(super) fn set_up(&mut self, contract: &Contract, layout: &Layout) -> Result<Asked<()>> {
+        self.companion.thaw();
+        let answer = self.ask(&Question::Setup(setup_of(contract, layout)), WAKE_LIMIT)?;
+        self.companion.freeze();
+        Ok(answer.and_then(done))
+    }
+
+    /// Calls the kernel once for each slot.
+    pub(super) fn turn(&mut self, slots: &[Slot], spin_ns: u64) -> Result<Asked<Turn>> {
+        let question = Question::Batch {
+            slots: slots.to_vec(),
+            spin_ns,
+        };
+        let nonce = secret()?;
+        let message = question.render(nonce);
+        if let Err(broken) = self.wake()? {
+            return Ok(Err(broken));
+        }
+        let Ok(cpu_before) = self.companion.cpu_time() else {
+            return Ok(Err(self.ended()));
+        };
+        let start = Instant::now();
+        if self.companion.send(&message, &[]).is_err() {
+            return Ok(Err(self.ended()));
+        }
+        let heard = self.companion.receive(&mut self.buffer, self.limit);
+        let wall = start.elapsed();
+        let alive = self.companion.freeze();
+        let told = match self.read(heard, nonce) {
+            Ok(Answer::Finished(told)) if alive => told,
+            Ok(Answer::Failed(why)) => return Ok(Err(Broken::Refused(why))),
+            Ok(Answer::Done) => return Ok(Err(Broken::Garbled("an answer of another kind"))),
+            Ok(Answer::Finished(_)) => return Ok(Err(self.ended())),
+            Err(broken) => return Ok(Err(broken)),
+        };
+        let Ok(cpu_after) = self.companion.cpu_time() else {
+            return Ok(Err(self.ended()));
+        };
+        if self.unasked()? {
+            return Ok(Err(Broken::Garbled("more than was asked")));
+        }
+        Ok(Ok(Turn {
+            wall,
+            cpu: cpu_after.saturating_sub(cpu_before),
+            told,
+        }))
+    }
+
+    /// Lets it run without a question for a while, as one that put off its work would need.
+    pub(super) fn idle(&mut self, time: Duration) -> Result<Asked<()>> {
+        if let Err(broken) = self.wake()? {
+            return Ok(Err(broken));
+        }
+        std::thread::sleep(time);
+        Ok(match self.companion.freeze() {
+            true => Ok(()),
+            false => Err(self.ended()),
+        })
+    }
+
+    /// How many threads it has, and how many files are open in it, while it stands still.
+    pub(super) fn census(&self) -> Option<(usize, usize)> {
+        let pid = self.companion.pid()?;
+        let count = |what: &str| Some(fs::read_dir(format!("/proc/{pid}/{what}")).ok()?.count());
+        Some((count("task")?, count("fd")?))
+    }
+
+    fn wake(&mut self) -> Result<Asked<()>> {
+        if self.unasked()? {
+            return Ok(Err(Broken::Garbled("more than was asked")));
+        }
+        self.companion.thaw();
+        let answer = self.ask(&Question::Ping, WAKE_LIMIT)?;
+        Ok(answer.and_then(done))
+    }
+
+    fn unasked(&self) -> Result<bool> {
+        let thrown = self.companion.discard_messages();
+        Ok(thrown.context(|| "cannot listen to a worker".to_owned())? > 0)
+    }
+
+    fn ask(&mut self, question: &Question, limit: Duration) -> Result<Asked<Answer>> {
+        let nonce = secret()?;
+        Ok(match self.companion.send(&question.render(nonce), &[]) {
+            Ok(()) => self.hear(nonce, limit),
+            Err(_) => Err(self.ended()),
+        })
+    }
+
+    fn hear(&mut self, nonce: u64, limit: Duration) -> Asked<Answer> {
+        let heard = self.companion.receive(&mut self.buffer, limit);
+        self.read(heard, nonce)
+    }
+
+    fn read(&mut self, heard: io::Result<Heard>, nonce: u64) -> Asked<Answer> {
+        match heard {
+            Ok(Heard::Message(bytes)) => {
+                let answer = Answer::parse(&self.buffer[..bytes], nonce);
+                answer.map_err(|garbled| Broken::Garbled(garbled.0))
+            }
+            Ok(Heard::Nothing) => Err(Broken::TooLong),
+            Ok(Heard::Gone) | Err(_) => Err(self.ended()),
+        }
+    }
+
+    fn ended(&mut self) -> Broken {
+        let (exit, said) = self.companion.end();
+        Broken::Ended { exit, said }
+    }
+}
+
+fn done(answer: Answer) -> Asked<()> {
+    match answer {
+        Answer::Done => Ok(()),
+        Answer::Failed(why) => Err(Broken::Refused(why)),
+        Answer::Finished(_) => Err(Broken::Garbled("an answer of another kind")),
+    }
+}
+
+fn setup_of(contract: &Contract, layout: &Layout) -> Setup {
+    let given = |(index, place): (usize, &Place)| {
+        let tensor = |offset: u64| super::protocol::Tensor {
+            offset,
+            shape: layout.extents[index].clone(),
+            dtype: layout.dtypes[index].name().to_owned(),
+        };
+        match place {
+            Place::Integer(value) => Given::Integer { value: *value },
+            Place::Float(value) => Given::Float {
+                bits: value.to_bits(),
+                single: layout.dtypes[index] == Dtype::F32,
+            },
+            Place::Input(region) => Given::Input(tensor(region.offset)),
+            Place::Output(region) => match contract.args[index].kind {
+                ArgKind::InOut { .. } => Given::InOut(tensor(region.offset)),
+                _ => Given::Output(tensor(region.offset)),
+            },
+        }
+    };
+    Setup {
+        input_stride: layout.input_bytes,
+        output_stride: layout.output_bytes,
+        args: layout.places.iter().enumerate().map(given).collect(),
+    }
+}

@@ -1,0 +1,249 @@
+//! What karve and a worker say to each other; text and bytes to data and back, nothing else.
+//!
+//! A worker runs the code of a candidate, so nothing that it says is believed: an answer must have
+//! the right size, the right kind and the nonce of the question, and the only numbers in it are
+//! cross-checked against clocks of karve. A message is one packet.
+//!
+//! ```text
+//! question   kind 1 byte, nonce 8, then a JSON text or the slots of the calls
+//! answer     kind 1 byte, nonce 8, then for a finished batch: wall ns 8, CPU ns 8, flags 4
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a message at most.
+pub(super) const MESSAGE_BYTES_MAX: usize = 128 << 10;
+
+/// Calls in one batch at most.
+pub(super) const CALLS_MAX: usize = 8_192;
+
+/// The rounding of the worker's thread was not what it was before.
+pub(super) const FLAG_MODE_CHANGED: u32 = 1;
+
+/// What a worker is told first, together with the descriptors of both memories.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Hello {
+    /// The shared object or the module.
+    pub(super) path: String,
+    /// The function, or the name of a class.
+    pub(super) entry: String,
+    /// Bytes of the memory that is read.
+    pub(super) input_bytes: u64,
+    /// Bytes of the memory that is written.
+    pub(super) output_bytes: u64,
+}
+
+/// How the calls from now on look.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Setup {
+    /// Bytes from one slot of the memory that is read to the next.
+    pub(super) input_stride: u64,
+    /// The same for the memory that is written.
+    pub(super) output_stride: u64,
+    /// The arguments, in order.
+    pub(super) args: Vec<Given>,
+}
+
+/// One argument.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(super) enum Given {
+    /// An integer.
+    Integer {
+        /// Its value.
+        value: i64,
+    },
+    /// A floating-point number, as the bits of a float64.
+    Float {
+        /// Its bits.
+        bits: u64,
+        /// Whether the function takes a float32.
+        single: bool,
+    },
+    /// A tensor that is read.
+    Input(Tensor),
+    /// A tensor that is written.
+    Output(Tensor),
+    /// A tensor that is read and written.
+    InOut(Tensor),
+}
+
+/// Where a tensor lies, and what it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Tensor {
+    /// Bytes from the start of the slot.
+    pub(super) offset: u64,
+    /// Its extents.
+    pub(super) shape: Vec<u64>,
+    /// The name of its type.
+    pub(super) dtype: String,
+}
+
+/// One call of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot {
+    /// The slot of the memory that is read.
+    pub(super) input: u32,
+    /// The slot of the memory that is written.
+    pub(super) output: u32,
+}
+
+/// What karve asks.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Question {
+    /// Load the kernel.
+    Hello(Hello),
+    /// Take these arguments from now on.
+    Setup(Setup),
+    /// Are you awake?
+    Ping,
+    /// Call the kernel once for each slot, and then work for a while.
+    Batch {
+        /// The calls.
+        slots: Vec<Slot>,
+        /// Plain work after each call, for a control.
+        spin_ns: u64,
+    },
+}
+
+/// What a worker answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// It did what it was asked.
+    Done,
+    /// It called the kernel, and this is what its own clocks say.
+    Finished(Told),
+    /// It could not, and says why.
+    Failed(String),
+}
+
+/// What the clocks of a worker say of a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    /// Wall time.
+    pub(super) wall_ns: u64,
+    /// CPU time of the process.
+    pub(super) cpu_ns: u64,
+    /// What else it noticed.
+    pub(super) flags: u32,
+}
+
+/// Why a message cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Garbled(pub(super) &'static str);
+
+impl Question {
+    /// The message.
+    pub(super) fn render(&self, nonce: u64) -> Vec<u8> {
+        let (kind, body) = match self {
+            Self::Hello(hello) => (b'H', json(hello)),
+            Self::Setup(setup) => (b'S', json(setup)),
+            Self::Ping => (b'P', Vec::new()),
+            Self::Batch { slots, spin_ns } => {
+                let mut body = spin_ns.to_le_bytes().to_vec();
+                for slot in slots {
+                    body.extend(slot.input.to_le_bytes());
+                    body.extend(slot.output.to_le_bytes());
+                }
+                (b'B', body)
+            }
+        };
+        let mut message = vec![kind];
+        message.extend(nonce.to_le_bytes());
+        message.extend(body);
+        message
+    }
+
+    /// Reads a message, as a worker does.
+    pub(super) fn parse(message: &[u8]) -> Result<(u64, Self), Garbled> {
+        let (kind, nonce, body) = head(message)?;
+        let question = match kind {
+            b'H' => Self::Hello(from_json(body)?),
+            b'S' => Self::Setup(from_json(body)?),
+            b'P' if body.is_empty() => Self::Ping,
+            b'B' => {
+                let (spin, rest) = body.split_first_chunk().ok_or(Garbled("a short batch"))?;
+                let (slots, rest) = rest.as_chunks::<8>();
+                if !rest.is_empty() || slots.len() > CALLS_MAX {
+                    return Err(Garbled("a batch of a wrong size"));
+                }
+                let slot = |bytes: &[u8; 8]| Slot {
+                    input: u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
+                    output: u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
+                };
+                Self::Batch {
+                    slots: slots.iter().map(slot).collect(),
+                    spin_ns: u64::from_le_bytes(*spin),
+                }
+            }
+            _ => return Err(Garbled("an unknown question")),
+        };
+        Ok((nonce, question))
+    }
+}
+
+impl Answer {
+    /// The message.
+    pub(super) fn render(&self, nonce: u64) -> Vec<u8> {
+        let (kind, body) = match self {
+            Self::Done => (b'd', Vec::new()),
+            Self::Finished(told) => {
+                let mut body = told.wall_ns.to_le_bytes().to_vec();
+                body.extend(told.cpu_ns.to_le_bytes());
+                body.extend(told.flags.to_le_bytes());
+                (b'f', body)
+            }
+            Self::Failed(why) => (b'e', why.as_bytes().to_vec()),
+        };
+        let mut message = vec![kind];
+        message.extend(nonce.to_le_bytes());
+        message.extend(body);
+        message
+    }
+
+    /// Reads a message, which may be anything, as the answer to the question with this nonce.
+    pub(super) fn parse(message: &[u8], nonce: u64) -> Result<Self, Garbled> {
+        let (kind, given, body) = head(message)?;
+        if given != nonce {
+            return Err(Garbled("an answer to another question"));
+        }
+        Ok(match kind {
+            b'd' if body.is_empty() => Self::Done,
+            b'f' => {
+                let body: &[u8; 20] = body
+                    .try_into()
+                    .map_err(|_| Garbled("an answer of a wrong size"))?;
+                let (wall, rest) = body.split_at(8);
+                let (cpu, flags) = rest.split_at(8);
+                let long = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes);
+                let short = flags.try_into().map(u32::from_le_bytes);
+                let size = |_| Garbled("an answer of a wrong size");
+                Self::Finished(Told {
+                    wall_ns: long(wall).map_err(size)?,
+                    cpu_ns: long(cpu).map_err(size)?,
+                    flags: short.map_err(size)?,
+                })
+            }
+            b'e' => Self::Failed(String::from_utf8_lossy(body).into_owned()),
+            _ => return Err(Garbled("an unknown answer")),
+        })
+    }
+}
+
+fn head(message: &[u8]) -> Result<(u8, u64, &[u8]), Garbled> {
+    let short = Garbled("a short message");
+    let (kind, rest) = message.split_first().ok_or(short)?;
+    let (nonce, body) = rest.split_first_chunk().ok_or(short)?;
+    Ok((*kind, u64::from_le_bytes(*nonce), body))
+}
+
+fn json<T: Serialize>(value: &T) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+fn from_json<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Garbled> {
+    serde_json::from_slice(body).map_err(|_| Garbled("a question that cannot be read"))
+}
+
+#[cfg(test)]
+mod tests;

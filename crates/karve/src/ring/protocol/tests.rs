@@ -1,0 +1,63 @@
+//! Messages, read back and garbled.
+
+use super::*;
+use proptest::prelude::*;
+
+fn question() -> impl Strategy<Value = Question> {
+    let slots = prop::collection::vec((any::<u32>(), any::<u32>()), 0..50);
+    prop_oneof![
+        Just(Question::Ping),
+        (slots, any::<u64>()).prop_map(|(slots, spin_ns)| Question::Batch {
+            slots: slots
+                .into_iter()
+                .map(|(input, output)| Slot { input, output })
+                .collect(),
+            spin_ns,
+        }),
+        ("[a-z/.]{0,40}", any::<u64>()).prop_map(|(path, bytes)| Question::Hello(Hello {
+            path,
+            entry: "f".into(),
+            input_bytes: bytes,
+            output_bytes: 1,
+        })),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_question_is_read_as_it_was_asked(asked in question(), nonce: u64) {
+        prop_assert_eq!(Question::parse(&asked.render(nonce)), Ok((nonce, asked)));
+    }
+
+    #[test]
+    fn an_answer_is_read_as_it_was_given(wall_ns: u64, cpu_ns: u64, flags: u32, nonce: u64) {
+        let told = Answer::Finished(Told { wall_ns, cpu_ns, flags });
+        prop_assert_eq!(Answer::parse(&told.render(nonce), nonce), Ok(told));
+    }
+
+    #[test]
+    fn an_answer_to_another_question_is_none(nonce: u64, other: u64) {
+        prop_assume!(nonce != other);
+        prop_assert!(Answer::parse(&Answer::Done.render(nonce), other).is_err());
+    }
+
+    #[test]
+    fn garbage_is_refused_and_never_a_finished_batch(
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+        nonce: u64,
+    ) {
+        // One in 2^64 would be right by chance.
+        let parsed = Answer::parse(&bytes, nonce);
+        prop_assert!(!matches!(parsed, Ok(Answer::Finished(_) | Answer::Done)));
+        let _ = Question::parse(&bytes);
+    }
+
+    #[test]
+    fn a_cut_or_longer_answer_is_refused(nonce: u64, cut in 0..29_usize, more in 1..20_usize) {
+        let whole = Answer::Finished(Told::default()).render(nonce);
+        prop_assert!(Answer::parse(&whole[..cut], nonce).is_err());
+        let mut longer = whole;
+        longer.extend(vec![0; more]);
+        prop_assert!(Answer::parse(&longer, nonce).is_err());
+    }
+}

@@ -1,0 +1,139 @@
+//! The terms of the ring: where kernel and reference come from, and how a worker is started.
+
+use super::arm::{Arm, Program};
+use super::oracle::{Oracle, Source};
+use super::stage::Stage;
+use crate::error::{CommandError, Result};
+use crate::harness::Gated;
+use crate::process::{Command, StopFlag};
+use karve_core::charter::Case;
+use karve_core::contract::{Contract, Kernel, Reference};
+use karve_core::measurement::{FailureCategory, Gate};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// All that the ring needs to know of a project.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// The contract.
+    pub contract: Contract,
+    /// Where `karve.toml` lies in a tree.
+    pub workdir: String,
+    /// A command in a tree, without its program: environment, mark, CPUs.
+    pub command: Command,
+    /// karve's own program, which a worker is.
+    pub worker: PathBuf,
+    /// Where the reference of the unchanged project was put aside.
+    pub reference: Option<PathBuf>,
+    /// Where files may be written.
+    pub scratch: PathBuf,
+    /// How long a batch may take.
+    pub limit: Duration,
+    /// What the user asked for with Ctrl-C.
+    pub stop: StopFlag,
+}
+
+impl Terms {
+    /// Where the project lies in a tree.
+    fn place(&self, tree: &Path) -> PathBuf {
+        tree.join(&self.workdir)
+    }
+
+    /// The kernel of a built tree.
+    pub(super) fn kernel(&self, tree: &Path) -> Result<Gated<Program>> {
+        let dir = self.place(tree);
+        match &self.contract.kernel {
+            Kernel::Library { path, entry } => {
+                let library = dir.join(path);
+                if !is_plain(&library) {
+                    return Ok(Err(not_made(path)));
+                }
+                Ok(Ok(Program {
+                    command: self.own_worker(&dir),
+                    path: library.to_string_lossy().into_owned(),
+                    entry: entry.clone(),
+                }))
+            }
+            Kernel::Python { .. } => Err(CommandError::usage(
+                "kernels in Python cannot be called by this version of karve",
+            )
+            .hint("use a shared object in [contract] of karve.toml")),
+        }
+    }
+
+    /// A worker of karve's own that stands in a directory.
+    fn own_worker(&self, dir: &Path) -> Command {
+        let args = vec![self.worker.clone().into(), "worker".into()];
+        Command {
+            program: crate::process::Program::Argv(args),
+            dir: dir.to_owned(),
+            ..self.command.clone()
+        }
+    }
+
+    /// Starts an arm with the kernel of a tree; `case` is for messages.
+    pub(super) fn arm(&self, tree: &Path, stage: &Stage) -> Result<Gated<Arm>> {
+        let program = match self.kernel(tree)? {
+            Ok(program) => program,
+            Err(gate) => return Ok(Err(gate)),
+        };
+        let arm = Arm::start(&program, stage.memory(), self.limit)?;
+        Ok(arm.map_err(|broken| broken.gate("its start")))
+    }
+
+    /// Starts the reference, from what was put aside or else from this tree.
+    pub(super) fn oracle(&self, tree: &Path, cases: &[&Case]) -> Result<Oracle> {
+        let dir = self.place(tree);
+        let (source, precision) = match &self.contract.reference {
+            Reference::Library {
+                path,
+                entry,
+                precision,
+            } => {
+                let library = self.reference.clone().unwrap_or_else(|| dir.join(path));
+                if !is_plain(&library) {
+                    return Err(CommandError::usage(format!(
+                        "the build does not make the reference {path}"
+                    ))
+                    .hint("mend commands.build, or contract.reference.library in karve.toml"));
+                }
+                let program = Program {
+                    command: self.own_worker(&dir),
+                    path: library.to_string_lossy().into_owned(),
+                    entry: entry.clone(),
+                };
+                (Source::Worker(program), *precision)
+            }
+            Reference::Command { line, precision } => {
+                let files = self.scratch.join("reference");
+                let quoted = files.to_string_lossy().replace('\'', r"'\''");
+                let line = line.replace("{dir}", &format!("'{quoted}'"));
+                let command = Command {
+                    program: crate::process::Program::Shell(line),
+                    dir,
+                    ..self.command.clone()
+                };
+                (Source::Command(command, files), *precision)
+            }
+            Reference::Python { .. } => {
+                return Err(CommandError::usage(
+                    "a reference in Python cannot be called by this version of karve",
+                )
+                .hint("use contract.reference.library in karve.toml"));
+            }
+        };
+        let limits = (self.limit, &self.stop);
+        Oracle::start(&source, precision, (&self.contract, cases), limits)
+    }
+}
+
+fn is_plain(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|data| data.is_file())
+}
+
+fn not_made(path: &str) -> Gate {
+    Gate::BuildFailed {
+        category: FailureCategory::BuildLink,
+        excerpt: format!("the build did not make {path}, which the contract names"),
+    }
+}

@@ -1,0 +1,315 @@
+//! The ring with real workers: honest kernels pass, wrong ones and hostile workers do not.
+
+#![allow(clippy::expect_used)]
+
+#[path = "ring/kernels.rs"]
+mod kernels;
+
+use karve::arena::Fault;
+use karve::process::{Command, StopFlag};
+use karve::ring::{self, Corner, Duelling, Terms};
+use karve_core::accuracy::RuleSet;
+use karve_core::charter::{Case, CaseSet, Metric};
+use karve_core::contract::{Arg, ArgKind, Contract, Kernel, Precision, Reference};
+use karve_core::draw::Draw;
+use karve_core::measurement::Gate;
+use karve_core::tensor::Dtype;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A directory with a kernel, built.
+fn built(kernel: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("kernel.c"), kernel).expect("a file");
+    fs::write(dir.path().join("reference.c"), kernels::REFERENCE).expect("a file");
+    for name in ["kernel", "reference"] {
+        let status = std::process::Command::new("cc")
+            .args(["-O2", "-shared", "-fPIC", "-pthread", "-o"])
+            .args([format!("{name}.so"), format!("{name}.c")])
+            .current_dir(dir.path())
+            .status()
+            .expect("a C compiler");
+        assert!(status.success(), "{name} compiles");
+    }
+    dir
+}
+
+fn terms(dir: &Path) -> Terms {
+    let shape = || vec!["n".to_owned()];
+    let arg = |name: &str, dtype, kind| Arg {
+        name: name.into(),
+        dtype,
+        kind,
+    };
+    let draw = Draw::Normal { mean: 0.0, sd: 1.0 };
+    let scalar = |value: &str| ArgKind::Scalar {
+        value: value.into(),
+    };
+    let input = ArgKind::Input {
+        shape: shape(),
+        draw: draw.clone(),
+    };
+    let both = ArgKind::InOut {
+        shape: shape(),
+        draw,
+    };
+    Terms {
+        contract: Contract {
+            kernel: Kernel::Library {
+                path: "kernel.so".into(),
+                entry: "kernel".into(),
+            },
+            args: vec![
+                arg("n", Dtype::I64, scalar("n")),
+                arg("alpha", Dtype::F32, scalar("3/2")),
+                arg("x", Dtype::F32, input),
+                arg("y", Dtype::F32, both),
+                arg("z", Dtype::F32, ArgKind::Output { shape: shape() }),
+            ],
+            reference: Reference::Library {
+                path: "reference.so".into(),
+                entry: "reference".into(),
+                precision: Precision::Wide,
+            },
+            accuracy: RuleSet::Default,
+            reduction: Some("1".into()),
+            deterministic: true,
+            threads: 1,
+            hostile: vec![Draw::Denormals, Draw::Mixed],
+        },
+        workdir: String::new(),
+        command: Command::argv::<&str>([], dir),
+        worker: PathBuf::from(env!("CARGO_BIN_EXE_karve")),
+        reference: None,
+        scratch: dir.join("scratch"),
+        limit: Duration::from_secs(20),
+        stop: StopFlag::new(),
+    }
+}
+
+fn case(n: u64) -> Case {
+    Case {
+        name: format!("n={n}"),
+        params: BTreeMap::from([("n".to_owned(), n.to_string())]),
+        set: CaseSet::Full,
+        minor: false,
+        halve: None,
+    }
+}
+
+fn examined(kernel: &str) -> Result<(), Gate> {
+    let dir = built(kernel);
+    let cases = [case(1_000), case(77)];
+    let examined = ring::examine(&terms(dir.path()), dir.path(), None, &cases);
+    examined.expect("an exam").map(|errors| {
+        assert_eq!(errors.len(), 4, "two tensors on two cases");
+    })
+}
+
+#[track_caller]
+fn refused(kernel: &str, part: &str) {
+    let gate = examined(kernel).expect_err("a refusal");
+    assert!(gate.describe().contains(part), "{}", gate.describe());
+}
+
+#[test]
+fn an_honest_kernel_passes_and_its_errors_are_told() {
+    assert_eq!(examined(kernels::HONEST), Ok(()));
+}
+
+#[test]
+fn a_reference_may_be_a_command() {
+    let dir = built(kernels::HONEST);
+    let mut terms = terms(dir.path());
+    fs::write(dir.path().join("main.c"), kernels::REFERENCE_COMMAND).expect("a file");
+    let status = std::process::Command::new("cc")
+        .args(["-O1", "-o", "main", "main.c", "reference.c"])
+        .current_dir(dir.path())
+        .status();
+    assert!(status.expect("a C compiler").success());
+    terms.contract.reference = Reference::Command {
+        line: "./main {dir} 77".into(),
+        precision: Precision::Wide,
+    };
+    let examined = ring::examine(&terms, dir.path(), None, &[case(77)]);
+    assert!(examined.expect("an exam").is_ok());
+}
+
+#[test]
+fn a_kernel_that_is_wrong_in_any_way_is_refused() {
+    refused(&kernels::with("z[n / 2] += 1e-2f * (1 + z[n / 2]);"), "z:");
+    refused(&kernels::with("z[n - 1] = 0.0f / 0.0f;"), "z:");
+    refused(&kernels::with("z[n] = 1;"), "outside");
+    refused(&kernels::with("z[-1] = 1;"), "outside");
+    refused(&kernels::with("((float *)x)[0] = 1;"), "segmentation fault");
+    refused(
+        &kernels::with("*(volatile int *)0 = 1;"),
+        "segmentation fault",
+    );
+    refused(&kernels::with("_exit(0);"), "exit code 0");
+    refused(&kernels::with("abort();"), "aborted");
+}
+
+#[test]
+fn what_was_not_written_is_not_taken_for_a_result() {
+    refused(kernels::LAZY, "z:");
+}
+
+#[test]
+fn equal_inputs_must_give_equal_bits() {
+    refused(kernels::UNSTEADY, "the same inputs");
+}
+
+#[test]
+fn a_rounding_mode_that_is_left_behind_is_noticed() {
+    refused(
+        &kernels::with("__builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040);"),
+        "",
+    );
+}
+
+#[test]
+fn a_thread_that_works_on_is_noticed() {
+    refused(kernels::LATER, "");
+}
+
+#[test]
+fn a_memory_of_results_is_noticed_or_wrong() {
+    refused(kernels::BY_POINTER, "");
+    refused(kernels::BY_CONTENT, "remembers results");
+}
+
+#[test]
+fn a_kernel_that_hangs_is_ended() {
+    let dir = built(&kernels::with("for (;;) {}"));
+    let mut terms = terms(dir.path());
+    terms.limit = Duration::from_millis(300);
+    let gate = ring::examine(&terms, dir.path(), None, &[case(9)]);
+    assert!(matches!(gate, Ok(Err(Gate::TimedOut { .. }))), "{gate:?}");
+}
+
+#[test]
+fn a_library_that_is_not_there_or_has_no_entry_is_said_so() {
+    let dir = built(kernels::HONEST);
+    let mut other = terms(dir.path());
+    other.contract.kernel = Kernel::Library {
+        path: "kernel.so".into(),
+        entry: "nothing".into(),
+    };
+    let gate = ring::examine(&other, dir.path(), None, &[case(9)]).expect("an exam");
+    let shown = gate.expect_err("a refusal").describe();
+    assert!(shown.contains("nothing"), "{shown}");
+    fs::remove_file(dir.path().join("kernel.so")).expect("it was there");
+    let gate = ring::examine(&terms(dir.path()), dir.path(), None, &[case(9)]).expect("an exam");
+    assert!(matches!(gate, Err(Gate::BuildFailed { .. })), "{gate:?}");
+}
+
+fn duel(parent: &Path, candidate: &Path, calls: u32) -> Duelling {
+    let metric = Metric {
+        name: "wall_time".into(),
+        unit: "us".into(),
+        ..Metric::default()
+    };
+    let corner = |index, n| Corner {
+        index,
+        case: case(n),
+        calls,
+        spin_ns: 0,
+    };
+    let corners = vec![corner(0, 1_000), corner(1, 64)];
+    let trees = [parent.to_owned(), candidate.to_owned()];
+    Duelling::start(&terms(parent), &metric, trees, corners)
+        .expect("a duel")
+        .expect("both start")
+}
+
+#[test]
+fn honest_kernels_meet_on_every_case_and_again_in_fresh_processes() {
+    let (one, other) = (built(kernels::HONEST), built(kernels::UNROLLED));
+    let mut duelling = duel(one.path(), other.path(), 5);
+    for _ in 0..30 {
+        let block = duelling.block().expect("a block").expect("no fault");
+        let cases: Vec<usize> = block.pairs.iter().map(|pair| pair.case).collect();
+        assert_eq!(cases, [0, 1]);
+        assert!(block.pairs.iter().all(|pair| pair.parent.value > 0.0));
+    }
+    assert_eq!(duelling.spent().calls, 30 * 2 * 2 * 5);
+}
+
+#[test]
+fn a_kernel_that_is_right_only_at_first_is_caught_while_it_is_timed() {
+    let (one, other) = (built(kernels::HONEST), built(kernels::AT_FIRST));
+    let mut duelling = duel(one.path(), other.path(), 5);
+    let fault = (0..30).find_map(|_| duelling.block().expect("a block").err());
+    let fault = fault.expect("it is caught");
+    assert!(
+        matches!(fault, Fault::Candidate(Gate::WrongResult { .. })),
+        "{fault:?}"
+    );
+}
+
+/// A worker that is not karve's, in one of its moods.
+fn with_worker(mood: &str) -> Gate {
+    let dir = built(kernels::HONEST);
+    fs::write(dir.path().join("worker.c"), kernels::WORKER).expect("a file");
+    let status = std::process::Command::new("cc")
+        .args(["-O1", "-o", "worker", "worker.c"])
+        .current_dir(dir.path())
+        .status();
+    assert!(status.expect("a C compiler").success());
+    let mut terms = terms(dir.path());
+    terms.limit = Duration::from_millis(500);
+    terms.worker = dir.path().join("worker");
+    terms.command = terms.command.env("MOOD", mood);
+    // The reference stays honest.
+    fs::write(dir.path().join("main.c"), kernels::REFERENCE_COMMAND).expect("a file");
+    let status = std::process::Command::new("cc")
+        .args(["-O1", "-o", "main", "main.c", "reference.c"])
+        .current_dir(dir.path())
+        .status();
+    assert!(status.expect("a C compiler").success());
+    terms.contract.reference = Reference::Command {
+        line: "./main {dir} 9".into(),
+        precision: Precision::Wide,
+    };
+    ring::examine(&terms, dir.path(), None, &[case(9)])
+        .expect("an exam")
+        .expect_err("a hostile worker never passes")
+}
+
+#[test]
+fn a_worker_that_answers_anything_else_is_refused() {
+    for mood in [
+        "garbage",
+        "empty",
+        "long",
+        "other-nonce",
+        "wrong-kind",
+        "twice",
+    ] {
+        let gate = with_worker(mood);
+        assert!(matches!(gate, Gate::Dishonest { .. }), "{mood}: {gate:?}");
+    }
+}
+
+#[test]
+fn a_worker_that_claims_to_be_done_is_not_believed() {
+    let gate = with_worker("claims");
+    assert!(matches!(gate, Gate::WrongResult { .. }), "{gate:?}");
+}
+
+#[test]
+fn a_worker_that_leaves_or_closes_is_refused() {
+    for mood in ["leaves", "closes", "dies"] {
+        let gate = with_worker(mood);
+        assert!(matches!(gate, Gate::WrongResult { .. }), "{mood}: {gate:?}");
+    }
+}
+
+#[test]
+fn a_worker_that_never_answers_is_ended() {
+    let gate = with_worker("never");
+    assert!(matches!(gate, Gate::TimedOut { .. }), "{gate:?}");
+}
