@@ -1,6 +1,7 @@
 //! What the user agreed to before the first round; immutable.
 
 use crate::contract::Contract;
+use crate::integrity::AuditRule;
 use crate::policy::Policy;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -36,6 +37,9 @@ pub struct Charter {
     /// How the device is kept quiet while it is measured.
     #[serde(default, skip_serializing_if = "DeviceRule::is_default")]
     pub device: DeviceRule,
+    /// How candidates are audited.
+    #[serde(default, skip_serializing_if = "AuditRule::is_default")]
+    pub audit: AuditRule,
     /// Who proposes and implements.
     pub agent: String,
     /// Tunables declared outside the source.

@@ -2,9 +2,10 @@
 //!
 //! Reading order: `charter` and `policy` are what the user agreed to; `campaign` is the machine;
 //! `measurement`, `basis`, `stats`, `sampling`, `duel`, `bench`, `comparison` and `verdict` judge,
-//! `power` and `noise` say what could have been seen; `strategy`, `space` and `search` choose what
-//! to try; `score`, `lineage` and `view` are what people see. `tensor`, `draw` and
-//! `accuracy` are the arithmetic of the inputs and outputs of kernels.
+//! `power` and `noise` say what could have been seen; `integrity` says what of a gain is real;
+//! `strategy`, `space` and `search` choose what to try; `score`, `lineage` and `view` are what
+//! people see. `tensor`, `draw` and `accuracy` are the arithmetic of the inputs and outputs of
+//! kernels.
 
 pub mod accuracy;
 pub mod basis;
@@ -17,6 +18,7 @@ pub mod draw;
 pub mod duel;
 pub mod expr;
 pub mod hypothesis;
+pub mod integrity;
 pub mod lineage;
 pub mod measurement;
 pub mod noise;

@@ -196,7 +196,7 @@ pub enum Gate {
         /// Which command.
         what: String,
     },
-    /// The benchmark's own account does not hold.
+    /// The change is forbidden, or the benchmark's own account does not hold.
     Dishonest {
         /// What was seen.
         why: String,
@@ -240,7 +240,7 @@ impl Gate {
             Self::WrongResult { case, excerpt, .. } => format!("wrong on {case}: {excerpt}"),
             Self::OutOfScope { paths } => format!("protected files changed: {}", paths.join(", ")),
             Self::TimedOut { what } => format!("{what} ran past its limit"),
-            Self::Dishonest { why } => format!("the benchmark's account does not hold: {why}"),
+            Self::Dishonest { why } => format!("not honest: {why}"),
         }
     }
 }

@@ -20,6 +20,8 @@ use std::collections::BTreeSet;
 const TRIED_MAX: usize = 30;
 /// Tips that a brief holds.
 const TIPS_MAX: usize = 10;
+/// Findings of the last candidate's audit in a brief.
+const AUDITED_MAX: usize = 12;
 /// Characters of the profile digest in a brief.
 const DIGEST_MAX: usize = 4_000;
 /// Characters of a lesson.
@@ -109,6 +111,8 @@ pub struct Brief {
     pub errors: Vec<String>,
     /// What people answered to escalations.
     pub answers: Vec<String>,
+    /// What the audit found in the last candidate, a line each.
+    pub audited: Vec<String>,
     /// Every knob setting that was tried, for the built-in strategy.
     pub trials: Vec<Trial>,
     /// For draws.
@@ -179,6 +183,7 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
         profile: digest.chars().take(DIGEST_MAX).collect(),
         errors: errors.iter().take(TRIED_MAX).map(|e| clip(e)).collect(),
         answers: recent(campaign.answers()),
+        audited: audited(campaign),
         trials: campaign.rounds().iter().filter_map(trial).collect(),
         seed: charter.map_or(0, |c| c.seed),
     }
@@ -194,6 +199,15 @@ fn tried(campaign: &Campaign, round: &RoundSummary) -> Tried {
         ratio: round.ratio(),
         lesson: clip(&shown(campaign, &round.lesson.text)),
     }
+}
+
+fn audited(campaign: &Campaign) -> Vec<String> {
+    let last = campaign.rounds().last();
+    let findings = last.map_or(&[][..], |round| &round.findings);
+    let lines = findings.iter().take(AUDITED_MAX);
+    lines
+        .map(|f| clip(&shown(campaign, &f.describe())))
+        .collect()
 }
 
 fn clip(text: &str) -> String {

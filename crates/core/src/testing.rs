@@ -69,6 +69,7 @@ pub(crate) fn charter() -> Charter {
             final_blocks: 10,
         },
         device: DeviceRule::default(),
+        audit: Default::default(),
         agent: "builtin".into(),
         knobs: Vec::new(),
         branch: Branch::Named {

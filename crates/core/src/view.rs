@@ -2,6 +2,7 @@
 
 use crate::campaign::{Campaign, RoundSummary, Usage};
 use crate::comparison::{Comparison, Estimate};
+use crate::integrity::Finding;
 use crate::measurement::Gate;
 use crate::strategy::{self, Directive, QueueItem};
 use crate::{score, stats, verdict};
@@ -103,6 +104,9 @@ pub struct RoundView {
     pub aggregate: Option<f64>,
     /// What it taught.
     pub lesson: String,
+    /// What the audit found.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
 }
 
 impl View {
@@ -210,6 +214,7 @@ impl Campaign {
                 .ratio()
                 .and_then(|_| self.aggregate_at(round.cumulative_ratio * before)),
             lesson: round.lesson.text.clone(),
+            findings: round.findings.clone(),
         }
     }
 }

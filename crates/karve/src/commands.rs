@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod apply;
+pub mod audit;
 pub mod bench;
 pub mod check;
 pub mod completions;
@@ -58,6 +59,7 @@ enum Command {
     Doctor(doctor::Doctor),
     Run(run::Run),
     Check(check::Check),
+    Audit(audit::Audit),
     Bench(bench::Bench),
     Noise(noise::Noise),
     Status(status::Status),
@@ -89,6 +91,7 @@ pub fn run(cli: &Cli) -> Result<()> {
         Command::Doctor(command) => command.run(place),
         Command::Run(command) => command.run(place),
         Command::Check(command) => command.run(place),
+        Command::Audit(command) => command.run(place),
         Command::Bench(command) => command.run(place),
         Command::Noise(command) => command.run(place),
         Command::Status(command) => command.run(place),

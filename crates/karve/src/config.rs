@@ -8,6 +8,7 @@
 //! file, the schema and the messages cannot disagree. Everything that needs more than one value
 //! to be judged is in `charter_of` and its neighbours. The first fault is reported, with its line.
 
+mod audit;
 mod cases;
 mod charter_of;
 mod commands;

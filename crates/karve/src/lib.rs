@@ -6,6 +6,7 @@
 
 pub mod agents;
 pub mod arena;
+pub mod audit;
 pub mod bench;
 pub mod clock;
 pub mod commands;

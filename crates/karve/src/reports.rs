@@ -21,6 +21,7 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 mod text;
+mod transfer;
 mod trend;
 mod versions;
 

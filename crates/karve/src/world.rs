@@ -1,5 +1,6 @@
 //! Performs one step with the parts below; takes no decision.
 
+mod audit;
 mod baseline;
 mod duel;
 mod engagement;
@@ -10,6 +11,7 @@ mod round;
 mod tips;
 mod workspace;
 
+pub use audit::audit_commits;
 pub use baseline::fit_cases;
 pub use engagement::prove as prove_engagement;
 pub use prepare::{can_start, harness_hash};

@@ -4,6 +4,7 @@ use super::controls::Control;
 use crate::charter::{CaseSet, Charter, Limits};
 use crate::contract::Examined;
 use crate::hypothesis::{Candidate, Hypothesis};
+use crate::integrity::Finding;
 use crate::measurement::{Block, Conditions, Environment, Gate, Reading};
 use crate::profile::{Profile, ProfileDepth};
 use crate::strategy::Brief;
@@ -77,7 +78,7 @@ pub enum Event {
         why: String,
         usage: Usage,
     },
-    /// The candidate was built and tested.
+    /// The candidate was audited, built and tested.
     Gated {
         round: u32,
         retry: u32,
@@ -86,6 +87,8 @@ pub enum Event {
         same_artifact: bool,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         errors: Vec<Examined>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        findings: Vec<Finding>,
     },
     /// Parent and candidate ran by turns, once for each case.
     BlockMeasured { duel: DuelName, block: Block },

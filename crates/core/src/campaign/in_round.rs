@@ -340,6 +340,7 @@ impl Campaign {
                 gate,
                 same_artifact,
                 errors: _,
+                findings,
             },
             Stage::Gating {
                 hypothesis,
@@ -359,6 +360,7 @@ impl Campaign {
             return not_due();
         };
         round.gate = Some(gate.clone());
+        round.findings.clone_from(findings);
         if !gate.passed() && !matches!(gate, Gate::OutOfScope { .. }) {
             round.failed_trees.push(candidate.tree.clone());
         }

@@ -5,6 +5,7 @@ use crate::charter::CaseSet;
 use crate::comparison::Comparison;
 use crate::duel::{Clock, Duel};
 use crate::hypothesis::{Candidate, Hypothesis};
+use crate::integrity::Finding;
 use crate::measurement::Gate;
 use crate::verdict::Verdict;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,8 @@ pub struct RoundState {
     pub candidate: Option<Candidate>,
     /// What the gate said last.
     pub gate: Option<Gate>,
+    /// What the audit of the last candidate found.
+    pub findings: Vec<Finding>,
     /// Trees that did not pass the gate in this round.
     pub failed_trees: Vec<String>,
     /// What the quick set showed, if it was measured on its own.
@@ -175,6 +178,9 @@ pub struct RoundSummary {
     pub candidate: Option<Candidate>,
     /// What the gate said last.
     pub gate: Option<Gate>,
+    /// What the audit of the last candidate found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
     /// What the quick set showed, if it was measured on its own.
     pub quick: Option<Comparison>,
     /// What the deciding duel showed.
@@ -210,6 +216,7 @@ impl RoundState {
             hypothesis: None,
             candidate: None,
             gate: None,
+            findings: Vec::new(),
             failed_trees: Vec::new(),
             quick: None,
             comparison: None,
@@ -234,6 +241,7 @@ impl RoundState {
             hypothesis: self.hypothesis,
             candidate: self.candidate,
             gate: self.gate,
+            findings: self.findings,
             quick: self.quick,
             comparison: self.comparison,
             layouts: self.layouts,

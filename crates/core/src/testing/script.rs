@@ -243,6 +243,7 @@ impl Script {
                     gate: gate.clone(),
                     same_artifact: attempt.same_artifact,
                     errors: Vec::new(),
+                    findings: Vec::new(),
                 }
             }
             Step::Measure(step) => self.measure(step),

@@ -55,6 +55,7 @@ pub(crate) fn charter() -> Charter {
             final_blocks: 200,
         },
         device: DeviceRule::default(),
+        audit: Default::default(),
         agent: "builtin".into(),
         knobs: Vec::new(),
         branch: Branch::Named {

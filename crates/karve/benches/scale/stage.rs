@@ -182,6 +182,7 @@ pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32, n_cases: usi
             agent_usd: None,
             final_blocks: 10,
         },
+        audit: Default::default(),
         device: DeviceRule {
             pressure_max: 100.0,
             ..DeviceRule::default()

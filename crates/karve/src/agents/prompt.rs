@@ -47,6 +47,10 @@ fn propose_with(brief: &Brief, tried: usize) -> String {
         text.push_str("## Profile of the parent\n\n");
         push_data(&mut text, &brief.profile);
     }
+    if !brief.audited.is_empty() {
+        text.push_str("## What the audit found in the last candidate\n\n");
+        push_data(&mut text, &brief.audited.join("\n"));
+    }
     if !brief.answers.is_empty() {
         text.push_str("## Answers from a person\n\n");
         push_data(&mut text, &brief.answers.join("\n"));
@@ -136,7 +140,11 @@ fn push_situation(text: &mut String, brief: &Brief) {
     for constraint in &target.constraints {
         let _ = writeln!(text, "- constraint: {constraint}");
     }
-    text.push_str("- further cases are kept hidden; the kernel must be right on any shape\n\n");
+    text.push_str(
+        "- further cases are kept hidden; the kernel must be right on any shape\n- changes are \
+         audited before they are built: a kernel keeps no results between calls and needs no \
+         clock, process, file, network or patch\n\n",
+    );
 }
 
 fn push_directive(text: &mut String, directive: &Directive) {

@@ -150,6 +150,7 @@ impl Given {
             branch: Branch::Hidden,
             workdir: String::new(),
             device: self.device(),
+            audit: Default::default(),
             seed: 0,
         })
     }

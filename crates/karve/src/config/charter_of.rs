@@ -5,7 +5,7 @@ use super::file::{AgentProgram, File, FormatName, KnobTable, TargetTable};
 use super::scope::{check_globs, check_granted, glob_set};
 use super::source::{Source, shown, suggestion};
 use super::values::Scalar;
-use super::{AgentConfig, Loaded, Now, Overrides, cases, contract, metric, naming, rules};
+use super::{AgentConfig, Loaded, Now, Overrides, audit, cases, contract, metric, naming, rules};
 use crate::error::{CommandError, Result};
 use karve_core::charter::{Better, Charter, Goal, KnobDeclaration, Metric, Mode, Output, Target};
 use std::collections::BTreeMap;
@@ -65,6 +65,7 @@ pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> 
         policy,
         limits,
         device,
+        audit: audit::audit_of(source, &file.audit)?,
         agent,
         knobs,
         branch,

@@ -3,6 +3,7 @@
 //! The documentation of a field is what an editor shows next to the key, so it speaks to the
 //! person who writes the file. Nothing here is checked beyond its shape; see `charter_of`.
 
+use super::audit::AuditTable;
 use super::values::{CaseEntry, PinValue, Scalar};
 use karve_core::charter::{Better, ClockRule};
 use schemars::JsonSchema;
@@ -44,6 +45,9 @@ pub(super) struct File {
     /// How the device is kept quiet while it is measured.
     #[serde(default)]
     pub(super) device: DeviceTable,
+    /// What the audit of a candidate's source looks for.
+    #[serde(default)]
+    pub(super) audit: AuditTable,
     /// Who proposes and implements.
     #[serde(default)]
     pub(super) agent: AgentTable,

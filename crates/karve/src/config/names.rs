@@ -127,6 +127,10 @@ words!(
     ClockRuleName: Metric, Auto, Both
 );
 words!(
+    /// Whether candidates are audited.
+    AuditModeName: On, Off
+);
+words!(
     /// Which error `alpha` bounds.
     ErrorRuleName: FamilyWise, FalseDiscovery
 );

@@ -6,6 +6,7 @@ use karve_core::charter::{
     Better, Branch, Case, CaseSet, ClockLock, DeviceRule, Goal, KnobDeclaration, Limits, Mode, Pin,
     Target,
 };
+use karve_core::integrity::{AuditMode, AuditRule};
 use karve_core::policy::{
     FullWhen, HistoryView, Preset, ProfileWhen, SmallGain, StopRule, StreakAction,
 };
@@ -124,6 +125,19 @@ fn the_full_file_gives_the_expected_target_and_commands() {
         env: BTreeMap::new(),
     };
     assert_eq!(agents, BTreeMap::from([("mine".to_owned(), mine)]));
+}
+
+#[test]
+fn the_audit_is_as_the_file_says() {
+    let rule = AuditRule {
+        mode: AuditMode::On,
+        allow: texts(&["threads"]),
+        forbid: texts(&["prints", "fast-math"]),
+        weights: texts(&["b"]),
+        weight_share: Some(0.015),
+    };
+    assert_eq!(read(FULL).unwrap().charter.audit, rule);
+    assert_eq!(read(SHORT).unwrap().charter.audit, AuditRule::default());
 }
 
 #[test]

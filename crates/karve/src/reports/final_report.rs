@@ -10,6 +10,7 @@ use super::text::{
     CELL_MAX, PARAGRAPH_MAX, TITLE_MAX, code, duration, escaped, interval, limit, list, ratio,
     share, short, stamp, typed,
 };
+use super::transfer;
 use super::versions::devlog_path;
 use karve_core::campaign::{CONTROL_SLOWDOWN, Campaign, ControlKind, ControlResult, RoundSummary};
 use karve_core::charter::CaseSet;
@@ -48,6 +49,7 @@ pub fn render_final_report(campaign: &Campaign) -> String {
     peak(source, &mut page);
     measured(source, &mut page);
     inflation(source, &mut page);
+    transfer::attribution(source, &mut page);
     ending(source, &mut page);
     files(source, &mut page);
     page.section("How to check and to use it");

@@ -10,6 +10,7 @@ use super::text::{
     CELL_MAX, NO_VALUE, PARAGRAPH_MAX, TITLE_MAX, code, duration, escaped, interval, list, number,
     percent, ratio, short, stamp,
 };
+use super::transfer::transfer_check;
 use karve_core::campaign::RoundSummary;
 use karve_core::comparison::{Change, Comparison};
 use karve_core::policy::StreakAction;
@@ -43,6 +44,7 @@ pub(super) fn render_summary(source: &Source<'_>, round: &RoundSummary) -> Strin
         escaped(&source.why(round, CELL_MAX))
     ));
     attribution(source, round, &mut page);
+    transfer_check(source, round, &mut page);
     next_direction(source, round, &mut page);
     if !round.verdict.keeps() {
         rollback(source, round, &mut page);

@@ -1,17 +1,20 @@
 //! The steps of a round but for the duel: profile, propose, implement, gate, settle, learn.
 
+use super::audit::audit_commits;
 use super::{World, bug, refs_of};
 use crate::agents::{Desk, Implementation, Proposal};
 use crate::clock;
 use crate::config;
 use crate::error::Result;
 use crate::git::{Applied, CandidateCommit, CommitNote, Expected, Oid};
-use crate::harness::Variant;
+use crate::harness::{Gated, Harness, Variant};
 use crate::reports;
 use crate::store;
 use karve_core::campaign::{Campaign, Event, ImplementStep, Step, Usage};
 use karve_core::charter::{Branch, Case, CaseSet};
+use karve_core::contract::Examined;
 use karve_core::hypothesis::Candidate;
+use karve_core::integrity;
 use karve_core::measurement::Gate;
 use karve_core::profile::{Bottleneck, Profile, ProfileDepth};
 use karve_core::strategy::{self, Brief};
@@ -193,6 +196,12 @@ impl World {
         else {
             return Err(bug("the gate was asked for another step"));
         };
+        let commits = (
+            &Oid::named(campaign.incumbent())?,
+            &Oid::named(&candidate.commit)?,
+        );
+        let findings = audit_commits(&self.repo, &self.charter, commits, &candidate.files)?;
+        let forbidden = integrity::forbids(&findings);
         let gated = |gate, same_artifact| Event::Gated {
             round: *round,
             retry: *retry,
@@ -200,10 +209,14 @@ impl World {
             gate,
             same_artifact,
             errors: Vec::new(),
+            findings,
         };
         if !candidate.out_of_scope.is_empty() {
             let paths = candidate.out_of_scope.clone();
             return Ok(gated(Gate::OutOfScope { paths }, false));
+        }
+        if let Some(gate) = forbidden {
+            return Ok(gated(gate, false));
         }
         let harness = self.harness();
         let built = match self.trees.built(&self.repo, &harness, &candidate.commit)? {
@@ -219,29 +232,7 @@ impl World {
         };
         let parent_artifacts = parent.ok().and_then(|built| built.artifacts);
         let same = built.artifacts.is_some() && built.artifacts == parent_artifacts;
-        let variant = if *set == CaseSet::Quick {
-            Variant::Quick
-        } else {
-            Variant::Usual
-        };
-        let visible = cases_at(campaign, &campaign.cases_of(*set));
-        let mut errors = Vec::new();
-        let mut gate = match harness.examine(&built.path, &visible)? {
-            Some(Ok(examined)) => {
-                errors = examined;
-                Ok(())
-            }
-            Some(Err(gate)) => Err(gate),
-            None => harness.test(&built.path, &visible, variant)?,
-        };
-        if gate.is_ok() && *set == CaseSet::Full {
-            let hidden = cases_at(campaign, &campaign.cases_of(CaseSet::Hidden));
-            if harness.tests_each_case(&hidden) {
-                gate = harness
-                    .test(&built.path, &hidden, variant)?
-                    .map_err(conceal);
-            }
-        }
+        let (gate, errors) = tested(&harness, &built.path, *set, campaign)?;
         let mut event = match gate {
             Ok(()) => gated(Gate::Passed, same),
             Err(gate) => gated(gate, false),
@@ -298,6 +289,37 @@ impl World {
             lesson: strategy::lesson(campaign),
         }
     }
+}
+
+/// What the tests say of a built tree on a set, and how far its results were from the reference.
+fn tested(
+    harness: &Harness,
+    tree: &Path,
+    set: CaseSet,
+    campaign: &Campaign,
+) -> Result<(Gated<()>, Vec<Examined>)> {
+    let variant = if set == CaseSet::Quick {
+        Variant::Quick
+    } else {
+        Variant::Usual
+    };
+    let visible = cases_at(campaign, &campaign.cases_of(set));
+    let mut errors = Vec::new();
+    let mut gate = match harness.examine(tree, &visible)? {
+        Some(Ok(examined)) => {
+            errors = examined;
+            Ok(())
+        }
+        Some(Err(gate)) => Err(gate),
+        None => harness.test(tree, &visible, variant)?,
+    };
+    if gate.is_ok() && set == CaseSet::Full {
+        let hidden = cases_at(campaign, &campaign.cases_of(CaseSet::Hidden));
+        if harness.tests_each_case(&hidden) {
+            gate = harness.test(tree, &hidden, variant)?.map_err(conceal);
+        }
+    }
+    Ok((gate, errors))
 }
 
 fn cases_at(campaign: &Campaign, indices: &[usize]) -> Vec<Case> {

@@ -59,3 +59,105 @@ fn a_deleted_ref_is_missed_and_made_anew() {
         .ends(0);
     lab.karve(&["verify"]).ends(0);
 }
+
+/// The project with a granted module in Python beside the kernel.
+fn with_module(lab: &Lab) {
+    lab.replace(
+        "karve.toml",
+        "[\"kernel.sh\"]",
+        "[\"kernel.sh\", \"fast.py\"]",
+    );
+    lab.write("fast.py", "def kernel_fn(a):\n    return a\n");
+}
+
+const CACHE: &str = "cat >fast.py <<'END'
+_seen = {}
+def kernel_fn(a):
+    if id(a) not in _seen:
+        _seen[id(a)] = a * 2
+    return _seen[id(a)]
+END";
+
+#[test]
+fn a_cache_on_inputs_is_dropped_before_it_is_built() {
+    let lab = cheat(&format!("{CACHE}\nedit s/TIME=.*/TIME=50/\necho done"));
+    with_module(&lab);
+    lab.commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["dishonest"]);
+    assert!(
+        lab.events("block_measured")
+            .iter()
+            .all(|e| e["duel"]["duel"] != "round")
+    );
+    let gated = lab.events("gated");
+    let finding = &gated[0]["findings"][0];
+    assert_eq!(finding["rule"], "identity-cache");
+    assert_eq!(
+        (&finding["file"], &finding["line"]),
+        (&"fast.py".into(), &3.into())
+    );
+    lab.karve(&["show", "1"]).ends(0).shows(&[
+        "## Real-training transfer check",
+        "Bucket: W2",
+        "Decision: REJECT-as-overfit",
+        "fast.py:3: identity-cache (forbidden)",
+    ]);
+    lab.karve(&["report"])
+        .ends(0)
+        .shows(&["Verdict: rolled back", "not measured"]);
+    lab.karve(&["verify"]).ends(0);
+}
+
+#[test]
+fn what_the_user_allows_is_measured() {
+    let lab = cheat(&format!("{CACHE}\nedit s/TIME=.*/TIME=50/\necho done"));
+    with_module(&lab);
+    lab.configure("[audit]\nallow = [\"identity-cache\"]\n");
+    lab.commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+}
+
+#[test]
+fn a_suspicious_change_is_kept_and_told() {
+    let odd = "cat >fast.py <<'END'\nimport os\ndef kernel_fn(a):\n    \
+               return a if os.getenv(\"FAST\") else a\nEND";
+    let lab = cheat(&format!("{odd}\nedit s/TIME=.*/TIME=50/\necho done"));
+    with_module(&lab);
+    lab.commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    lab.karve(&["report"])
+        .ends(0)
+        .shows(&["Verdict: clean", "env-read (suspicious)"]);
+    let shown = lab.karve(&["show", "1", "--json"]).ends(0).json();
+    assert_eq!(shown["findings"][0]["rule"], "env-read");
+}
+
+#[test]
+fn the_audit_of_a_worktree_says_what_is_forbidden() {
+    let lab = Lab::new("gains");
+    with_module(&lab);
+    lab.commit()
+        .karve(&["audit"])
+        .ends(0)
+        .shows(&["no granted file is changed"]);
+    lab.write(
+        "fast.py",
+        "import time\ndef kernel_fn(a):\n    return a, time.time()\n",
+    );
+    lab.karve(&["audit"])
+        .ends(1)
+        .shows(&["forbidden fast.py:3 timer: `time.time`"]);
+    let json = lab.karve(&["audit", "--json"]).ends(1).json();
+    assert_eq!(json["findings"][0]["severity"], "forbidden");
+    lab.karve(&["audit", "fast.py"])
+        .ends(1)
+        .shows(&["files as they stand: fast.py"]);
+    lab.commit();
+    lab.karve(&["audit", "HEAD~1..HEAD"])
+        .ends(1)
+        .shows(&["HEAD against HEAD~1: fast.py"]);
+    lab.karve(&["audit", "HEAD"]).ends(0);
+    lab.karve(&["audit", "nothing.c", "fast.py"])
+        .ends(2)
+        .complains(&["nothing.c"]);
+}

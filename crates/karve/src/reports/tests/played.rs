@@ -52,8 +52,7 @@ pub(super) fn charter() -> Charter {
         halve: None,
     };
     let mut policy = Preset::Strict.policy();
-    policy.debug_retries = 0;
-    policy.proposal_tries = 1;
+    (policy.debug_retries, policy.proposal_tries) = (0, 1);
     Charter {
         contract: None,
         name: "matmul_c_cpu_20260101".into(),
@@ -104,6 +103,7 @@ pub(super) fn charter() -> Charter {
             final_blocks: 10,
         },
         device: DeviceRule::default(),
+        audit: Default::default(),
         agent: "builtin".into(),
         knobs: Vec::new(),
         branch: Branch::Named {
@@ -252,6 +252,7 @@ impl Player {
                 gate: gate(&self.round(round).0),
                 same_artifact: false,
                 errors: Vec::new(),
+                findings: Vec::new(),
             },
             Step::Measure(step) => self.block(&step),
             Step::Settle { round, verdict, .. } => Event::Settled {

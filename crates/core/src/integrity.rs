@@ -1,0 +1,250 @@
+//! Whether a gain is real: what an audit has found in a change, what may be counted, and how much
+//! of a campaign's gain is left when caches and impossible figures are taken off.
+//!
+//! Nothing here looks at source or at the host. An audit of the source or of a run fills in
+//! Findings; `plausible` bounds what a change can gain; `attribution` sums up at the end.
+
+mod attribution;
+mod plausible;
+mod rule;
+
+pub use attribution::{
+    Attribution, AttributionRow, GAP_MAX_PERCENT, Gain, Honesty, attribute, attribute_rounds,
+};
+pub use plausible::{
+    Demand, Implausible, Peaks, ROOFLINE_SLACK, amdahl_ratio, assess_gain, assess_time, roofline_s,
+};
+
+pub use rule::{AuditMode, AuditRule};
+
+use crate::measurement::Gate;
+use serde::{Deserialize, Serialize};
+
+/// Findings of one change that are stored; the gravest come first.
+pub const FINDINGS_MAX: usize = 64;
+/// Characters of what a Finding says.
+pub const WHAT_CHARS_MAX: usize = 240;
+
+/// What a gain comes from. K transfers to real use one to one, W1 within a bound, W2 and W3 not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Bucket {
+    /// Inside the kernel.
+    K1,
+    /// A second layout of the same data.
+    K2,
+    /// Several launches became one.
+    K3,
+    /// Data that flows on inside the same call.
+    K4,
+    /// Prepared weights are kept, under identity and version.
+    W1,
+    /// Results are kept that belong to inputs, gradients or scales.
+    W2,
+    /// Results are kept under whatever the caller passes.
+    W3,
+}
+
+impl Bucket {
+    /// All of them, from the kernel to the cache.
+    pub const ALL: [Self; 7] = [
+        Self::K1,
+        Self::K2,
+        Self::K3,
+        Self::K4,
+        Self::W1,
+        Self::W2,
+        Self::W3,
+    ];
+
+    /// Its name, as in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::K1 => "K1",
+            Self::K2 => "K2",
+            Self::K3 => "K3",
+            Self::K4 => "K4",
+            Self::W1 => "W1",
+            Self::W2 => "W2",
+            Self::W3 => "W3",
+        }
+    }
+
+    /// What it means, in a few words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::K1 => "kernel-internal",
+            Self::K2 => "layout duplicate",
+            Self::K3 => "single-launch fusion",
+            Self::K4 => "same-call data flow",
+            Self::W1 => "weight cache keyed on identity and version",
+            Self::W2 => "cache on inputs, gradients or scales",
+            Self::W3 => "generic memoization",
+        }
+    }
+
+    /// What becomes of a gain from here.
+    pub fn transfer(self) -> Transfer {
+        match self {
+            Self::K1 | Self::K2 | Self::K3 | Self::K4 => Transfer::AsReal,
+            Self::W1 => Transfer::WithAsterisk,
+            Self::W2 | Self::W3 => Transfer::Overfit,
+        }
+    }
+}
+
+/// Whether a gain transfers from the benchmark to real use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Transfer {
+    /// It does.
+    AsReal,
+    /// It does up to a bound.
+    WithAsterisk,
+    /// It does not.
+    Overfit,
+}
+
+impl Transfer {
+    /// The decision, as the transfer check of a round writes it.
+    pub fn decision(self) -> &'static str {
+        match self {
+            Self::AsReal => "ACCEPT-as-real",
+            Self::WithAsterisk => "ACCEPT-with-asterisk",
+            Self::Overfit => "REJECT-as-overfit",
+        }
+    }
+}
+
+/// How grave a Finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// No honest kernel needs it: the candidate is dropped.
+    Forbidden,
+    /// An honest kernel may need it, and so may a cheat: a person should look.
+    Suspicious,
+    /// Worth knowing.
+    Advice,
+}
+
+impl Severity {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Forbidden => "forbidden",
+            Self::Suspicious => "suspicious",
+            Self::Advice => "advice",
+        }
+    }
+}
+
+/// Something that an audit has found in a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The rule, by its name in `[audit]`.
+    pub rule: String,
+    /// How grave it is.
+    pub severity: Severity,
+    /// Where the gain would come from, if the rule tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<Bucket>,
+    /// The file.
+    pub file: String,
+    /// The line, from 1; 0 where the whole file is meant.
+    pub line: u32,
+    /// What was seen.
+    pub what: String,
+}
+
+impl Finding {
+    /// One line: where, which rule, and what.
+    pub fn describe(&self) -> String {
+        let place = match self.line {
+            0 => self.file.clone(),
+            line => format!("{}:{line}", self.file),
+        };
+        format!(
+            "{place}: {} ({}): {}",
+            self.rule,
+            self.severity.name(),
+            self.what
+        )
+    }
+}
+
+/// What a change is, as far as its Findings tell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Classified {
+    /// The bucket that decides: the one that transfers least.
+    pub bucket: Bucket,
+    /// All buckets that were seen, in order.
+    pub buckets: Vec<Bucket>,
+    /// Under which key something is kept, in words; `None` if nothing is.
+    pub cache_key: Option<String>,
+}
+
+impl Classified {
+    /// Whether the gain transfers.
+    pub fn transfer(&self) -> Transfer {
+        self.bucket.transfer()
+    }
+}
+
+/// The bucket of a change. A change in which nothing else was seen is inside the kernel.
+pub fn classify(findings: &[Finding]) -> Classified {
+    let mut buckets: Vec<Bucket> = findings
+        .iter()
+        .filter_map(|finding| finding.bucket)
+        .collect();
+    buckets.sort_unstable();
+    buckets.dedup();
+    let bucket = buckets.last().copied().unwrap_or(Bucket::K1);
+    if buckets.is_empty() {
+        buckets.push(bucket);
+    }
+    let of_cache = |finding: &&Finding| {
+        finding.bucket == Some(bucket) && bucket.transfer() != Transfer::AsReal
+    };
+    Classified {
+        bucket,
+        buckets,
+        cache_key: findings
+            .iter()
+            .find(of_cache)
+            .map(|finding| finding.what.clone()),
+    }
+}
+
+/// Sorted by gravity, place and rule, each once, and bounded.
+#[must_use]
+pub fn in_order(mut findings: Vec<Finding>) -> Vec<Finding> {
+    for finding in &mut findings {
+        if finding.what.chars().count() > WHAT_CHARS_MAX {
+            finding.what = finding.what.chars().take(WHAT_CHARS_MAX).collect();
+        }
+    }
+    findings.sort_by(|a, b| {
+        let place = |f: &Finding| (f.severity, f.file.clone(), f.line, f.rule.clone());
+        place(a).cmp(&place(b)).then_with(|| a.what.cmp(&b.what))
+    });
+    findings.dedup();
+    findings.truncate(FINDINGS_MAX);
+    findings
+}
+
+/// What the gate says of a change, if something in it is forbidden.
+pub fn forbids(findings: &[Finding]) -> Option<Gate> {
+    let forbidden = |finding: &&Finding| finding.severity == Severity::Forbidden;
+    let n = findings.iter().filter(forbidden).count();
+    let first = findings.iter().find(forbidden)?;
+    let more = match n {
+        1 => String::new(),
+        n => format!(", and {} more", n - 1),
+    };
+    Some(Gate::Dishonest {
+        why: format!("the audit forbids it: {}{more}", first.describe()),
+    })
+}
+
+#[cfg(test)]
+mod tests;

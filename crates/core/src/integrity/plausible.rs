@@ -1,0 +1,128 @@
+//! What a change can gain at most. A gain beyond that is a fault of the measurement or a cheat: it
+//! is blocked, not celebrated.
+//!
+//! ```text
+//! roofline   a call that does W operations and moves B bytes takes max(W / peak, B / bandwidth)
+//! Amdahl     a change to a share p of the time makes the whole faster by 1 / (1 - p) at most
+//! ```
+
+use crate::measurement::Gate;
+
+/// A measured peak is itself a little too low: a time may be below the floor by this factor.
+pub const ROOFLINE_SLACK: f64 = 0.8;
+/// A share of the time is measured, too: a gain may exceed the bound by this factor.
+const AMDAHL_SLACK: f64 = 1.1;
+
+/// What one call must do at least.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Demand {
+    /// Floating-point operations.
+    pub work: Option<f64>,
+    /// Bytes that must be read or written, each counted once.
+    pub bytes: Option<f64>,
+}
+
+/// What the device can do at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Peaks {
+    /// Floating-point operations per second.
+    pub flops: Option<f64>,
+    /// Bytes per second.
+    pub bytes: Option<f64>,
+}
+
+/// Why a figure cannot be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Implausible {
+    /// No time is that short on this device.
+    BelowRoofline {
+        /// What was read, in seconds.
+        time_s: f64,
+        /// The least that is possible.
+        floor_s: f64,
+    },
+    /// No change of that part gains so much.
+    BeyondAmdahl {
+        /// What was read.
+        ratio: f64,
+        /// The most that is possible.
+        bound: f64,
+    },
+    /// A time or a ratio that is no positive number.
+    NotANumber,
+}
+
+impl Implausible {
+    /// In words.
+    pub fn describe(self) -> String {
+        match self {
+            Self::BelowRoofline { time_s, floor_s } => format!(
+                "{time_s:.3e} s for one call is below the roofline of this device, {floor_s:.3e} s"
+            ),
+            Self::BeyondAmdahl { ratio, bound } => {
+                format!("{ratio:.3}x is more than the part that was changed can give, {bound:.3}x")
+            }
+            Self::NotANumber => "the figure is no positive number".to_owned(),
+        }
+    }
+
+    /// As the gate says it.
+    pub fn gate(self, case: &str) -> Gate {
+        Gate::Dishonest {
+            why: format!("{case}: {}", self.describe()),
+        }
+    }
+}
+
+/// The least time of one call, in seconds, as far as work, bytes and peaks are known.
+pub fn roofline_s(demand: Demand, peaks: Peaks) -> Option<f64> {
+    let usable = |value: f64| value.is_finite() && value > 0.0;
+    let part = |amount: Option<f64>, peak: Option<f64>| {
+        let (amount, peak) = (amount?, peak?);
+        let seconds = amount / peak;
+        (usable(amount) && usable(peak) && usable(seconds)).then_some(seconds)
+    };
+    let compute = part(demand.work, peaks.flops);
+    let memory = part(demand.bytes, peaks.bytes);
+    match (compute, memory) {
+        (Some(a), Some(b)) => Some(a.max(b)),
+        (one, None) | (None, one) => one,
+    }
+}
+
+/// Assesses the time of one call against the roofline; without a floor, any positive time passes.
+pub fn assess_time(time_s: f64, floor_s: Option<f64>) -> Result<(), Implausible> {
+    if !(time_s.is_finite() && time_s > 0.0) {
+        return Err(Implausible::NotANumber);
+    }
+    match floor_s {
+        Some(floor_s) if time_s < floor_s * ROOFLINE_SLACK => {
+            Err(Implausible::BelowRoofline { time_s, floor_s })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The largest speedup of the whole when a share of its time, 0 to 1, vanishes.
+pub fn amdahl_ratio(share: f64) -> f64 {
+    let share = if share.is_nan() {
+        1.0
+    } else {
+        share.clamp(0.0, 1.0)
+    };
+    1.0 / (1.0 - share)
+}
+
+/// Assesses a speedup against the share of the time that was changed, if that is known.
+pub fn assess_gain(ratio: f64, share: Option<f64>) -> Result<(), Implausible> {
+    if !(ratio.is_finite() && ratio > 0.0) {
+        return Err(Implausible::NotANumber);
+    }
+    let Some(bound) = share.map(amdahl_ratio) else {
+        return Ok(());
+    };
+    if ratio > bound * AMDAHL_SLACK {
+        return Err(Implausible::BeyondAmdahl { ratio, bound });
+    }
+    Ok(())
+}

@@ -1,0 +1,271 @@
+//! C, C++ and CUDA: names, macros, pragmas, attributes and inline assembler.
+
+use super::c_flow;
+use super::names::{Speech, Use};
+use super::reading::Reading;
+use super::tree::{Ix, Tree};
+use std::collections::BTreeSet;
+
+/// Looks at a file.
+pub(super) fn read(tree: &Tree<'_>, weights: &[String], reading: &mut Reading) {
+    let known = Known::of(tree);
+    for node in tree.all() {
+        name(tree, node, &known, reading);
+        directive(tree, node, reading);
+        expression(tree, node, reading);
+    }
+    c_flow::examine(tree, weights, reading);
+}
+
+/// Names that a file declares itself.
+struct Known<'a> {
+    variables: BTreeSet<&'a str>,
+    functions: BTreeSet<&'a str>,
+}
+
+impl<'a> Known<'a> {
+    fn of(tree: &Tree<'a>) -> Self {
+        let mut known = Self {
+            variables: BTreeSet::new(),
+            functions: BTreeSet::new(),
+        };
+        for node in tree.all() {
+            match tree.kind(node) {
+                "function_definition" => {
+                    let declarator = tree.child(node, "declarator");
+                    known
+                        .functions
+                        .extend(declarator.and_then(|d| declared(tree, d)));
+                }
+                "declaration"
+                | "parameter_declaration"
+                | "field_declaration"
+                | "for_range_loop"
+                | "optional_parameter_declaration" => {
+                    let all = tree
+                        .children(node)
+                        .filter(|c| tree.place(*c) == Some("declarator"));
+                    let variables = all.filter(|d| !is_prototype(tree, *d));
+                    known
+                        .variables
+                        .extend(variables.filter_map(|d| declared(tree, d)));
+                }
+                _ => {}
+            }
+        }
+        known
+    }
+}
+
+fn is_prototype(tree: &Tree<'_>, declarator: Ix) -> bool {
+    let mut inner = tree.within(declarator).map(|node| tree.kind(node));
+    inner.find(|kind| ["function_declarator", "init_declarator"].contains(kind))
+        == Some("function_declarator")
+}
+
+/// The name that a declarator declares.
+pub(super) fn declared<'a>(tree: &Tree<'a>, declarator: Ix) -> Option<&'a str> {
+    let name = tree
+        .find(declarator, &["identifier", "field_identifier"])
+        .next()?;
+    Some(tree.text(name))
+}
+
+fn name(tree: &Tree<'_>, node: Ix, known: &Known<'_>, reading: &mut Reading) {
+    let parent = tree.parent(node).map_or("", |parent| tree.kind(parent));
+    if parent == "qualified_identifier" {
+        return;
+    }
+    let path = match tree.kind(node) {
+        "qualified_identifier" => qualified(tree.text(node)),
+        "identifier" | "type_identifier" | "primitive_type" => tree.text(node).to_owned(),
+        _ => return,
+    };
+    let called = parent == "call_expression" && tree.place(node) == Some("function");
+    let own = known.functions.contains(path.as_str());
+    let foreign = !own && !known.variables.contains(path.as_str());
+    // A function may be called by another name: `f = time`.
+    let taken = ["value", "right"].map(Some).contains(&tree.place(node))
+        || (parent == "pointer_expression" && tree.place(node) == Some("argument"));
+    let value = foreign && tree.kind(node) == "identifier" && taken;
+    let found = Use {
+        path: &path,
+        called: (called && !own) || value,
+    };
+    reading.saw_name(Speech::C, found, tree.line(node));
+    if called {
+        let last = path.rsplit('.').next().unwrap_or(&path);
+        reading.saw_call(last, tree.line(node));
+        if ["hipLaunchKernelGGL", "cudaLaunchKernel", "hipLaunchKernel"].contains(&last) {
+            reading.launches += 1;
+        }
+    }
+}
+
+/// `std::chrono::duration<double>` as `std.chrono.duration`.
+fn qualified(text: &str) -> String {
+    let start = text.split(['<', '(']).next().unwrap_or(text);
+    let parts = start
+        .split("::")
+        .map(str::trim)
+        .filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(".")
+}
+
+fn directive(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
+    let line = tree.line(node);
+    match tree.kind(node) {
+        "preproc_include" => {
+            let path = tree.child(node, "path").map(|path| tree.text(path));
+            let path = path.unwrap_or_default().trim_matches(['"', '<', '>']);
+            reading.saw_import(path, line);
+        }
+        "preproc_def" => {
+            let text = |field| tree.child(node, field).map_or("", |child| tree.text(child));
+            reading.saw_constant(text("name"), text("value"), line);
+        }
+        "preproc_arg" => macro_text(tree.text(node), line, reading),
+        "preproc_call" => {
+            let argument = tree
+                .child(node, "argument")
+                .map_or("", |node| tree.text(node));
+            let mut words = argument.split(|c: char| !c.is_ascii_alphanumeric());
+            if words.next() == Some("omp") && words.any(|word| ["parallel", "task"].contains(&word))
+            {
+                reading.saw("threads", "omp", line, format!("`#pragma {argument}`"));
+            }
+        }
+        "attribute_specifier" | "attribute_declaration" | "attribute" => {
+            for word in tree.find(node, &["identifier"]) {
+                hook(tree.text(word), line, reading);
+            }
+            if tree.text(node).contains("_array") {
+                let what = "a section that the loader calls".to_owned();
+                reading.saw("load-hook", "section", line, what);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The body of a macro is not parsed: a name is called where a parenthesis follows, or where it is
+/// all there is.
+fn macro_text(text: &str, line: u32, reading: &mut Reading) {
+    let code = without_comments(text);
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut rest = code.as_str();
+    while let Some(start) = rest.find(is_word) {
+        rest = &rest[start..];
+        let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+        let word = &rest[..end];
+        rest = &rest[end..];
+        let found = Use {
+            path: word,
+            called: rest.trim_start().starts_with('(') || code.trim() == word,
+        };
+        reading.saw_name(Speech::C, found, line);
+        hook(word, line, reading);
+    }
+    reading.saw_string(Speech::C, &code, line);
+    if code.contains("asm") {
+        reading.saw_asm(Speech::C, &code, line);
+    }
+}
+
+fn without_comments(text: &str) -> String {
+    let mut code = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("/*") {
+        code.push_str(&rest[..at]);
+        code.push(' ');
+        rest = rest[at..].split_once("*/").map_or("", |(_, after)| after);
+    }
+    code.push_str(rest);
+    code.split("//").next().unwrap_or_default().to_owned()
+}
+
+fn hook(word: &str, line: u32, reading: &mut Reading) {
+    match word.trim_matches('_') {
+        "constructor" | "ifunc" | "init_priority" => {
+            reading.saw("load-hook", word, line, format!("attribute `{word}`"));
+        }
+        "destructor" => {
+            reading.saw("exit-hook", word, line, format!("attribute `{word}`"));
+        }
+        _ => {}
+    }
+}
+
+fn expression(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
+    let line = tree.line(node);
+    match tree.kind(node) {
+        "string_literal" | "raw_string_literal" | "concatenated_string" => {
+            reading.saw_string(Speech::C, tree.text(node), line);
+        }
+        "gnu_asm_expression" | "ms_asm_expression" => {
+            reading.saw_asm(Speech::C, tree.text(node), line);
+        }
+        "kernel_call_syntax" => reading.launches += 1,
+        "try_statement" => {
+            let what = "errors are caught around a call".to_owned();
+            reading.saw("fallback", "try", line, what);
+        }
+        "case_statement" => {
+            if let Some(value) = tree.child(node, "value") {
+                reading.saw_number(tree.text(value), line);
+            }
+        }
+        "binary_expression" => compared(tree, node, reading),
+        "init_declarator" | "enumerator" | "assignment_expression" => constant(tree, node, reading),
+        "field_expression" => {
+            let field = tree
+                .child(node, "field")
+                .map_or("", |field| tree.text(field));
+            let parent = tree
+                .parent(node)
+                .filter(|p| tree.kind(*p) == "call_expression");
+            if field == "detach" && parent.is_some_and(|call| tree.text(call).ends_with("detach()"))
+            {
+                let what = format!("`{}` is not waited for", tree.excerpt(node));
+                reading.saw("background", "detach", line, what);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn compared(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
+    let operator = tree
+        .child(node, "operator")
+        .map_or("", |node| tree.text(node));
+    if !["==", "!="].contains(&operator) {
+        return;
+    }
+    for field in ["left", "right"] {
+        let side = tree.child(node, field);
+        if let Some(side) = side.filter(|side| tree.kind(*side) == "number_literal") {
+            reading.saw_number(tree.text(side), tree.line(side));
+        }
+    }
+}
+
+/// A name that gets a number: `const int N = 1024`.
+fn constant(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
+    let (name, value) = match tree.kind(node) {
+        "init_declarator" => ("declarator", "value"),
+        "enumerator" => ("name", "value"),
+        _ => ("left", "right"),
+    };
+    let (Some(name), Some(value)) = (tree.child(node, name), tree.child(node, value)) else {
+        return;
+    };
+    if tree.kind(value) != "number_literal" {
+        return;
+    }
+    let (text, number, line) = (tree.text(name), tree.text(value), tree.line(node));
+    if tree.kind(node) == "assignment_expression" {
+        reading.saw_tolerance(text, number, line);
+    } else {
+        reading.saw_constant(text, number, line);
+    }
+}

@@ -1,0 +1,359 @@
+//! What outlives a call: which names are written from inside functions and read again, and whether
+//! something is kept under the identity or the content of an input.
+//!
+//! A grammar takes functions apart into the few things that matter here; the rest is the same in
+//! every language.
+
+use super::names::{is_version, is_weight};
+use super::reading::Reading;
+use super::tree::{Ix, Tree};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A function, as far as this file needs it.
+#[derive(Debug, Default)]
+pub(super) struct Function {
+    /// Its parameters; true for those that are addresses or tensors.
+    pub(super) params: BTreeMap<String, bool>,
+    /// Of these, those whose bare name is an identity.
+    pub(super) addresses: BTreeSet<String>,
+    /// Names that begin and end with a call.
+    pub(super) locals: BTreeSet<String>,
+    /// Targets and values of assignments.
+    pub(super) assigned: Vec<(Ix, Ix)>,
+    /// What is changed in place: by `++`, by `+=`, by methods.
+    pub(super) changed: Vec<Ix>,
+    /// Of these, what is counted up.
+    pub(super) counted: Vec<Ix>,
+    /// Two sides that are compared for equality.
+    pub(super) compared: Vec<(Ix, Ix)>,
+    /// A container and a key.
+    pub(super) looked_up: Vec<(Ix, Ix)>,
+    /// Conditions.
+    pub(super) tested: Vec<Ix>,
+    /// What an output is copied from, and what is returned.
+    pub(super) given: Vec<Ix>,
+    /// Whether it prepares an object: what it writes there is new.
+    pub(super) prepares: bool,
+}
+
+/// Names that hold the identity of others.
+pub(super) type Addresses = BTreeMap<String, Vec<String>>;
+
+/// What differs between languages.
+pub(super) trait Grammar {
+    /// The name of a node that is a variable; `self.x` is one name.
+    fn name<'t>(&self, tree: &Tree<'t>, node: Ix) -> Option<&'t str>;
+    /// The names whose identity an expression takes; `addresses` are those known so far.
+    fn identities(&self, tree: &Tree<'_>, addresses: &Addresses, expression: Ix) -> Vec<String>;
+    /// Whether an expression is a hash of something.
+    fn hashes(&self, tree: &Tree<'_>, expression: Ix) -> bool;
+    /// Whether an expression reads elements of a parameter.
+    fn reads(&self, tree: &Tree<'_>, function: &Function, expression: Ix) -> bool;
+}
+
+/// A language and the functions of a file in it.
+pub(super) struct Program<'a> {
+    pub(super) tree: &'a Tree<'a>,
+    pub(super) grammar: &'a dyn Grammar,
+    pub(super) functions: Vec<Function>,
+    /// Names that outlive calls although nothing is assigned to them.
+    pub(super) kept: BTreeSet<String>,
+    /// The names that can be state, if the file declares them all.
+    pub(super) declared: Option<BTreeSet<String>>,
+    /// Names of arguments that the user calls weights.
+    pub(super) weights: &'a [String],
+}
+
+/// Locals of one function by what they hold.
+#[derive(Debug, Default)]
+struct Taint {
+    identity: Addresses,
+    hash: BTreeSet<String>,
+    read: BTreeSet<String>,
+    versioned: BTreeSet<String>,
+    alias: BTreeMap<String, String>,
+}
+
+/// Passes over the assignments of a function; chains of locals that are longer are not followed.
+const PASSES: usize = 4;
+
+impl Program<'_> {
+    /// Everything in an expression that is a variable.
+    fn names(&self, expression: Ix) -> Vec<&str> {
+        let within = self.tree.within(expression);
+        within
+            .filter_map(|node| self.grammar.name(self.tree, node))
+            .collect()
+    }
+
+    /// The variable that an expression begins with: `cache` of `cache[key].value`.
+    fn root(&self, expression: Ix) -> Option<&str> {
+        let mut within = self.tree.within(expression);
+        within.find_map(|node| self.grammar.name(self.tree, node))
+    }
+
+    fn is_outside(&self, function: &Function, name: &str) -> bool {
+        let can_be =
+            |declared: &BTreeSet<String>| declared.contains(name) || name.starts_with("this->");
+        self.declared.as_ref().is_none_or(can_be)
+            && !function.params.contains_key(name)
+            && !function.locals.contains(name)
+    }
+
+    /// Names that are written from inside functions, though they do not belong to them.
+    fn written(&self) -> BTreeSet<String> {
+        let mut written = self.kept.clone();
+        for function in &self.functions {
+            if function.prepares {
+                continue;
+            }
+            let alias = self.aliases(function);
+            let targets = function.assigned.iter().map(|(target, _)| target);
+            for target in targets.chain(&function.changed) {
+                let Some(name) = self.root(*target) else {
+                    continue;
+                };
+                if self.is_outside(function, name) {
+                    written.insert(name.to_owned());
+                } else if let Some(outer) = alias.get(name)
+                    && !self.is_bare(*target)
+                {
+                    written.insert(outer.clone());
+                }
+            }
+        }
+        written
+    }
+
+    fn is_bare(&self, node: Ix) -> bool {
+        self.grammar.name(self.tree, node).is_some()
+    }
+
+    /// Locals that stand for something outside.
+    fn aliases(&self, function: &Function) -> BTreeMap<String, String> {
+        let mut alias = BTreeMap::new();
+        for (target, value) in &function.assigned {
+            let (Some(name), Some(outer)) = (self.root(*target), self.root(*value)) else {
+                continue;
+            };
+            if self.is_bare(*target)
+                && function.locals.contains(name)
+                && self.is_outside(function, outer)
+            {
+                alias.insert(name.to_owned(), outer.to_owned());
+            }
+        }
+        alias
+    }
+
+    fn taint(&self, function: &Function) -> Taint {
+        let mut taint = Taint {
+            alias: self.aliases(function),
+            ..Taint::default()
+        };
+        let own = function.addresses.iter();
+        taint.identity = own.map(|name| (name.clone(), vec![name.clone()])).collect();
+        for _ in 0..PASSES {
+            for (target, value) in &function.assigned {
+                let Some(name) = self.root(*target) else {
+                    continue;
+                };
+                if !function.locals.contains(name) {
+                    continue;
+                }
+                let name = name.to_owned();
+                let identities = self.identities(&taint, *value);
+                if !identities.is_empty() {
+                    taint.identity.insert(name.clone(), identities);
+                }
+                if self.is_hash(&taint, *value) {
+                    taint.hash.insert(name.clone());
+                }
+                if self.is_read(function, &taint, *value) {
+                    taint.read.insert(name.clone());
+                }
+                if self.is_versioned(&taint, *value) {
+                    taint.versioned.insert(name);
+                }
+            }
+        }
+        taint
+    }
+
+    fn identities(&self, taint: &Taint, expression: Ix) -> Vec<String> {
+        let mut found = self
+            .grammar
+            .identities(self.tree, &taint.identity, expression);
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    fn is_hash(&self, taint: &Taint, expression: Ix) -> bool {
+        self.grammar.hashes(self.tree, expression)
+            || self
+                .names(expression)
+                .iter()
+                .any(|name| taint.hash.contains(*name))
+    }
+
+    fn is_read(&self, function: &Function, taint: &Taint, expression: Ix) -> bool {
+        self.grammar.reads(self.tree, function, expression)
+            || self
+                .names(expression)
+                .iter()
+                .any(|name| taint.read.contains(*name))
+    }
+
+    fn is_versioned(&self, taint: &Taint, expression: Ix) -> bool {
+        let within = self.tree.within(expression);
+        let mut leaves = within.filter(|node| self.tree.is_leaf(*node));
+        leaves.any(|leaf| {
+            let text = self.tree.text(leaf);
+            is_version(text) || taint.versioned.contains(text)
+        })
+    }
+
+    /// The state that an expression speaks of.
+    fn outer(
+        &self,
+        function: &Function,
+        (taint, written): (&Taint, &BTreeSet<String>),
+        expression: Ix,
+    ) -> Option<String> {
+        self.names(expression).into_iter().find_map(|name| {
+            if self.is_outside(function, name) {
+                return written.contains(name).then(|| name.to_owned());
+            }
+            taint
+                .alias
+                .get(name)
+                .filter(|outer| written.contains(*outer))
+                .cloned()
+        })
+    }
+
+    /// Looks at all functions.
+    pub(super) fn examine(&self, reading: &mut Reading) {
+        let written = self.written();
+        let taints: Vec<Taint> = self.functions.iter().map(|f| self.taint(f)).collect();
+        let mut cached = BTreeSet::new();
+        for (function, taint) in self.functions.iter().zip(&taints) {
+            let compared = function.compared.iter();
+            let compared = compared.flat_map(|(a, b)| [(*a, *b, false), (*b, *a, false)]);
+            let looked_up = function.looked_up.iter().map(|(of, key)| (*of, *key, true));
+            for (state, key, looked_up) in compared.chain(looked_up) {
+                let Some(name) = self.outer(function, (taint, &written), state) else {
+                    continue;
+                };
+                let rule = self.cache_rule(function, taint, (key, looked_up));
+                if let Some((rule, what)) = rule {
+                    let what = format!("{name} is kept under {what}");
+                    reading.saw(rule, &name, self.tree.line(key), what);
+                    cached.insert(name);
+                }
+            }
+        }
+        self.examine_state((&taints, &written), &cached, reading);
+        if self.tree.is_exhausted() {
+            let what = "too much to look at; the rest was not read".to_owned();
+            reading.saw("unaudited", "fuel", 0, what);
+        }
+    }
+
+    /// What a key that meets state makes of it.
+    fn cache_rule(
+        &self,
+        function: &Function,
+        taint: &Taint,
+        (key, looked_up): (Ix, bool),
+    ) -> Option<(&'static str, String)> {
+        let shown = self.tree.excerpt(key);
+        let identities = self.identities(taint, key);
+        if !identities.is_empty() {
+            let context = self.condition_of(function, key).unwrap_or(key);
+            let versioned = self.is_versioned(taint, context);
+            let weights = identities.iter().all(|name| is_weight(name, self.weights));
+            return Some(if versioned && weights {
+                ("weight-cache", format!("`{shown}`, with a version"))
+            } else {
+                let names = identities.join(", ");
+                (
+                    "identity-cache",
+                    format!("`{shown}`, the identity of {names}"),
+                )
+            });
+        }
+        if self.is_hash(taint, key) {
+            return Some(("content-cache", format!("`{shown}`, a hash")));
+        }
+        if !looked_up && self.is_read(function, taint, key) {
+            return Some(("content-cache", format!("`{shown}`, elements of an input")));
+        }
+        let version = |name: &&str| is_version(name) && function.params.contains_key(*name);
+        let versions = self.names(key).iter().any(version);
+        versions.then(|| ("weight-cache", format!("`{shown}`, a version")))
+    }
+
+    fn condition_of(&self, function: &Function, node: Ix) -> Option<Ix> {
+        let holds = |tested: &&Ix| self.tree.holds(**tested, node);
+        function.tested.iter().find(holds).copied()
+    }
+
+    /// State that decides, counts or is given out again.
+    fn examine_state(
+        &self,
+        (taints, written): (&[Taint], &BTreeSet<String>),
+        cached: &BTreeSet<String>,
+        reading: &mut Reading,
+    ) {
+        let (mut decides, mut counts, mut lines) =
+            (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
+        let mut given = Vec::new();
+        for (function, taint) in self.functions.iter().zip(taints) {
+            let outer = |node: &Ix| self.outer(function, (taint, written), *node);
+            let decided: Vec<String> = function.tested.iter().filter_map(outer).collect();
+            counts.extend(function.counted.iter().filter_map(outer));
+            let targets = function.assigned.iter().map(|(target, _)| target);
+            for target in targets.chain(&function.changed) {
+                if let Some(name) = outer(target) {
+                    lines.entry(name).or_insert(self.tree.line(*target));
+                }
+            }
+            if !decided.is_empty() {
+                let those = function.given.iter();
+                given.extend(those.filter_map(|node| Some((outer(node)?, *node))));
+            }
+            decides.extend(decided);
+        }
+        for (name, node) in given {
+            if cached.contains(&name) {
+                continue;
+            }
+            let what = format!(
+                "`{}` gives out what an earlier call left",
+                self.tree.excerpt(node)
+            );
+            reading.saw("replay", &name, self.tree.line(node), what);
+        }
+        for (name, line) in lines {
+            if cached.contains(&name) {
+                continue;
+            }
+            let (rule, what) = if decides.contains(&name) && counts.contains(&name) {
+                ("call-counter", format!("{name} counts calls and decides"))
+            } else if decides.contains(&name) {
+                (
+                    "static-state",
+                    format!("{name} outlives a call, is written and decides"),
+                )
+            } else {
+                (
+                    "static-buffer",
+                    format!("{name} outlives a call and is written"),
+                )
+            };
+            reading.saw(rule, &name, line, what);
+        }
+    }
+}

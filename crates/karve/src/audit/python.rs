@@ -1,0 +1,482 @@
+//! Python, and Triton in it: imports and what they are called, decorators, classes, patches.
+
+use super::names::{Speech, Use, known};
+use super::python_flow;
+use super::reading::Reading;
+use super::tree::{Ix, Tree};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Methods that answer when an object is looked at, compared or converted.
+const TELLTALE: [&str; 17] = [
+    "__eq__",
+    "__ne__",
+    "__array__",
+    "__array_interface__",
+    "__array_struct__",
+    "__array_ufunc__",
+    "__array_function__",
+    "__torch_function__",
+    "__torch_dispatch__",
+    "__getattribute__",
+    "__instancecheck__",
+    "__subclasscheck__",
+    "__dlpack__",
+    "__hash__",
+    "__del__",
+    "__bool__",
+    "__float__",
+];
+/// Classes whose children pass for results.
+const RESULTS: [&str; 8] = [
+    "torch.Tensor",
+    "torch.nn.Parameter",
+    "numpy.ndarray",
+    "numpy.matrix",
+    "float",
+    "int",
+    "list",
+    "numpy.ma.MaskedArray",
+];
+/// Errors whose handling is ordinary.
+const ORDINARY: [&str; 3] = ["ImportError", "ModuleNotFoundError", "AttributeError"];
+/// Words of a library of which an operator is a call.
+const MATMUL: &str = "@";
+
+/// Looks at a file.
+pub(super) fn read(tree: &Tree<'_>, weights: &[String], reading: &mut Reading) {
+    let names = Names::of(tree);
+    for node in tree.all() {
+        imported(tree, node, reading);
+        named(tree, node, &names, reading);
+        patch(tree, node, &names, reading);
+        shape(tree, node, reading);
+        statement(tree, node, &names, reading);
+        class(tree, node, &names, reading);
+    }
+    python_flow::examine(tree, weights, reading);
+}
+
+/// What the names of a file stand for.
+#[derive(Debug, Default)]
+pub(super) struct Names<'a> {
+    modules: BTreeMap<&'a str, String>,
+    own: BTreeSet<&'a str>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn of(tree: &Tree<'a>) -> Self {
+        let mut names = Self::default();
+        for node in tree.all() {
+            for (alias, path) in imports(tree, node) {
+                names.modules.insert(alias, path);
+            }
+            if ["function_definition", "class_definition"].contains(&tree.kind(node)) {
+                names
+                    .own
+                    .extend(tree.child(node, "name").map(|name| tree.text(name)));
+            }
+        }
+        // A module by another name.
+        for node in tree.find(0, &["assignment"]) {
+            let (Some(left), Some(right)) = (tree.child(node, "left"), tree.child(node, "right"))
+            else {
+                continue;
+            };
+            let plain = ["identifier", "attribute"].contains(&tree.kind(right));
+            if plain
+                && tree.kind(left) == "identifier"
+                && let Some(path) = names.resolved(tree, right)
+            {
+                names.modules.insert(tree.text(left), path);
+            }
+        }
+        names
+    }
+
+    /// The full path of a name or an attribute that begins with something imported.
+    pub(super) fn resolved(&self, tree: &Tree<'_>, node: Ix) -> Option<String> {
+        let text: String = tree.text(node).split_whitespace().collect();
+        let (root, rest) = text.split_once('.').unwrap_or((&text, ""));
+        let module = self.modules.get(root)?;
+        Some(match rest {
+            "" => module.clone(),
+            rest => format!("{module}.{rest}"),
+        })
+    }
+}
+
+/// The names that an import brings, each with what it stands for.
+fn imports<'a>(tree: &Tree<'a>, node: Ix) -> Vec<(&'a str, String)> {
+    let from = match tree.kind(node) {
+        "import_statement" => "",
+        "import_from_statement" => tree.child(node, "module_name").map_or("", |n| tree.text(n)),
+        _ => return Vec::new(),
+    };
+    let path = |name: &str| match from {
+        "" => name.to_owned(),
+        from => format!("{}.{name}", from.trim_start_matches('.')),
+    };
+    let named = tree
+        .children(node)
+        .filter(|child| tree.place(*child) == Some("name"));
+    let mut found = Vec::new();
+    for child in named {
+        if tree.kind(child) == "aliased_import" {
+            let (name, alias) = (tree.child(child, "name"), tree.child(child, "alias"));
+            if let (Some(name), Some(alias)) = (name, alias) {
+                found.push((tree.text(alias), path(tree.text(name))));
+            }
+            continue;
+        }
+        let name = tree.text(child);
+        if from.is_empty() {
+            // `import a.b` brings a.
+            let root = name.split('.').next().unwrap_or(name);
+            found.push((root, root.to_owned()));
+        } else {
+            found.push((name, path(name)));
+        }
+    }
+    found
+}
+
+fn imported(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
+    let line = tree.line(node);
+    let mut found = |path: &str| {
+        let found = Use {
+            path,
+            called: false,
+        };
+        reading.saw_name(Speech::Python, found, line);
+        reading.saw_import(path, line);
+    };
+    match tree.kind(node) {
+        "import_statement" => {
+            for name in tree.find(node, &["dotted_name"]) {
+                found(tree.text(name));
+            }
+        }
+        "import_from_statement" => {
+            let module = tree
+                .child(node, "module_name")
+                .map_or("", |name| tree.text(name));
+            found(module.trim_start_matches('.'));
+            for (_, path) in imports(tree, node) {
+                found(&path);
+            }
+            // Everything of a module: as if its worst were named.
+            if tree.text(node).trim_end().ends_with('*') {
+                for name in [
+                    "perf_counter",
+                    "system",
+                    "environ",
+                    "sleep",
+                    "lru_cache",
+                    "matmul",
+                ] {
+                    found(&format!("{module}.{name}"));
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn named(tree: &Tree<'_>, node: Ix, names: &Names<'_>, reading: &mut Reading) {
+    let line = tree.line(node);
+    let kind = tree.kind(node);
+    if kind == "string_content" {
+        reading.saw_string(Speech::Python, tree.text(node), line);
+    }
+    if !["identifier", "attribute"].contains(&kind) || is_inner(tree, node) {
+        return;
+    }
+    let called = tree.place(node) == Some("function");
+    let text: String = tree.text(node).split_whitespace().collect();
+    let path = names.resolved(tree, node);
+    let builtin = kind == "identifier" && path.is_none() && !names.own.contains(text.as_str());
+    let magic = text.starts_with("__");
+    if let Some(path) = &path {
+        let found = Use { path, called };
+        reading.saw_name(Speech::Python, found, line);
+    } else if (builtin && called) || magic {
+        let found = Use {
+            path: &text,
+            called,
+        };
+        reading.saw_name(Speech::Python, found, line);
+    } else if kind == "attribute" {
+        // Of an object that is not known only methods are.
+        let method = format!("?.{}", text.rsplit('.').next().unwrap_or_default());
+        let found = Use {
+            path: &method,
+            called,
+        };
+        reading.saw_name(Speech::Python, found, line);
+    }
+    if called {
+        reading.saw_call(text.rsplit('.').next().unwrap_or_default(), line);
+        found_by_name(tree, node, names, reading);
+    }
+}
+
+/// Whether a name is a part of a longer one, or is being given.
+fn is_inner(tree: &Tree<'_>, node: Ix) -> bool {
+    let Some(parent) = tree.parent(node) else {
+        return true;
+    };
+    let kind = tree.kind(parent);
+    kind == "attribute"
+        || kind == "dotted_name"
+        || kind == "aliased_import"
+        || (tree.place(node) == Some("name") && kind != "named_expression")
+}
+
+/// `getattr(time, "perf_counter")` is `time.perf_counter`.
+fn found_by_name(tree: &Tree<'_>, callee: Ix, names: &Names<'_>, reading: &mut Reading) {
+    if tree.text(callee) != "getattr" {
+        return;
+    }
+    let arguments = arguments(tree, callee);
+    let [object, name, ..] = arguments.as_slice() else {
+        return;
+    };
+    let Some(module) = names.resolved(tree, *object) else {
+        return;
+    };
+    let line = tree.line(callee);
+    if tree.kind(*name) == "string" {
+        let path = format!("{module}.{}", tree.text(*name).trim_matches(['"', '\'']));
+        let found = Use {
+            path: &path,
+            called: true,
+        };
+        reading.saw_name(Speech::Python, found, line);
+    } else {
+        const SENSITIVE: [&str; 9] = [
+            "time",
+            "os",
+            "sys",
+            "builtins",
+            "ctypes",
+            "subprocess",
+            "gc",
+            "inspect",
+            "socket",
+        ];
+        if SENSITIVE.contains(&module.split('.').next().unwrap_or_default()) {
+            let what = format!("a name of {module} is made at run time");
+            reading.saw("dynamic-code", "getattr", line, what);
+        }
+    }
+}
+
+/// The arguments of the call whose function this is.
+pub(super) fn arguments(tree: &Tree<'_>, callee: Ix) -> Vec<Ix> {
+    let call = tree
+        .parent(callee)
+        .filter(|parent| tree.kind(*parent) == "call");
+    let list = call.and_then(|call| tree.child(call, "arguments"));
+    let children = list.into_iter().flat_map(|list| tree.children(list));
+    children
+        .filter(|node| !["(", ")", ",", "comment"].contains(&tree.kind(*node)))
+        .collect()
+}
+
+/// Assignments to what belongs to others.
+fn patch(tree: &Tree<'_>, node: Ix, names: &Names<'_>, reading: &mut Reading) {
+    let line = tree.line(node);
+    let target = match tree.kind(node) {
+        "assignment" | "augmented_assignment" => tree.child(node, "left"),
+        "delete_statement" => tree.find(node, &["attribute"]).next(),
+        "call" => {
+            let callee = tree.child(node, "function");
+            callee
+                .filter(|callee| ["setattr", "delattr"].contains(&tree.text(*callee)))
+                .and_then(|callee| arguments(tree, callee).first().copied())
+        }
+        _ => None,
+    };
+    let Some(target) = target else {
+        return;
+    };
+    let sets = tree.kind(node) == "call";
+    if tree.kind(target) == "subscript" {
+        let of = tree
+            .child(target, "value")
+            .and_then(|of| names.resolved(tree, of));
+        if of.as_deref() == Some("os.environ") {
+            let what = format!("`{}` is set", tree.excerpt(target));
+            reading.saw("env-write", "os.environ", line, what);
+        }
+        return;
+    }
+    if !(tree.kind(target) == "attribute" || sets) {
+        return;
+    }
+    let Some(path) = names.resolved(tree, target) else {
+        return;
+    };
+    // Settings are assigned to, too.
+    let settings = ["backends", "config", "knobs"];
+    if path.split('.').any(|part| settings.contains(&part)) {
+        reading.saw("env-write", &path, line, format!("`{path}` is set"));
+    } else {
+        reading.saw("patching", &path, line, format!("`{path}` is changed"));
+    }
+}
+
+fn shape(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
+    let numbers = |of: Ix, reading: &mut Reading| {
+        for number in tree.find(of, &["integer"]) {
+            reading.saw_number(tree.text(number), tree.line(number));
+        }
+    };
+    match tree.kind(node) {
+        "comparison_operator" => {
+            let equals = |child: Ix| ["==", "!=", "in"].contains(&tree.text(child));
+            if tree.children(node).any(equals) {
+                let direct = ["integer", "tuple", "list", "set"];
+                let sides: Vec<Ix> = tree.children(node).collect();
+                for side in sides
+                    .into_iter()
+                    .filter(|s| direct.contains(&tree.kind(*s)))
+                {
+                    numbers(side, reading);
+                }
+            }
+        }
+        "case_pattern" => numbers(node, reading),
+        "pair" => {
+            let key = tree.child(node, "key");
+            if let Some(key) = key.filter(|k| ["tuple", "integer"].contains(&tree.kind(*k))) {
+                numbers(key, reading);
+            }
+        }
+        "assignment" | "default_parameter" | "keyword_argument" => {
+            let (name, value) = match tree.kind(node) {
+                "assignment" => ("left", "right"),
+                _ => ("name", "value"),
+            };
+            let text = |field| tree.child(node, field).map_or("", |child| tree.text(child));
+            reading.saw_constant(text(name), text(value), tree.line(node));
+        }
+        _ => {}
+    }
+}
+
+fn statement(tree: &Tree<'_>, node: Ix, names: &Names<'_>, reading: &mut Reading) {
+    let line = tree.line(node);
+    match tree.kind(node) {
+        "try_statement" => fallback(tree, node, reading),
+        "call" => {
+            let callee = tree.child(node, "function");
+            if callee.is_some_and(|callee| tree.kind(callee) == "subscript") {
+                reading.launches += 1;
+            }
+        }
+        "binary_operator" => {
+            let operator = tree
+                .child(node, "operator")
+                .map_or("", |child| tree.text(child));
+            if operator == MATMUL {
+                let what = format!("`{}`", tree.excerpt(node));
+                reading.saw("library-call", MATMUL, line, what);
+            }
+        }
+        "decorator" => decorator(tree, node, names, reading),
+        _ => {}
+    }
+}
+
+fn fallback(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
+    for clause in tree
+        .children(node)
+        .filter(|child| tree.kind(*child) == "except_clause")
+    {
+        let caught = tree
+            .child(clause, "value")
+            .map_or("", |value| tree.text(value));
+        let ordinary = ORDINARY.iter().any(|error| caught.contains(error));
+        let raises = tree.find(clause, &["raise_statement"]).next().is_some();
+        let calls = tree
+            .child(node, "body")
+            .is_some_and(|b| tree.find(b, &["call"]).next().is_some());
+        if !ordinary && !raises && calls {
+            let what = "errors are caught and something else is done".to_owned();
+            reading.saw("fallback", "except", tree.line(clause), what);
+        }
+    }
+}
+
+/// What a memoized function takes decides what kind of memory it is.
+fn decorator(tree: &Tree<'_>, node: Ix, names: &Names<'_>, reading: &mut Reading) {
+    let mut parts = tree.find(node, &["attribute", "identifier"]);
+    let Some(path) = parts.next().and_then(|part| names.resolved(tree, part)) else {
+        return;
+    };
+    let found = Use {
+        path: &path,
+        called: true,
+    };
+    if !known(Speech::Python, found)
+        .iter()
+        .any(|(rule, _)| *rule == "memo")
+    {
+        return;
+    }
+    let definition = tree
+        .parent(node)
+        .and_then(|parent| tree.child(parent, "definition"));
+    let Some(definition) = definition else {
+        return;
+    };
+    let name = tree
+        .child(definition, "name")
+        .map_or("", |name| tree.text(name));
+    let (rule, what) = if python_flow::takes_tensors(tree, definition) {
+        (
+            "tensor-memo",
+            format!("{path} on {name}, which takes tensors"),
+        )
+    } else {
+        ("value-memo", format!("{path} on {name}"))
+    };
+    reading.saw(rule, name, tree.line(node), what);
+}
+
+fn class(tree: &Tree<'_>, node: Ix, names: &Names<'_>, reading: &mut Reading) {
+    let line = tree.line(node);
+    match tree.kind(node) {
+        "function_definition" => {
+            let name = tree.child(node, "name").map_or("", |name| tree.text(name));
+            let inside = tree.enclosing(node, &["class_definition"]).is_some();
+            if inside && TELLTALE.contains(&name) {
+                reading.saw(
+                    "output-object",
+                    name,
+                    line,
+                    format!("a class defines {name}"),
+                );
+            }
+        }
+        "class_definition" => {
+            let parents = tree.child(node, "superclasses");
+            let parents = parents.into_iter().flat_map(|list| tree.children(list));
+            for parent in parents {
+                let path = names.resolved(tree, parent);
+                let path = path.unwrap_or_else(|| tree.text(parent).to_owned());
+                if RESULTS.contains(&path.as_str()) {
+                    let what = format!("a class derives from {path}");
+                    reading.saw("output-object", &path, line, what);
+                }
+                // The reference of a well-known layout: `class ModelNew(Model)`.
+                if path.rsplit('.').next() == Some("Model") {
+                    let what = "the kernel inherits from the reference".to_owned();
+                    reading.saw("reference-call", "Model", line, what);
+                }
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,349 @@
+//! Python: functions, taken apart for `flow`.
+
+use super::flow::{Addresses, Function, Grammar, Program};
+use super::names::{Speech, Use, is_hash, known, words};
+use super::python::{Names, arguments};
+use super::reading::Reading;
+use super::tree::{Ix, Tree};
+use std::collections::BTreeSet;
+
+/// Methods that change what they are called on.
+const CHANGING: [&str; 11] = [
+    "append",
+    "update",
+    "setdefault",
+    "pop",
+    "popitem",
+    "clear",
+    "add",
+    "insert",
+    "extend",
+    "appendleft",
+    "copy_",
+];
+/// Methods that take a key.
+const LOOKING: [&str; 4] = ["get", "setdefault", "pop", "__getitem__"];
+/// Functions and methods that tell which object something is.
+const IDENTITIES: [&str; 6] = [
+    "data_ptr",
+    "untyped_storage",
+    "__array_interface__",
+    "_cdata",
+    "storage_ptr",
+    "ctypes",
+];
+/// Functions and methods that make a short value of a long one.
+const DIGESTS: [&str; 5] = ["hash", "tobytes", "tostring", "hash_tensor", "dumps"];
+/// Attributes and methods that tensors have.
+const OF_TENSORS: [&str; 16] = [
+    "shape",
+    "dtype",
+    "T",
+    "data_ptr",
+    "contiguous",
+    "view",
+    "reshape",
+    "stride",
+    "strides",
+    "to",
+    "half",
+    "transpose",
+    "numpy",
+    "sum",
+    "numel",
+    "is_contiguous",
+];
+/// Words of parameters that are plain, though they are indexed.
+const PLAIN: [&str; 7] = ["shape", "shapes", "size", "sizes", "dims", "strides", "key"];
+
+pub(super) fn examine(tree: &Tree<'_>, weights: &[String], reading: &mut Reading) {
+    let names = Names::of(tree);
+    let functions = tree.find(0, &["function_definition"]);
+    let program = Program {
+        tree,
+        grammar: &Speaker { names: &names },
+        functions: functions.map(|node| function(tree, node)).collect(),
+        kept: BTreeSet::new(),
+        declared: None,
+        weights,
+    };
+    program.examine(reading);
+}
+
+struct Speaker<'a> {
+    names: &'a Names<'a>,
+}
+
+fn is_self(tree: &Tree<'_>, node: Ix) -> bool {
+    ["self", "cls"].contains(&tree.text(node))
+}
+
+impl Grammar for Speaker<'_> {
+    fn name<'t>(&self, tree: &Tree<'t>, node: Ix) -> Option<&'t str> {
+        match tree.kind(node) {
+            "identifier" => {
+                let attribute = tree.place(node) == Some("attribute");
+                let keyword = ["name", "function"].map(Some).contains(&tree.place(node));
+                let module = self.names.resolved(tree, node).is_some();
+                let plain = !attribute && !keyword && !module && !is_self(tree, node);
+                plain.then(|| tree.text(node))
+            }
+            "attribute" => {
+                let of = tree.child(node, "object")?;
+                (tree.kind(of) == "identifier" && is_self(tree, of)).then(|| tree.text(node))
+            }
+            _ => None,
+        }
+    }
+
+    fn identities(&self, tree: &Tree<'_>, addresses: &Addresses, expression: Ix) -> Vec<String> {
+        let mut found = Vec::new();
+        for node in tree.within(expression) {
+            let of = match tree.kind(node) {
+                "call" => tree
+                    .child(node, "function")
+                    .filter(|callee| tree.text(*callee) == "id")
+                    .and_then(|callee| arguments(tree, callee).first().copied()),
+                "attribute" => tree
+                    .child(node, "attribute")
+                    .filter(|name| IDENTITIES.contains(&tree.text(*name)))
+                    .and_then(|_| tree.child(node, "object")),
+                _ => None,
+            };
+            if let Some(of) = of {
+                found.push(tree.text(of).to_owned());
+            }
+            if tree.kind(node) == "identifier" {
+                found.extend(
+                    addresses
+                        .get(tree.text(node))
+                        .into_iter()
+                        .flatten()
+                        .cloned(),
+                );
+            }
+        }
+        // `is` compares identities; the parser of functions marks its sides as compared.
+        let parent = tree
+            .parent(expression)
+            .filter(|p| tree.kind(*p) == "comparison_operator");
+        let by_is = parent.is_some_and(|parent| {
+            tree.children(parent)
+                .any(|child| ["is", "is not"].contains(&tree.text(child)))
+        });
+        if by_is && tree.kind(expression) == "identifier" {
+            found.push(tree.text(expression).to_owned());
+        }
+        found
+    }
+
+    fn hashes(&self, tree: &Tree<'_>, expression: Ix) -> bool {
+        tree.find(expression, &["call"]).any(|call| {
+            let Some(callee) = tree.child(call, "function") else {
+                return false;
+            };
+            let last = tree.text(callee).rsplit('.').next().unwrap_or_default();
+            let library = self.names.resolved(tree, callee).is_some_and(|path| {
+                let found = Use {
+                    path: &path,
+                    called: true,
+                };
+                known(Speech::Python, found)
+                    .iter()
+                    .any(|(rule, _)| *rule == "hash")
+            });
+            library || DIGESTS.contains(&last) || is_hash(last)
+        })
+    }
+
+    fn reads(&self, tree: &Tree<'_>, function: &Function, expression: Ix) -> bool {
+        tree.find(expression, &["subscript"]).any(|node| {
+            let of = tree
+                .child(node, "value")
+                .filter(|of| tree.kind(*of) == "identifier");
+            of.is_some_and(|of| function.params.contains_key(tree.text(of)))
+        })
+    }
+}
+
+/// Whether a function treats one of its parameters as a tensor.
+pub(super) fn takes_tensors(tree: &Tree<'_>, definition: Ix) -> bool {
+    let params = function(tree, definition).params;
+    let Some(body) = tree.child(definition, "body") else {
+        return false;
+    };
+    let is_param =
+        |node: Ix| tree.kind(node) == "identifier" && params.get(tree.text(node)) == Some(&true);
+    tree.within(body).any(|node| match tree.kind(node) {
+        "subscript" => {
+            let of = tree.child(node, "value").filter(|of| is_param(*of));
+            of.is_some_and(|of| {
+                !words(tree.text(of))
+                    .iter()
+                    .any(|w| PLAIN.contains(&w.as_str()))
+            })
+        }
+        "attribute" => {
+            let name = tree
+                .child(node, "attribute")
+                .map_or("", |name| tree.text(name));
+            OF_TENSORS.contains(&name) && tree.child(node, "object").is_some_and(is_param)
+        }
+        "binary_operator" => {
+            let operator = tree
+                .child(node, "operator")
+                .map_or("", |child| tree.text(child));
+            operator == "@" && tree.children(node).any(is_param)
+        }
+        "call" => {
+            let callee = tree
+                .child(node, "function")
+                .map_or("", |callee| tree.text(callee));
+            let numeric = ["np.", "numpy.", "torch.", "cp."]
+                .iter()
+                .any(|m| callee.starts_with(m));
+            let made = [
+                "empty", "zeros", "ones", "arange", "full", "device", "tensor",
+            ];
+            let makes = made.iter().any(|name| callee.ends_with(name));
+            let list = tree.child(node, "arguments");
+            numeric && !makes && list.is_some_and(|list| tree.children(list).any(is_param))
+        }
+        _ => false,
+    })
+}
+
+fn function(tree: &Tree<'_>, node: Ix) -> Function {
+    let mut function = Function::default();
+    let name = tree.child(node, "name").map_or("", |name| tree.text(name));
+    function.prepares = ["__init__", "__new__", "__post_init__", "reset", "setup"].contains(&name);
+    let list = tree.child(node, "parameters");
+    for parameter in list.into_iter().flat_map(|list| tree.children(list)) {
+        let Some(name) = tree.find(parameter, &["identifier"]).next() else {
+            continue;
+        };
+        // A default that can be changed outlives the call.
+        let default = tree
+            .child(parameter, "value")
+            .map_or("", |value| tree.kind(value));
+        if !["dictionary", "list", "set", "call"].contains(&default) {
+            let plain = tree
+                .child(parameter, "type")
+                .map_or("", |kind| tree.text(kind));
+            let tensor = !["int", "float", "bool", "str", "tl.constexpr"].contains(&plain);
+            function.params.insert(tree.text(name).to_owned(), tensor);
+        }
+    }
+    let outer: BTreeSet<String> = tree
+        .find(node, &["global_statement", "nonlocal_statement"])
+        .flat_map(|statement| tree.find(statement, &["identifier"]))
+        .map(|name| tree.text(name).to_owned())
+        .collect();
+    for inner in tree.within(node) {
+        statement(tree, inner, &mut function);
+        call(tree, inner, &mut function);
+    }
+    let targets: Vec<Ix> = function
+        .assigned
+        .iter()
+        .map(|(target, _)| *target)
+        .collect();
+    for target in targets {
+        bind(tree, target, &outer, &mut function);
+    }
+    for clause in tree.find(node, &["for_statement", "for_in_clause"]) {
+        if let Some(target) = tree.child(clause, "left") {
+            bind(tree, target, &outer, &mut function);
+        }
+    }
+    function
+}
+
+/// The names that an assignment makes local.
+fn bind(tree: &Tree<'_>, target: Ix, outer: &BTreeSet<String>, function: &mut Function) {
+    let kinds = [
+        "identifier",
+        "pattern_list",
+        "tuple_pattern",
+        "list_pattern",
+    ];
+    if !kinds.contains(&tree.kind(target)) {
+        return;
+    }
+    for name in tree.find(target, &["identifier"]) {
+        let direct = name == target || tree.parent(name) == Some(target);
+        let name = tree.text(name);
+        if direct && !outer.contains(name) && !function.params.contains_key(name) {
+            function.locals.insert(name.to_owned());
+        }
+    }
+}
+
+fn statement(tree: &Tree<'_>, node: Ix, function: &mut Function) {
+    match tree.kind(node) {
+        "assignment" | "named_expression" => {
+            let left = tree
+                .child(node, "left")
+                .or_else(|| tree.child(node, "name"));
+            let right = tree
+                .child(node, "right")
+                .or_else(|| tree.child(node, "value"));
+            if let (Some(left), Some(right)) = (left, right) {
+                function.assigned.push((left, right));
+            }
+        }
+        "augmented_assignment" => {
+            let (left, right) = (tree.child(node, "left"), tree.child(node, "right"));
+            function.changed.extend(left);
+            if right.is_some_and(|right| tree.kind(right) == "integer") {
+                function.counted.extend(left);
+            }
+        }
+        "comparison_operator" => {
+            let children: Vec<Ix> = tree.children(node).collect();
+            let [left, operator, right] = children.as_slice() else {
+                return;
+            };
+            match tree.text(*operator) {
+                "==" | "!=" | "is" | "is not" => function.compared.push((*left, *right)),
+                "in" | "not in" => function.looked_up.push((*right, *left)),
+                _ => {}
+            }
+        }
+        "subscript" => {
+            let (of, key) = (tree.child(node, "value"), tree.child(node, "subscript"));
+            if let (Some(of), Some(key)) = (of, key) {
+                function.looked_up.push((of, key));
+            }
+        }
+        "if_statement" | "elif_clause" | "while_statement" => {
+            function.tested.extend(tree.child(node, "condition"));
+        }
+        "conditional_expression" => function.tested.extend(tree.children(node).nth(2)),
+        "return_statement" => function.given.extend(tree.children(node).nth(1)),
+        _ => {}
+    }
+}
+
+fn call(tree: &Tree<'_>, node: Ix, function: &mut Function) {
+    let callee = (tree.kind(node) == "call")
+        .then(|| tree.child(node, "function"))
+        .flatten();
+    let Some(callee) = callee.filter(|callee| tree.kind(*callee) == "attribute") else {
+        return;
+    };
+    let (Some(object), Some(method)) = (
+        tree.child(callee, "object"),
+        tree.child(callee, "attribute"),
+    ) else {
+        return;
+    };
+    let method = tree.text(method);
+    if CHANGING.contains(&method) {
+        function.changed.push(object);
+    }
+    if LOOKING.contains(&method) {
+        let key = arguments(tree, callee).first().copied();
+        function.looked_up.extend(key.map(|key| (object, key)));
+    }
+}

@@ -1,0 +1,186 @@
+//! What one version of a file shows, before it is compared with the other.
+
+use super::Scene;
+use super::names::{How, Speech, Use, in_text, is_reference, known, words};
+
+/// Findings of one file at most; a file that has more is bad enough.
+const SEEN_MAX: usize = 2_000;
+/// A case's value below this is too common to mean anything.
+const VALUE_MIN: u64 = 16;
+
+/// Something that a rule knows, at a line. The same key in parent and candidate is the same thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) rule: &'static str,
+    pub(super) key: String,
+    pub(super) line: u32,
+    pub(super) what: String,
+}
+
+/// What a file shows.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    pub(super) seen: Vec<Seen>,
+    /// Launches of kernels.
+    pub(super) launches: u32,
+    /// Tolerances: the name, its value and its line.
+    pub(super) tolerances: Vec<(String, f64, u32)>,
+    /// Files of the harness, by the names under which they are used.
+    pub(super) harness: Vec<String>,
+    /// Values of visible cases by parameter, in lower case.
+    values: Vec<(String, String)>,
+}
+
+impl Reading {
+    /// An empty one that knows the campaign.
+    pub(super) fn of(scene: &Scene<'_>) -> Self {
+        let numbers = |value: &String| value.parse::<u64>().is_ok_and(|n| n >= VALUE_MIN);
+        let mut values = Vec::new();
+        for case in scene.cases {
+            let those = case.params.iter().filter(|(_, value)| numbers(value));
+            values.extend(those.map(|(name, value)| (name.to_lowercase(), value.clone())));
+        }
+        values.sort_unstable();
+        values.dedup();
+        Self {
+            values,
+            harness: scene.harness.to_vec(),
+            ..Self::default()
+        }
+    }
+
+    /// Notes something.
+    pub(super) fn saw(&mut self, rule: &'static str, key: &str, line: u32, what: String) {
+        if self.seen.len() < SEEN_MAX {
+            self.seen.push(Seen {
+                rule,
+                key: key.to_owned(),
+                line,
+                what,
+            });
+        }
+    }
+
+    /// Notes what a name is known for; says whether it is known at all.
+    pub(super) fn saw_name(&mut self, speech: Speech, found: Use<'_>, line: u32) -> bool {
+        let hits = known(speech, found);
+        for (rule, name) in &hits {
+            if !["memo", "hash"].contains(rule) {
+                let name = name.trim_start_matches('.');
+                let what = if name == found.path {
+                    format!("`{name}`")
+                } else {
+                    format!("`{}`, which is {name}", found.path)
+                };
+                self.saw(rule, found.path, line, what);
+            }
+        }
+        !hits.is_empty()
+    }
+
+    /// Notes what a string holds.
+    pub(super) fn saw_string(&mut self, speech: Speech, text: &str, line: u32) {
+        for (rule, name) in in_text(speech, How::Text, text) {
+            self.saw(rule, name, line, format!("the string holds {name}"));
+        }
+    }
+
+    /// Notes what a piece of assembler holds.
+    pub(super) fn saw_asm(&mut self, speech: Speech, text: &str, line: u32) {
+        for (rule, name) in in_text(speech, How::Asm, text) {
+            self.saw(rule, name, line, format!("assembler with {name}"));
+        }
+        // A label may give a function another name.
+        for word in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
+            let found = Use {
+                path: word,
+                called: false,
+            };
+            self.saw_name(Speech::C, found, line);
+        }
+        self.saw("inline-asm", "asm", line, "inline assembler".to_owned());
+    }
+
+    /// Notes a call of the reference or of the harness.
+    pub(super) fn saw_call(&mut self, name: &str, line: u32) {
+        if is_reference(name) {
+            self.saw("reference-call", name, line, format!("`{name}` is called"));
+        }
+        let words = words(name);
+        const COPIES: [&str; 7] = [
+            "pack",
+            "repack",
+            "transpose",
+            "swizzle",
+            "shuffle",
+            "interleave",
+            "permute",
+        ];
+        if words.iter().any(|word| COPIES.contains(&word.as_str())) && !name.starts_with("_mm") {
+            self.saw("layout-copy", name, line, format!("`{name}` is called"));
+        }
+    }
+
+    /// Notes a file that is included or imported, by its path or dotted name.
+    pub(super) fn saw_import(&mut self, path: &str, line: u32) {
+        let last = path.rsplit(['/', '.']).find(|part| !part.is_empty());
+        let stem = path
+            .rsplit('/')
+            .next()
+            .and_then(|file| file.split('.').next());
+        let of_harness = [last, stem]
+            .into_iter()
+            .flatten()
+            .any(|name| self.harness.iter().any(|file| file == name));
+        if of_harness {
+            let what = format!("`{path}` of the harness is used");
+            self.saw("reference-call", path, line, what);
+        }
+    }
+
+    /// Notes a number that something is compared with, if it is a value of a case.
+    pub(super) fn saw_number(&mut self, text: &str, line: u32) {
+        let digits = text
+            .trim_end_matches(['u', 'U', 'l', 'L', 'z', 'Z'])
+            .replace(['_', '\''], "");
+        let digits = digits.trim_end_matches("usize").to_owned();
+        let Some((name, _)) = self.values.iter().find(|(_, value)| *value == digits) else {
+            return;
+        };
+        let what = format!("compared with {digits}, which is {name} of a case");
+        self.saw("shape-constant", &digits, line, what);
+    }
+
+    /// Notes a constant that has the name and the value of a case's parameter.
+    pub(super) fn saw_constant(&mut self, name: &str, value: &str, line: u32) {
+        let lower = name.to_lowercase();
+        let value = value.trim();
+        if self
+            .values
+            .iter()
+            .any(|(param, of)| *param == lower && of == value)
+        {
+            let what = format!("{name} is fixed to {value}, as in a case");
+            self.saw("shape-constant", name, line, what);
+        }
+        self.saw_tolerance(name, value, line);
+    }
+
+    /// Notes a number that is called a tolerance.
+    pub(super) fn saw_tolerance(&mut self, name: &str, value: &str, line: u32) {
+        const NAMES: [&str; 6] = ["rtol", "atol", "tol", "tolerance", "tolerances", "snr"];
+        let words = words(name);
+        if !words.iter().any(|word| NAMES.contains(&word.as_str())) {
+            return;
+        }
+        let number = value
+            .trim()
+            .trim_end_matches(['f', 'F', 'l', 'L'])
+            .replace('_', "");
+        if let Ok(number) = number.parse::<f64>()
+            && number.is_finite()
+        {
+            self.tolerances.push((name.to_owned(), number, line));
+        }
+    }
+}

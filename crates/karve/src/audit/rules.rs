@@ -1,0 +1,205 @@
+//! The rules of the audit: what each one means, and how grave it is. `docs/audit.md` shows them.
+
+use karve_core::integrity::{Bucket, Severity};
+
+/// A rule of the audit.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// Its name, as `[audit]` and Findings say it.
+    pub name: &'static str,
+    /// How grave it is unless `[audit]` says otherwise.
+    pub severity: Severity,
+    /// Where a gain would come from, if the rule tells.
+    pub bucket: Option<Bucket>,
+    /// What it finds.
+    pub finds: &'static str,
+}
+
+const fn forbidden(name: &'static str, finds: &'static str) -> Rule {
+    Rule {
+        name,
+        severity: Severity::Forbidden,
+        bucket: None,
+        finds,
+    }
+}
+
+const fn suspicious(name: &'static str, finds: &'static str) -> Rule {
+    Rule {
+        name,
+        severity: Severity::Suspicious,
+        bucket: None,
+        finds,
+    }
+}
+
+const fn advice(name: &'static str, finds: &'static str) -> Rule {
+    Rule {
+        name,
+        severity: Severity::Advice,
+        bucket: None,
+        finds,
+    }
+}
+
+const fn of(bucket: Bucket, rule: Rule) -> Rule {
+    Rule {
+        bucket: Some(bucket),
+        ..rule
+    }
+}
+
+/// All rules, the gravest first.
+pub const RULES: [Rule; 47] = [
+    of(
+        Bucket::W2,
+        forbidden(
+            "identity-cache",
+            "something is kept under the identity of an input: id(), data_ptr(), its address",
+        ),
+    ),
+    of(
+        Bucket::W3,
+        forbidden(
+            "content-cache",
+            "something is kept under a hash or a sample of the inputs",
+        ),
+    ),
+    of(
+        Bucket::W3,
+        forbidden("tensor-memo", "a function that takes tensors is memoized"),
+    ),
+    of(
+        Bucket::W2,
+        forbidden(
+            "weak-reference",
+            "weak references, as caches of objects need them",
+        ),
+    ),
+    forbidden(
+        "timer",
+        "clocks, cycle counters, events that time, and sleeping",
+    ),
+    forbidden("argv-read", "how the process was started"),
+    forbidden("process", "starting processes"),
+    forbidden("network", "sockets and what is built on them"),
+    forbidden(
+        "file-write",
+        "writing files or shared memory, which other runs could read",
+    ),
+    forbidden("dynamic-load", "loading libraries and symbols at run time"),
+    forbidden(
+        "dynamic-code",
+        "code made from text, and modules found by name",
+    ),
+    forbidden("frames", "walking stack frames or live objects, tracing"),
+    forbidden("patching", "changing imported modules and their functions"),
+    forbidden(
+        "output-object",
+        "objects that compare or compute when they are looked at",
+    ),
+    forbidden(
+        "reference-call",
+        "the reference, or another file of the harness, is used",
+    ),
+    forbidden("raw-syscall", "system calls by number, filters on them"),
+    forbidden(
+        "memory-tamper",
+        "the pages, memory or descriptors of processes",
+    ),
+    forbidden("exit-hook", "code that runs at the end or on signals"),
+    forbidden(
+        "early-exit",
+        "ending or signalling processes, leaving without a result",
+    ),
+    forbidden("tolerance", "a tolerance that was there became looser"),
+    forbidden(
+        "harness-define",
+        "a build defines a name that the harness reads",
+    ),
+    forbidden(
+        "linker-trick",
+        "a build wraps symbols, preloads, or loads plugins",
+    ),
+    of(
+        Bucket::W1,
+        suspicious(
+            "weight-cache",
+            "prepared weights are kept under identity and version",
+        ),
+    ),
+    suspicious(
+        "static-state",
+        "state that outlives a call is written and decides",
+    ),
+    suspicious("call-counter", "calls are counted, and the count decides"),
+    suspicious(
+        "replay",
+        "an output is copied from what an earlier call left",
+    ),
+    suspicious("value-memo", "a function of plain values is memoized"),
+    suspicious("env-read", "the environment is read"),
+    suspicious("env-write", "the environment is changed"),
+    suspicious("file-read", "files are read"),
+    suspicious("foreign-call", "foreign libraries are loaded from a script"),
+    suspicious("background", "threads or streams that nobody waits for"),
+    suspicious("scheduling", "priorities, affinity and limits of processes"),
+    suspicious("prints", "output, which may look like that of the harness"),
+    suspicious("load-hook", "code that runs when the library is loaded"),
+    suspicious(
+        "float-env",
+        "rounding, denormals and precision for the whole process",
+    ),
+    suspicious("fast-math", "flags that let the compiler change results"),
+    suspicious(
+        "library-call",
+        "a library does the work, where the incumbent had none",
+    ),
+    suspicious(
+        "fallback",
+        "errors of the kernel are caught and something else is done",
+    ),
+    suspicious(
+        "shape-constant",
+        "a case's own value is compared or built in",
+    ),
+    suspicious("new-tolerance", "a tolerance that was not there"),
+    suspicious(
+        "cache-policy",
+        "data is pinned in caches or memory beyond the call",
+    ),
+    suspicious(
+        "unaudited",
+        "a file that is too large or takes too long to read",
+    ),
+    advice("threads", "threads, OpenMP and parallel libraries"),
+    advice("precision", "types with fewer bits than before"),
+    advice("inline-asm", "inline assembler"),
+    advice("unparsed", "text that does not parse"),
+];
+
+/// Rules that only tell the bucket of an honest change.
+pub const KINDS: [Rule; 3] = [
+    of(
+        Bucket::K2,
+        advice(
+            "layout-copy",
+            "data is packed, transposed or shuffled first",
+        ),
+    ),
+    of(
+        Bucket::K3,
+        advice("fused-launch", "fewer launches than before"),
+    ),
+    advice("static-buffer", "a buffer or table that outlives a call"),
+];
+
+/// A rule by its name.
+pub fn rule(name: &str) -> Option<&'static Rule> {
+    RULES.iter().chain(&KINDS).find(|rule| rule.name == name)
+}
+
+/// All names, for `[audit]`.
+pub fn rule_names() -> impl Iterator<Item = &'static str> {
+    RULES.iter().chain(&KINDS).map(|rule| rule.name)
+}

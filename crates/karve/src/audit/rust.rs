@@ -1,0 +1,183 @@
+//! Rust: paths and what `use` calls them, macros, foreign functions.
+
+use super::names::{Speech, Use};
+use super::reading::Reading;
+use super::rust_flow;
+use super::tree::{Ix, Tree};
+use std::collections::BTreeMap;
+
+/// Looks at a file.
+pub(super) fn read(tree: &Tree<'_>, weights: &[String], reading: &mut Reading) {
+    let aliases = aliases(tree);
+    for node in tree.all() {
+        path(tree, node, &aliases, reading);
+        expression(tree, node, reading);
+    }
+    rust_flow::examine(tree, weights, reading);
+}
+
+fn dotted(text: &str) -> String {
+    let text: String = text.split_whitespace().collect();
+    text.split('<')
+        .next()
+        .unwrap_or(&text)
+        .trim_start_matches("::")
+        .replace("::", ".")
+}
+
+/// What the names of a file stand for, by its `use` declarations.
+fn aliases<'a>(tree: &Tree<'a>) -> BTreeMap<&'a str, String> {
+    let mut found = BTreeMap::new();
+    for declaration in tree.find(0, &["use_declaration"]) {
+        let names = ["identifier", "scoped_identifier", "use_as_clause"];
+        for node in tree.find(declaration, &names) {
+            if tree.parent(node).is_some_and(|parent| {
+                let kind = tree.kind(parent);
+                names[1..].contains(&kind) || tree.place(node) == Some("path")
+            }) {
+                continue;
+            }
+            let lists = tree.ancestors(node).take_while(|up| *up != declaration);
+            let mut prefix: Vec<String> = lists
+                .filter(|up| tree.kind(*up) == "scoped_use_list")
+                .filter_map(|up| Some(dotted(tree.text(tree.child(up, "path")?))))
+                .collect();
+            prefix.reverse();
+            let (path, alias) = if tree.kind(node) == "use_as_clause" {
+                (tree.child(node, "path"), tree.child(node, "alias"))
+            } else {
+                let last = tree.find(node, &["identifier"]).last();
+                (Some(node), last)
+            };
+            if let (Some(path), Some(alias)) = (path, alias) {
+                prefix.push(dotted(tree.text(path)));
+                found.insert(tree.text(alias), prefix.join("."));
+            }
+        }
+    }
+    found
+}
+
+fn path(tree: &Tree<'_>, node: Ix, aliases: &BTreeMap<&str, String>, reading: &mut Reading) {
+    let parent = tree.parent(node).map_or("", |parent| tree.kind(parent));
+    let kinds = [
+        "identifier",
+        "scoped_identifier",
+        "type_identifier",
+        "scoped_type_identifier",
+    ];
+    if !kinds.contains(&tree.kind(node)) || parent.starts_with("scoped_") {
+        return;
+    }
+    let line = tree.line(node);
+    let text = dotted(tree.text(node));
+    let called = tree.place(node) == Some("function");
+    let last = text.rsplit('.').next().unwrap_or_default().to_owned();
+    if parent == "function_signature_item" || text.starts_with("libc.") {
+        let found = Use {
+            path: &last,
+            called: true,
+        };
+        reading.saw_name(Speech::C, found, line);
+    }
+    let (root, rest) = text.split_once('.').unwrap_or((&text, ""));
+    let path = match aliases.get(root) {
+        Some(of) if rest.is_empty() => of.clone(),
+        Some(of) => format!("{of}.{rest}"),
+        None => text.clone(),
+    };
+    if parent == "macro_invocation" && tree.place(node) == Some("macro") {
+        let found = Use {
+            path: &format!("{last}!"),
+            called: true,
+        };
+        reading.saw_name(Speech::Rust, found, line);
+    }
+    // A single word that nothing imports is a name of the file itself.
+    if path.contains('.') || ["f16"].contains(&path.as_str()) {
+        let found = Use {
+            path: &path,
+            called,
+        };
+        reading.saw_name(Speech::Rust, found, line);
+    }
+    if called {
+        reading.saw_call(&last, line);
+    }
+}
+
+fn expression(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
+    let line = tree.line(node);
+    match tree.kind(node) {
+        "string_literal" | "raw_string_literal" => {
+            reading.saw_string(Speech::Rust, tree.text(node), line);
+        }
+        "macro_invocation" => macro_call(tree, node, reading),
+        "match_pattern" => {
+            for number in tree.find(node, &["integer_literal"]) {
+                reading.saw_number(tree.text(number), line);
+            }
+        }
+        "binary_expression" => {
+            let operator = tree
+                .child(node, "operator")
+                .map_or("", |node| tree.text(node));
+            let sides = [tree.child(node, "left"), tree.child(node, "right")];
+            for side in sides.into_iter().flatten() {
+                let number = tree.kind(side) == "integer_literal";
+                if number && ["==", "!="].contains(&operator) {
+                    reading.saw_number(tree.text(side), line);
+                }
+            }
+        }
+        "const_item" | "static_item" | "let_declaration" => {
+            let name = tree
+                .child(node, "name")
+                .or_else(|| tree.child(node, "pattern"));
+            if let (Some(name), Some(value)) = (name, tree.child(node, "value")) {
+                reading.saw_constant(tree.text(name), tree.text(value), line);
+            }
+        }
+        "attribute" => {
+            let text = tree.text(node);
+            for word in ["link_section", "ctor", "global_allocator", "dtor"] {
+                if text.contains(word) {
+                    reading.saw("load-hook", word, line, format!("attribute `{word}`"));
+                }
+            }
+        }
+        "foreign_mod_item" => {
+            let what = "foreign functions are declared".to_owned();
+            reading.saw("foreign-call", "extern", line, what);
+        }
+        "call_expression" => {
+            let callee = tree
+                .child(node, "function")
+                .map_or("", |callee| tree.text(callee));
+            if callee.ends_with("catch_unwind") {
+                let what = "panics are caught".to_owned();
+                reading.saw("fallback", "catch_unwind", line, what);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The words of a macro are not parsed: paths are put together again.
+fn macro_call(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
+    let line = tree.line(node);
+    let name = tree.child(node, "macro").map_or("", |name| tree.text(name));
+    let text = tree.text(node);
+    if name.ends_with("asm") {
+        reading.saw_asm(Speech::Rust, text, line);
+        return;
+    }
+    let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
+    for word in words.filter(|word| word.contains("::")) {
+        let found = Use {
+            path: &dotted(word.trim_matches(':')),
+            called: true,
+        };
+        reading.saw_name(Speech::Rust, found, line);
+    }
+}

@@ -1,0 +1,211 @@
+//! `karve audit`: reads a change for what no honest kernel needs, without building anything.
+
+use crate::audit::{self, Change, Scene};
+use crate::clock;
+use crate::config::{self, Overrides};
+use crate::error::{CommandError, Context, ErrorKind, Result};
+use crate::git::{CommitNote, Oid, Repo};
+use crate::project::Place;
+use crate::ui::{self, style};
+use crate::world;
+use karve_core::charter::Charter;
+use karve_core::integrity::{self, AuditRule, Finding, Severity};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// Read a change for what no honest kernel needs: caches of results, clocks, patches
+///
+/// Without arguments: the worktree's changes to granted files since HEAD. With a revision: since
+/// that revision. With FROM..TO: what TO changes. With files: all that is in them, as if it were
+/// new; that needs no karve.toml. Nothing is built or run. docs/audit.md lists the rules.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve audit                    the worktree against HEAD
+  karve audit main..topic        what topic changes
+  karve audit kernel.c --json    one file, as it stands
+
+Exit codes: 0 nothing forbidden was found, 1 something was.")]
+pub struct Audit {
+    /// A revision, FROM..TO, or files
+    #[arg(value_name = "REV|FILE")]
+    what: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+struct Audited {
+    /// What was compared, in words.
+    compared: String,
+    /// The files that were read.
+    files: Vec<String>,
+    /// Where the gain would come from.
+    buckets: Vec<&'static str>,
+    /// Whether it transfers.
+    decision: &'static str,
+    findings: Vec<Finding>,
+}
+
+/// What was compared, the files, and what was found in them.
+type Read = (String, Vec<String>, Vec<Finding>);
+
+impl Audit {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let here = place.here()?;
+        let files = self
+            .what
+            .iter()
+            .filter(|name| here.join(name).is_file())
+            .count();
+        let (compared, files, findings) = match self.what.as_slice() {
+            [] => self.of_worktree(place, "HEAD")?,
+            what if files == what.len() => self.of_files(&here)?,
+            [one] => match one.split_once("..") {
+                Some((from, to)) => of_revisions(place, (from, to))?,
+                None => self.of_worktree(place, one)?,
+            },
+            [..] => {
+                let missing = self.what.iter().find(|name| !here.join(name).is_file());
+                let name = missing.map_or("", String::as_str);
+                return Err(CommandError::usage(format!("there is no file {name:?}"))
+                    .hint("name files, or one revision, or FROM..TO; see \"karve audit --help\""));
+            }
+        };
+        let classified = integrity::classify(&findings);
+        self.show(&Audited {
+            compared,
+            files,
+            buckets: classified
+                .buckets
+                .iter()
+                .map(|bucket| bucket.name())
+                .collect(),
+            decision: classified.transfer().decision(),
+            findings: findings.clone(),
+        });
+        match findings
+            .iter()
+            .filter(|f| f.severity == Severity::Forbidden)
+            .count()
+        {
+            0 => Ok(()),
+            n => Err(CommandError::new(
+                ErrorKind::Negative,
+                format!("the audit forbids {n} of these"),
+            )
+            .hint("mend them, or name a rule in audit.allow of karve.toml; see docs/audit.md")),
+        }
+    }
+
+    fn of_worktree(&self, place: &Place, revision: &str) -> Result<Read> {
+        let repo = Repo::discover(&place.here()?)?;
+        let charter = place.load_in(&repo, &Overrides::default())?.charter;
+        let parent = repo.rev_parse(revision)?;
+        let globs = config::glob_set(&charter.granted)?;
+        let note = CommitNote {
+            message: "karve audit\n",
+            date: clock::now_s(),
+        };
+        let made = repo.commit_candidate(repo.root(), &parent, &globs, &note)?;
+        let compared = format!("the worktree against {revision}");
+        audited(
+            &repo,
+            &charter,
+            (&parent, &made.oid),
+            (compared, made.files),
+        )
+    }
+
+    /// Files as they stand, as if everything in them were new.
+    fn of_files(&self, here: &Path) -> Result<Read> {
+        let mut changes = Vec::new();
+        for name in &self.what {
+            let bytes = fs::read(here.join(name)).context(|| format!("cannot read {name}"))?;
+            changes.push(Change {
+                path: name.clone(),
+                before: None,
+                after: Some(bytes),
+            });
+        }
+        let scene = Scene {
+            cases: &[],
+            rule: &AuditRule::default(),
+            harness: &[],
+            reads: &BTreeSet::new(),
+        };
+        let findings = audit::audit(&changes, &scene);
+        Ok((
+            "files as they stand".to_owned(),
+            self.what.clone(),
+            findings,
+        ))
+    }
+
+    fn show(&self, audited: &Audited) {
+        if self.json {
+            ui::out_json(audited);
+            return;
+        }
+        let files = match audited.files.len() {
+            0 => "no granted file is changed".to_owned(),
+            _ => audited.files.join(", "),
+        };
+        ui::outln(&format!(
+            "audit     {}: {}",
+            audited.compared,
+            style::safe(&files, 200)
+        ));
+        for finding in &audited.findings {
+            let place = format!("{}:{}", finding.file, finding.line);
+            ui::outln(&format!(
+                "{:<10}{} {}: {}",
+                finding.severity.name(),
+                style::safe(&place, 80),
+                finding.rule,
+                style::safe(&finding.what, 200)
+            ));
+        }
+        ui::outln(&format!(
+            "bucket    {}: {}",
+            audited.buckets.join(", "),
+            audited.decision
+        ));
+    }
+}
+
+fn of_revisions(place: &Place, (from, to): (&str, &str)) -> Result<Read> {
+    let repo = Repo::discover(&place.here()?)?;
+    let charter = place.load_in(&repo, &Overrides::default())?.charter;
+    let head = |name: &str| {
+        if name.is_empty() {
+            "HEAD".to_owned()
+        } else {
+            name.to_owned()
+        }
+    };
+    let (from, to) = (head(from), head(to));
+    let commits = (repo.rev_parse(&from)?, repo.rev_parse(&to)?);
+    let globs = config::glob_set(&charter.granted)?;
+    let files = repo
+        .diff_stat(&commits.0, &commits.1)?
+        .into_iter()
+        .map(|stat| stat.path);
+    let files: Vec<String> = files.filter(|path| globs.is_match(path)).collect();
+    let compared = format!("{to} against {from}");
+    audited(&repo, &charter, (&commits.0, &commits.1), (compared, files))
+}
+
+fn audited(
+    repo: &Repo,
+    charter: &Charter,
+    commits: (&Oid, &Oid),
+    (compared, files): (String, Vec<String>),
+) -> Result<Read> {
+    let findings = world::audit_commits(repo, charter, commits, &files)?;
+    Ok((compared, files, findings))
+}

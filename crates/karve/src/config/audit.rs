@@ -1,0 +1,62 @@
+//! `[audit]`: which rules of the audit are looser or stricter than they are by themselves.
+
+use super::names::AuditModeName;
+use super::source::{Source, shown, suggestion};
+use crate::audit;
+use crate::error::Result;
+use karve_core::integrity::{AuditMode, AuditRule};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// What the audit of a candidate's source looks for; see `docs/audit.md`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AuditTable {
+    /// `on`, or `off` to audit nothing; `on` by default.
+    #[schemars(with = "Option<AuditModeName>")]
+    pub(super) mode: Option<AuditMode>,
+    /// Rules that find nothing, such as `threads`.
+    #[serde(default)]
+    pub(super) allow: Vec<String>,
+    /// Rules whose Findings drop a candidate.
+    #[serde(default)]
+    pub(super) forbid: Vec<String>,
+    /// Names of arguments that are weights: what is kept of them needs identity and version.
+    #[serde(default)]
+    pub(super) weights: Vec<String>,
+    /// The time to prepare the weights over the time of a step; it bounds what a weight cache may
+    /// count for.
+    #[schemars(range(min = 0, max = 1))]
+    pub(super) weight_share: Option<f64>,
+}
+
+/// What the charter says about audits.
+pub(super) fn audit_of(source: &Source<'_>, table: &AuditTable) -> Result<AuditRule> {
+    for (key, rules) in [
+        ("audit.allow", &table.allow),
+        ("audit.forbid", &table.forbid),
+    ] {
+        for (index, name) in rules.iter().enumerate() {
+            if audit::rule(name).is_none() {
+                let message = format!("`{}` is no rule of the audit", shown(name));
+                let hint = suggestion(name, audit::rule_names(), &format!("`{key}` may name"));
+                return Err(source
+                    .error(source.item_line(key, index), message)
+                    .hint(hint));
+            }
+        }
+    }
+    if let Some(both) = table.allow.iter().find(|name| table.forbid.contains(name)) {
+        let message = format!("`{both}` is allowed and forbidden");
+        return Err(source
+            .error_at("audit.forbid", message)
+            .hint("name it in audit.allow or in audit.forbid, not in both"));
+    }
+    Ok(AuditRule {
+        mode: table.mode.unwrap_or_default(),
+        allow: table.allow.clone(),
+        forbid: table.forbid.clone(),
+        weights: table.weights.clone(),
+        weight_share: table.weight_share,
+    })
+}

@@ -1,0 +1,155 @@
+//! Whether gains transfer from the benchmark to real use: a round's check, and the audit table of
+//! the report.
+
+use super::figures::headline;
+use super::page::Page;
+use super::source::Source;
+use super::text::{CELL_MAX, NO_VALUE, TITLE_MAX, escaped, percent};
+use karve_core::campaign::RoundSummary;
+use karve_core::integrity::{
+    self, AttributionRow, AuditMode, Bucket, Finding, GAP_MAX_PERCENT, Honesty, Transfer,
+};
+
+/// Findings that are listed.
+const LISTED_MAX: usize = 20;
+
+const COLUMNS: [&str; 4] = [
+    "Source",
+    "Buckets",
+    "Benchmark gain",
+    "Real-training-equivalent gain",
+];
+
+/// The transfer check of a round that was kept, or in which the audit found something.
+pub(super) fn transfer_check(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
+    let kept = round.verdict.keeps();
+    if !kept && round.findings.is_empty() {
+        return;
+    }
+    page.section("Real-training transfer check");
+    if source.charter.audit.mode == AuditMode::Off {
+        page.block("The audit is off, so nothing is known about this.");
+        return;
+    }
+    let classified = integrity::classify(&round.findings);
+    let key = classified.cache_key.as_deref();
+    let key = key.map_or("none".to_owned(), |key| source.markdown(key, CELL_MAX));
+    let ratio = round.ratio();
+    let real = match classified.transfer() {
+        Transfer::AsReal => ratio.map_or(NO_VALUE.to_owned(), |_| {
+            format!("{}, since it transfers one to one", percent(ratio))
+        }),
+        Transfer::WithAsterisk => match source.charter.audit.weight_share {
+            Some(share) => {
+                let bound = ratio.map(|ratio| ratio.min(1.0 + share));
+                format!("{}, bounded by audit.weight_share", percent(bound))
+            }
+            None => "not known, since audit.weight_share is not given".to_owned(),
+        },
+        Transfer::Overfit => "none: real use has other inputs in every call".to_owned(),
+    };
+    page.list(&[
+        format!(
+            "Bucket: {} ({})",
+            names(&classified.buckets),
+            classified.bucket.describe()
+        ),
+        format!("Cache key: {key}"),
+        format!("Benchmark gain: {}", percent(ratio)),
+        format!("Estimated real gain: {real}"),
+        match classified.transfer() {
+            Transfer::AsReal | Transfer::WithAsterisk if !kept => {
+                "Decision: none, since the round was not kept".to_owned()
+            }
+            transfer => format!("Decision: {}", transfer.decision()),
+        },
+    ]);
+    if !round.findings.is_empty() {
+        page.block("The audit found:");
+        page.list(&listed(source, &round.findings));
+    }
+}
+
+fn names(buckets: &[Bucket]) -> String {
+    let names: Vec<&str> = buckets.iter().map(|bucket| bucket.name()).collect();
+    names.join(", ")
+}
+
+fn listed(source: &Source<'_>, findings: &[Finding]) -> Vec<String> {
+    let shown = findings.iter().take(LISTED_MAX);
+    let mut lines: Vec<String> = shown
+        .map(|finding| source.markdown(&finding.describe(), CELL_MAX))
+        .collect();
+    if findings.len() > LISTED_MAX {
+        lines.push(format!("and {} more", findings.len() - LISTED_MAX));
+    }
+    lines
+}
+
+/// The audit table of the report, and what follows from it.
+pub(super) fn attribution(source: &Source<'_>, page: &mut Page) {
+    page.section("Real-training audit");
+    if source.charter.audit.mode == AuditMode::Off {
+        page.block("The audit is off (`[audit]` in karve.toml), so nothing is known about this.");
+        return;
+    }
+    let shown = headline(source).map(|comparison| comparison.overall.ratio);
+    let done = integrity::attribute_rounds(source.campaign, shown);
+    if done.rows.is_empty() {
+        page.block("No gain was kept, and no cache was found.");
+        return;
+    }
+    let rows: Vec<Vec<String>> = done.rows.iter().map(|row| table_row(source, row)).collect();
+    page.table(&COLUMNS, &rows);
+    let mut items = vec![
+        format!("S_real (K1 to K4): {:+.1}%", flat(done.s_real_percent)),
+        format!(
+            "W_real (W1, within its bound): {:+.1}%",
+            flat(done.w_real_percent)
+        ),
+        format!("R_real (W2 and W3): {:+.1}%", done.r_real_percent),
+        format!(
+            "Inflation gap: {:+.1} percentage points, from {:+.1}% in the benchmark to {:+.1}% \
+             that transfers",
+            flat(done.gap_percent),
+            flat(done.benchmark_percent),
+            flat(done.real_percent)
+        ),
+        format!("Verdict: {}", done.honesty.name()),
+    ];
+    if done.honesty == Honesty::Inflated {
+        items.push(format!(
+            "A gap of more than {GAP_MAX_PERCENT}% should be rolled back: the rounds above that \
+             are W1, W2 or W3 are where it comes from."
+        ));
+    }
+    page.list(&items);
+    let found = source.campaign.rounds().iter().flat_map(|round| {
+        let kept = round.findings.iter().filter(|_| round.verdict.keeps());
+        kept.map(|finding| format!("Round {}: {}", round.number, finding.describe()))
+    });
+    let found: Vec<String> = found
+        .take(LISTED_MAX)
+        .map(|line| source.markdown(&line, CELL_MAX))
+        .collect();
+    if !found.is_empty() {
+        page.block("What the audit found in kept rounds:");
+        page.list(&found);
+    }
+}
+
+/// A rounding error is no gap.
+fn flat(percent: f64) -> f64 {
+    if percent.abs() < 0.05 { 0.0 } else { percent }
+}
+
+fn table_row(source: &Source<'_>, row: &AttributionRow) -> Vec<String> {
+    let gain = |percent: f64| format!("{percent:+.1}%");
+    vec![
+        escaped(&source.line(&row.source, TITLE_MAX)),
+        names(&row.buckets),
+        row.benchmark_percent
+            .map_or("not measured".to_owned(), gain),
+        gain(row.real_percent),
+    ]
+}

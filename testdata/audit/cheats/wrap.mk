@@ -1,0 +1,5 @@
+# audit: linker-trick
+CFLAGS = -O2 -march=native
+TOL = 1e-5
+kernel.so: kernel.c
+	$(CC) $(CFLAGS) -Wl,--wrap=clock_gettime -shared -fPIC -o $@ $<
