@@ -1,5 +1,9 @@
 //! What the user agreed to before the first round; immutable.
 
+mod sandbox;
+
+pub use sandbox::{Caches, SandboxMode, SandboxRule};
+
 use crate::contract::Contract;
 use crate::integrity::AuditRule;
 use crate::policy::Policy;
@@ -40,6 +44,9 @@ pub struct Charter {
     /// How candidates are audited.
     #[serde(default, skip_serializing_if = "AuditRule::is_default")]
     pub audit: AuditRule,
+    /// What commands and agents may see and touch.
+    #[serde(default, skip_serializing_if = "SandboxRule::is_default")]
+    pub sandbox: SandboxRule,
     /// Who proposes and implements.
     pub agent: String,
     /// Tunables declared outside the source.

@@ -4,7 +4,7 @@ pub(crate) mod script;
 
 use crate::charter::{
     Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode,
-    Output, Target,
+    Output, SandboxRule, Target,
 };
 use crate::policy::{Controls, Policy, Preset};
 use proptest::test_runner::{Config, RngSeed};
@@ -70,6 +70,7 @@ pub(crate) fn charter() -> Charter {
         },
         device: DeviceRule::default(),
         audit: Default::default(),
+        sandbox: SandboxRule::default(),
         agent: "builtin".into(),
         knobs: Vec::new(),
         branch: Branch::Named {

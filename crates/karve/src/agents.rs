@@ -10,6 +10,7 @@ use crate::config::AgentConfig;
 use crate::error::{CommandError, Result};
 use crate::git::Repo;
 use crate::process::StopFlag;
+use crate::sandbox::Sandbox;
 use karve_core::campaign::{ImplementStep, Refusal, Usage};
 use karve_core::charter::Charter;
 use karve_core::hypothesis::Hypothesis;
@@ -58,6 +59,8 @@ pub struct Desk<'a> {
     pub notes: &'a Path,
     /// What the user asked for with Ctrl-C.
     pub stop: &'a StopFlag,
+    /// What confines a program.
+    pub sandbox: Option<&'a Sandbox>,
 }
 
 /// A participant that proposes hypotheses and realizes them.

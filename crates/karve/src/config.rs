@@ -21,6 +21,7 @@ mod naming;
 mod placeholders;
 mod policy_file;
 mod rules;
+mod sandbox;
 mod schema;
 mod scope;
 mod shape;
@@ -137,4 +138,12 @@ fn parse_named(name: &str, text: &str, given: &charter_of::Given<'_>) -> Result<
             .hint(format!("compare line {line} with karve.schema.json"))
     })?;
     charter_of::loaded_of(&source, &file, given)
+}
+
+/// The same text without the hidden cases, and without comments, which may tell of them too; none
+/// if there are no hidden cases in it.
+pub fn without_hidden(text: &str) -> Option<String> {
+    let mut file: toml::Table = text.parse().ok()?;
+    file.get_mut("cases")?.as_table_mut()?.remove("hidden")?;
+    toml::to_string(&file).ok()
 }

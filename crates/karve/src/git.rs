@@ -25,6 +25,7 @@
 mod call;
 mod candidate;
 mod compare;
+mod detached;
 mod history;
 mod memory;
 mod refs;
@@ -40,6 +41,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use candidate::{CandidateCommit, FILE_BYTES_MAX, Refusal, Refused};
+pub use detached::Past;
 pub use history::{Applied, FileStat, LogLine, TreeEntry};
 pub use refs::Expected;
 pub use start::{Head, NewFile, Version, init_with, version};

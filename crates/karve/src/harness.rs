@@ -17,13 +17,14 @@ pub use rows::knows_format;
 use crate::config::{Placeholders, expand};
 use crate::device;
 use crate::error::{CommandError, Result};
-use crate::process::{self, Command, Exit, Run, StopFlag};
+use crate::process::{self, Command, Confinement, Exit, Run, StopFlag};
+use crate::sandbox::{Purpose, Sandbox};
 use karve_core::charter::{Case, Charter, Commands, Metric, Output};
 use karve_core::measurement::{FailureCategory, Gate, Sample, classify_failure};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Characters of a log that an excerpt keeps, from its end.
@@ -81,6 +82,8 @@ pub struct Harness {
     /// The CPUs that benchmarks are held to.
     pinned: Vec<usize>,
     under_contract: Option<contract::UnderContract>,
+    /// What confines the commands.
+    sandbox: Option<Arc<Sandbox>>,
 }
 
 /// What differs from case to case beside its parameters.
@@ -118,6 +121,7 @@ impl Harness {
                     reference: None,
                     incumbent: None,
                 }),
+            sandbox: None,
         }
     }
 
@@ -132,6 +136,13 @@ impl Harness {
     #[must_use]
     pub fn with_commands(mut self, commands: &Commands) -> Self {
         self.commands = commands.clone();
+        self
+    }
+
+    /// The same harness with its commands confined.
+    #[must_use]
+    pub fn in_sandbox(mut self, sandbox: Option<&Arc<Sandbox>>) -> Self {
+        self.sandbox = sandbox.cloned();
         self
     }
 
@@ -155,12 +166,22 @@ impl Harness {
     }
 
     /// Runs one line in a tree, where the project's `karve.toml` lies in it.
-    pub fn run(&self, line: &str, tree: &Path) -> Result<Run> {
-        process::run(&self.command(line, tree), &self.stop)
+    fn run(&self, line: &str, tree: &Path, purpose: Purpose) -> Result<Run> {
+        process::run(&self.command(line, tree, purpose)?, &self.stop)
     }
 
-    fn command(&self, line: &str, tree: &Path) -> Command {
-        self.base(Command::line(line, &tree.join(&self.workdir)))
+    fn command(&self, line: &str, tree: &Path, purpose: Purpose) -> Result<Command> {
+        let sandbox = self.sandbox.as_ref();
+        let confinement = sandbox.map(|s| s.confine(purpose, tree)).transpose()?;
+        Ok(self.within(line, tree, confinement.as_ref()))
+    }
+
+    fn within(&self, line: &str, tree: &Path, confinement: Option<&Confinement>) -> Command {
+        let command = self.base(Command::line(line, &tree.join(&self.workdir)));
+        match confinement {
+            Some(confinement) => command.confined(confinement),
+            None => command,
+        }
     }
 
     /// A command with what all commands of this harness have.
@@ -179,19 +200,23 @@ impl Harness {
 
     /// Builds a tree in one of the layouts of its code; 0 is the usual one.
     pub fn build_layout(&self, tree: &Path, layout: u32) -> Result<Gated<()>> {
+        if let Some(sandbox) = &self.sandbox {
+            // One of the same name may have been there before.
+            sandbox.forget(tree);
+        }
         let Some(line) = &self.commands.build else {
             return Ok(Ok(()));
         };
         let mut values = self.placeholders(0, None);
         values.layout = Some(layout);
         let line = expand(line, None, &values)?;
-        let run = self.run(&line, tree)?;
+        let run = self.run(&line, tree, Purpose::Build)?;
         Ok(match run.exit {
             Exit::Code(0) => Ok(()),
             Exit::TimedOut => Err(Gate::TimedOut {
                 what: "the build".into(),
             }),
-            Exit::Code(_) | Exit::Signal(_) | Exit::Stopped => {
+            Exit::Code(_) | Exit::Signal(_) | Exit::Stopped | Exit::TooMuch(_) => {
                 let excerpt = excerpt(&run);
                 Err(Gate::BuildFailed {
                     category: classify_failure(true, &excerpt),
@@ -210,11 +235,12 @@ impl Harness {
             (Variant::Quick, Some(quick)) => quick,
             (Variant::Quick | Variant::Usual, _) => &self.commands.test,
         };
+        let trial = self.trial(tree, Purpose::Test)?;
         if !names_case(line, cases) {
-            return self.test_once(line, tree, None);
+            return self.test_once(line, (tree, trial.as_ref()), None);
         }
         for case in cases {
-            if let Err(gate) = self.test_once(line, tree, Some(case))? {
+            if let Err(gate) = self.test_once(line, (tree, trial.as_ref()), Some(case))? {
                 return Ok(Err(gate));
             }
         }
@@ -227,16 +253,29 @@ impl Harness {
         !cases.is_empty() && each
     }
 
-    fn test_once(&self, line: &str, tree: &Path, case: Option<&Case>) -> Result<Gated<()>> {
+    /// What may be done by commands that write in a worktree, where nothing of that must stay.
+    fn trial(&self, tree: &Path, purpose: Purpose) -> Result<Option<Confinement>> {
+        let sandbox = self.sandbox.as_ref();
+        sandbox.map(|s| s.confine_trial(purpose, tree)).transpose()
+    }
+
+    fn test_once(
+        &self,
+        line: &str,
+        (tree, trial): (&Path, Option<&Confinement>),
+        case: Option<&Case>,
+    ) -> Result<Gated<()>> {
         let line = expand(line, case, &self.placeholders(fresh_seed()?, None))?;
-        let run = self.run(&line, tree)?;
+        let run = process::run(&self.within(&line, tree, trial), &self.stop)?;
         let name = case.map_or_else(|| "the test".to_owned(), |case| case.name.clone());
         Ok(match run.exit {
             Exit::Code(0) => Ok(()),
             Exit::TimedOut => Err(Gate::TimedOut {
                 what: format!("the test on {name}"),
             }),
-            Exit::Code(_) | Exit::Signal(_) | Exit::Stopped => Err(wrong(&name, &run)),
+            Exit::Code(_) | Exit::Signal(_) | Exit::Stopped | Exit::TooMuch(_) => {
+                Err(wrong(&name, &run))
+            }
         })
     }
 
@@ -288,7 +327,7 @@ impl Harness {
         let out = self
             .output
             .from_file
-            .then(|| self.scratch.join(format!("out-{seed:016x}")));
+            .then(|| self.out_dir().join(format!("out-{seed:016x}")));
         let one_case = if names_case(line, cases) {
             cases.first()
         } else {
@@ -303,13 +342,14 @@ impl Harness {
             None => line,
         };
         if out.is_some() {
-            fs::create_dir_all(&self.scratch).map_err(|error| {
-                CommandError::environment(format!("cannot make {}", self.scratch.display()))
-                    .cause(error)
+            let dir = self.out_dir();
+            fs::create_dir_all(&dir).map_err(|error| {
+                CommandError::environment(format!("cannot make {}", dir.display())).cause(error)
             })?;
         }
         self.condition(tree)?;
-        let command = self.command(&line, tree).pin(&self.pinned);
+        let command = self.command(&line, tree, Purpose::Measure)?;
+        let command = command.pin(&self.pinned);
         let pad = "x".repeat(usize::from(call.pad));
         let run = process::run(&command.env(PAD, pad), &self.stop)?;
         let text = match &out {
@@ -330,6 +370,14 @@ impl Harness {
         Ok(samples)
     }
 
+    /// Where benchmarks write their results.
+    fn out_dir(&self) -> PathBuf {
+        match &self.sandbox {
+            Some(sandbox) => sandbox.out(),
+            None => self.scratch.clone(),
+        }
+    }
+
     /// What one run on these cases is given: the most of what they need.
     fn of_cases(&self, cases: &[Case]) -> PerCase {
         let known = |case: &Case| self.per_case.get(&case.name).copied();
@@ -347,7 +395,8 @@ impl Harness {
         };
         // On the same CPUs, whose caches it conditions.
         let line = expand(line, None, &self.placeholders(0, None))?;
-        let run = process::run(&self.command(&line, tree).pin(&self.pinned), &self.stop)?;
+        let command = self.command(&line, tree, Purpose::Measure)?;
+        let run = process::run(&command.pin(&self.pinned), &self.stop)?;
         if run.exit.success() || self.stop.at_once() {
             return Ok(());
         }
@@ -361,7 +410,8 @@ impl Harness {
         let Some(line) = &self.commands.peak else {
             return Ok(BTreeMap::new());
         };
-        let run = self.run(&expand(line, None, &self.placeholders(0, None))?, tree)?;
+        let line = expand(line, None, &self.placeholders(0, None))?;
+        let run = self.run(&line, tree, Purpose::Measure)?;
         let spec = output::Spec {
             format: output::Format::MetricLines,
             case_column: None,
@@ -382,7 +432,10 @@ impl Harness {
         };
         let mut values = self.placeholders(0, None);
         values.depth = Some(depth.to_owned());
-        Ok(Some(self.run(&expand(line, case, &values)?, tree)?))
+        let line = expand(line, case, &values)?;
+        let trial = self.trial(tree, Purpose::Profile)?;
+        let command = self.within(&line, tree, trial.as_ref());
+        process::run(&command, &self.stop).map(Some)
     }
 
     fn placeholders(&self, seed: u64, out: Option<&Path>) -> Placeholders {
@@ -421,7 +474,10 @@ pub fn names_case(line: &str, cases: &[Case]) -> bool {
 
 fn wrong(case: &str, run: &Run) -> Gate {
     let excerpt = excerpt(run);
-    let killed = matches!(run.exit, Exit::Signal(9) | Exit::Code(137));
+    let killed = matches!(
+        run.exit,
+        Exit::Signal(9) | Exit::Code(137) | Exit::TooMuch(process::Excess::Memory)
+    );
     let category = match classify_failure(false, &excerpt) {
         FailureCategory::Other if killed => FailureCategory::RuntimeOom,
         category => category,

@@ -23,6 +23,7 @@ pub mod process;
 pub mod project;
 pub mod reports;
 pub mod ring;
+pub mod sandbox;
 pub mod scratch;
 pub mod session;
 pub mod store;

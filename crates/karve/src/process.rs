@@ -16,15 +16,21 @@
 //!   table     the processes in /proc
 //! companion a process that stays beside karve, is talked to, and can be made to stand still
 //! guardian  processes that outlive karve to undo one thing, or to clear up after it
+//! room      namespaces that commands enter, and what is to be seen there
+//! confinement  what one command may do
+//!   filter    which system calls
 //! sys       system calls; the only unsafe code, with the start of a child as its part
 //! ```
 
 mod capture;
 mod cgroup;
 mod companion;
+mod confinement;
+mod filter;
 mod guardian;
 mod launch;
 mod line;
+mod room;
 #[allow(unsafe_code)]
 mod sys;
 mod table;
@@ -50,7 +56,9 @@ use crate::error::{CommandError, Context, Result};
 
 pub use self::capture::Captured;
 pub use self::companion::{Companion, Heard};
+pub use self::confinement::{Bounds, Confinement, Grants, Kernel, Variables};
 pub use self::guardian::{Guardian, Sweeper};
+pub use self::room::{Access, Layered, Room, Shown, View};
 
 /// How much of each stream is kept unless the command says otherwise.
 pub const CAPTURE_BYTES: usize = 4 << 20;
@@ -85,6 +93,8 @@ pub struct Command {
     pub tag: String,
     /// The CPUs it and its descendants may run on; those of karve if there are none.
     pub cpus: Vec<usize>,
+    /// What it may do; whatever karve may do if there is none.
+    pub confinement: Option<Confinement>,
 }
 
 /// What to execute.
@@ -129,6 +139,7 @@ impl Command {
             capture_bytes: CAPTURE_BYTES,
             tag: String::new(),
             cpus: Vec::new(),
+            confinement: None,
         }
     }
 
@@ -175,6 +186,13 @@ impl Command {
         self
     }
 
+    /// Confines it.
+    #[must_use]
+    pub fn confined(mut self, confinement: &Confinement) -> Self {
+        self.confinement = Some(confinement.clone());
+        self
+    }
+
     /// Sets how much of each stream is kept.
     #[must_use]
     pub fn capture_bytes(mut self, bytes: usize) -> Self {
@@ -204,6 +222,17 @@ pub enum Exit {
     TimedOut,
     /// The user wanted to stop at once, and it was ended.
     Stopped,
+    /// It used more than it may, and was ended.
+    TooMuch(Excess),
+}
+
+/// What a command used too much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Excess {
+    /// All its processes together have too much memory.
+    Memory,
+    /// It has too many processes.
+    Processes,
 }
 
 impl Exit {
@@ -218,6 +247,8 @@ impl Exit {
             Self::Code(code) => return format!("exit code {code}"),
             Self::TimedOut => return "ran past its limit".into(),
             Self::Stopped => return "stopped".into(),
+            Self::TooMuch(Excess::Memory) => return "used more memory than it may".into(),
+            Self::TooMuch(Excess::Processes) => return "had more processes than it may".into(),
             Self::Signal(signal) => signal,
         };
         let name = match signal {
@@ -408,6 +439,8 @@ fn run_once(
         cgroup: leaf.as_ref().map(Leaf::fd),
         cpus: launch.cpus.as_deref(),
         death: Death::WithKarve,
+        room: command.confinement.as_ref().and_then(Confinement::room),
+        cage: command.confinement.as_ref().map(Confinement::cage),
     })
     .map_err(|error| {
         let why = launch::spawn_error(command, &error);
@@ -418,12 +451,14 @@ fn run_once(
     })?;
     drop((stdin, stdout_end, stderr_end));
     child.pidfd = child.pidfd.filter(|_| layers.pidfd);
-    let mut tree = Tree::new(child, mark, leaf);
-    let end = watch.until_end(&tree, command.limit, stop);
+    let room = command.confinement.as_ref().and_then(Confinement::room);
+    let mut tree = Tree::new(child, mark, leaf).in_room(room.map(|room| room.pid));
+    let bounds = command.confinement.as_ref().map(Confinement::bounds);
+    let end = watch.until_end(&tree, command.limit, bounds.unwrap_or_default(), stop);
     // Before any error is passed on: nothing may be left running.
     let strays = match &end {
         Ok((End::Itself, _)) => tree.end_strays(),
-        Ok((End::TimedOut | End::Stopped, _)) | Err(_) => {
+        Ok((End::TimedOut | End::Stopped | End::TooMuch(_), _)) | Err(_) => {
             tree.end();
             0
         }
@@ -470,6 +505,7 @@ fn exit(end: End, status: i32) -> Exit {
     match end {
         End::TimedOut => Exit::TimedOut,
         End::Stopped => Exit::Stopped,
+        End::TooMuch(what) => Exit::TooMuch(what),
         End::Itself => match sys::parse_status(status) {
             Ok(code) => Exit::Code(code),
             Err(signal) => Exit::Signal(signal),

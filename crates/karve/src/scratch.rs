@@ -155,7 +155,9 @@ fn remove(dir: &Path, owner: &Owner) {
         let Ok(repo) = Repo::discover(repo) else {
             continue;
         };
-        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let sides = fs::read_dir(dir.join("worktrees")).into_iter().flatten();
+        let all = fs::read_dir(dir).into_iter().flatten().chain(sides);
+        for entry in all.flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 // That is how the worktrees of an earlier process are removed.
                 let _ = Trees::new(&repo, entry.path());

@@ -9,6 +9,7 @@ use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::git::Repo;
 use crate::host;
 use crate::process::{self, StopFlag};
+use crate::sandbox;
 use crate::store::{self, CampaignDir, Store};
 use crate::ui::{self, Screen};
 use crate::world::{self, Parts, World, tag_of};
@@ -90,6 +91,9 @@ fn open(
         Plan::Resume { dir, .. } => (dir.clone(), None),
     };
     if let Some(charter) = new_charter {
+        if let Some(warning) = sandbox::warning(&charter.sandbox) {
+            ui::note(&warning);
+        }
         world::can_start(&setting.repo, charter)?;
         agents::agent_of(charter, setting.agents, "")?;
     }

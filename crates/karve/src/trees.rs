@@ -3,11 +3,13 @@
 //! Both arms of a duel stand in directories whose names have the same length, because the length
 //! of a path alone can move a program's stack.
 
-use crate::error::Result;
+use crate::config;
+use crate::error::{Context, Result};
 use crate::git::{Oid, Repo};
 use crate::harness::{Gated, Harness};
 use crate::store;
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Characters that tell the worktrees of one campaign from those of another.
@@ -41,6 +43,8 @@ pub struct Trees {
     /// one which a crash left without a word in it is known to be ours.
     prefix: String,
     built: BTreeMap<String, Built>,
+    /// The file that names hidden cases, from the top of a worktree, if they are to be kept secret.
+    secret: Option<String>,
 }
 
 impl Trees {
@@ -54,7 +58,50 @@ impl Trees {
             dir,
             prefix,
             built: BTreeMap::new(),
+            secret: None,
         })
+    }
+
+    /// The same worktrees, in which the hidden cases of a `karve.toml` are not to be found.
+    #[must_use]
+    pub fn keeping_secret(mut self, file: Option<String>) -> Self {
+        self.secret = file;
+        self
+    }
+
+    /// Takes the hidden cases out of a worktree.
+    fn conceal(&self, path: &Path) -> Result<()> {
+        let Some(file) = &self.secret else {
+            return Ok(());
+        };
+        let path = path.join(file);
+        // A link could lead anywhere, and is no file that was read for the charter.
+        let plain = fs::symlink_metadata(&path).is_ok_and(|data| data.is_file());
+        let text = fs::read_to_string(&path).ok().filter(|_| plain);
+        match text.and_then(|text| config::without_hidden(&text)) {
+            Some(less) => {
+                fs::write(&path, less).context(|| format!("cannot write {}", path.display()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Puts them back, unless somebody changed the file meanwhile.
+    pub fn reveal(&self, repo: &Repo, path: &Path, commit: &str) -> Result<()> {
+        let Some(file) = &self.secret else {
+            return Ok(());
+        };
+        let Some(bytes) = repo.read_file(&Oid::named(commit)?, file)? else {
+            return Ok(());
+        };
+        let path = path.join(file);
+        let plain = fs::symlink_metadata(&path).is_ok_and(|data| data.is_file());
+        let found = fs::read_to_string(&path).ok().filter(|_| plain);
+        let less = config::without_hidden(&String::from_utf8_lossy(&bytes));
+        if found.is_some() && found == less {
+            fs::write(&path, bytes).context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(())
     }
 
     /// The built worktree of a commit, or why it does not build.
@@ -79,6 +126,7 @@ impl Trees {
         }
         let path = self.path_of(&key);
         repo.worktree_add(&path, &Oid::named(commit)?)?;
+        self.conceal(&path)?;
         if let Err(gate) = harness.build_layout(&path, layout)? {
             repo.worktree_remove(&path)?;
             return Ok(Err(gate));
@@ -95,6 +143,7 @@ impl Trees {
     pub fn fresh(&self, repo: &Repo, name: &str, commit: &str) -> Result<PathBuf> {
         let path = self.dir.join(format!("{}-{name}", self.prefix));
         repo.worktree_add(&path, &Oid::named(commit)?)?;
+        self.conceal(&path)?;
         Ok(path)
     }
 

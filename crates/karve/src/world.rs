@@ -21,17 +21,20 @@ pub use workspace::synced;
 
 use crate::agents::Agent;
 use crate::arena::Arena;
+use crate::config;
 use crate::device::{self, Notices};
 use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::git::Repo;
 use crate::harness::{Harness, take_raw};
 use crate::process::StopFlag;
+use crate::sandbox::Sandbox;
 use crate::store::{self, CampaignDir};
 use crate::trees::Trees;
 use karve_core::campaign::{Campaign, DuelName, Event, Record, Step};
-use karve_core::charter::{Branch, Charter};
+use karve_core::charter::{Branch, Charter, SandboxMode};
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Answers of people are read up to this size.
@@ -65,6 +68,8 @@ pub struct World {
     pub(crate) reference: Option<PathBuf>,
     /// Where it is said why nothing seems to happen.
     pub(crate) notices: Notices,
+    /// What confines commands and agents.
+    pub(crate) sandbox: Option<Arc<Sandbox>>,
 }
 
 /// What a world is made of.
@@ -107,6 +112,8 @@ impl World {
             repo.release_refs(&format!("refs/heads/{name}"))?;
         }
         let _ = fs::remove_dir_all(dir.join("tmp"));
+        let campaigns = dir.path().parent().unwrap_or(dir.path());
+        let sandbox = Sandbox::of(&upstream, campaigns, dir.path(), &charter)?;
         let workdir = upstream.root().join(&charter.workdir);
         let device = device::Session::new(&charter, dir.path(), &workdir, &notices)?;
         let tips_root = dir.path().parent().unwrap_or(dir.path()).join("tips");
@@ -115,7 +122,7 @@ impl World {
             repo,
             dir,
             agent,
-            trees,
+            trees: trees.keeping_secret(secret_of(&charter)),
             stop,
             charter,
             tips_root,
@@ -124,6 +131,7 @@ impl World {
             meeting: None,
             reference: None,
             notices,
+            sandbox,
         })
     }
 
@@ -257,6 +265,7 @@ impl World {
             &self.stop,
         )
         .with_reference(self.reference.clone())
+        .in_sandbox(self.sandbox.as_ref())
     }
 
     /// Removes worktrees and temporary files; the campaign can go on later.
@@ -268,6 +277,18 @@ impl World {
         let _ = fs::remove_dir_all(self.dir.join("tmp"));
         Ok(())
     }
+}
+
+/// The file of a worktree that tells the hidden cases, if there are any to keep secret.
+fn secret_of(charter: &Charter) -> Option<String> {
+    let confined = charter.sandbox.mode != SandboxMode::Off;
+    (confined && !charter.hidden_cases().is_empty()).then(|| {
+        let file = config::FILE_NAME;
+        match charter.workdir.as_str() {
+            "" => file.to_owned(),
+            workdir => format!("{workdir}/{file}"),
+        }
+    })
 }
 
 /// The mark that every process of a campaign carries.

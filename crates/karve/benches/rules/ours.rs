@@ -4,7 +4,7 @@ use crate::Decision;
 use crate::trials::{Series, Trial};
 use karve_core::charter::{
     Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode,
-    Output, Target,
+    Output, SandboxRule, Target,
 };
 use karve_core::duel::{Clock, Duel, DuelRule};
 use karve_core::measurement::{Block, First, Pair, Sample};
@@ -56,6 +56,7 @@ pub(crate) fn charter() -> Charter {
         },
         device: DeviceRule::default(),
         audit: Default::default(),
+        sandbox: SandboxRule::default(),
         agent: "builtin".into(),
         knobs: Vec::new(),
         branch: Branch::Named {

@@ -6,7 +6,7 @@ use karve::git::{self, CommitNote, NewFile, Repo};
 use karve_core::campaign::{ImplementStep, Usage};
 use karve_core::charter::{
     Better, Branch, Case, CaseSet, Charter, Commands, DeviceRule, Limits, Metric, Mode, Output,
-    Target,
+    SandboxRule, Target,
 };
 use karve_core::hypothesis::{Direction, Hypothesis};
 use karve_core::policy::Preset;
@@ -183,6 +183,7 @@ pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32, n_cases: usi
             final_blocks: 10,
         },
         audit: Default::default(),
+        sandbox: SandboxRule::default(),
         device: DeviceRule {
             pressure_max: 100.0,
             ..DeviceRule::default()

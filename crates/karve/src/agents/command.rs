@@ -58,13 +58,16 @@ impl CommandAgent {
         for (name, value) in &self.config.env {
             command = command.env(name, value);
         }
+        if let Some(sandbox) = desk.sandbox {
+            command = command.confined(&sandbox.confine_agent(desk.tree, desk.notes)?);
+        }
         let run = process::run(&command, desk.stop)?;
         Ok(match run.exit {
             Exit::Code(0) => read_answer(&answer_path, &run),
             Exit::TimedOut => {
                 Turn::Failed(format!("the agent ran past {} s", self.limit.as_secs()))
             }
-            Exit::Code(_) | Exit::Signal(_) | Exit::Stopped => {
+            Exit::Code(_) | Exit::Signal(_) | Exit::Stopped | Exit::TooMuch(_) => {
                 Turn::Failed(format!("the agent failed: {}", excerpt(&run)))
             }
         })

@@ -6,7 +6,7 @@ use crate::harness;
 use crate::harness::output::NAMES;
 use karve_core::charter::{
     Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode,
-    Output, Pin, Target,
+    Output, Pin, SandboxRule, Target,
 };
 use karve_core::policy::Preset;
 use std::collections::BTreeMap;
@@ -151,6 +151,7 @@ impl Given {
             workdir: String::new(),
             device: self.device(),
             audit: Default::default(),
+            sandbox: SandboxRule::default(),
             seed: 0,
         })
     }

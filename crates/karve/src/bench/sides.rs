@@ -14,6 +14,7 @@ use crate::git::Repo;
 use crate::harness::{Harness, Variant};
 use crate::process::StopFlag;
 use crate::project::{CONFIG, Place};
+use crate::sandbox::Sandbox;
 use crate::scratch::{Kind, Scratch};
 use crate::trees::Trees;
 use crate::{host, world};
@@ -208,7 +209,8 @@ pub fn of_revisions(
     let scratch = Scratch::new(Kind::Bench, &[&repo, &a.repo, &b.repo])?;
     let sources = [source(a, &globs)?, source(b, &globs)?];
     let [a, b] = same_harness(sources, &charter, chosen, scratch.path())?;
-    let harness = harness(&charter, &scratch, stop);
+    let sandbox = Sandbox::of(&repo, &repo.root().join(".karve"), scratch.path(), &charter)?;
+    let harness = harness(&charter, &scratch, stop).in_sandbox(sandbox.as_ref());
     let building = Building {
         harness: &harness,
         scratch: scratch.path(),
@@ -263,7 +265,7 @@ impl Building<'_> {
         let name = called((letter, &source.side), self.names);
         (self.say)(&format!("building {name}"));
         let mut worktree = Worktree {
-            trees: Trees::new(&source.repo, self.scratch.join(letter))?,
+            trees: Trees::new(&source.repo, self.scratch.join("worktrees").join(letter))?,
             repo: source.repo.clone(),
         };
         let tree = worktree

@@ -6,6 +6,7 @@ use crate::git::{Expected, Oid, Repo};
 use crate::harness::{Harness, Variant};
 use crate::process::StopFlag;
 use crate::project::{Opened, Place};
+use crate::sandbox::Sandbox;
 use crate::store::{self, Store};
 use crate::trees::Trees;
 use crate::world::{self, tag_of};
@@ -102,8 +103,11 @@ fn integrate(place: &Place, opened: &Opened, upstream: &Repo, charter: &Charter)
     let (_, synced) = world::synced(upstream, &repo, &trees, (charter, best))?;
     let stop = StopFlag::new();
     let tag = tag_of(&opened.dir);
-    let harness =
-        Harness::new(charter, &opened.dir.join("tmp"), &tag, &stop).with_commands(integration);
+    let campaigns = opened.dir.path().parent().unwrap_or(opened.dir.path());
+    let sandbox = Sandbox::of(upstream, campaigns, opened.dir.path(), charter)?;
+    let harness = Harness::new(charter, &opened.dir.join("tmp"), &tag, &stop)
+        .with_commands(integration)
+        .in_sandbox(sandbox.as_ref());
     let campaign = &opened.campaign;
     let cases = charter.all_cases().into_iter();
     let cases: Vec<Case> = cases.filter_map(|index| campaign.case(index)).collect();
@@ -112,6 +116,9 @@ fn integrate(place: &Place, opened: &Opened, upstream: &Repo, charter: &Charter)
         Err(gate) => Some(gate),
     };
     trees.clear(upstream)?;
+    drop(harness);
+    drop(sandbox);
+    let _ = std::fs::remove_dir_all(opened.dir.join("tmp"));
     match gate {
         None => Ok(synced),
         Some(gate) => Err(CommandError::new(

@@ -7,6 +7,7 @@ use crate::git::{CommitNote, Oid, Repo};
 use crate::harness::{Call, Gated, Harness, Variant};
 use crate::process::StopFlag;
 use crate::project::Place;
+use crate::sandbox::Sandbox;
 use crate::scratch::{Kind, Scratch};
 use crate::trees::Trees;
 use crate::{config, device, session, ui, world};
@@ -71,6 +72,8 @@ impl Check {
         let tmp = scratch.path().join("tmp");
         let harness = Harness::new(&loaded.charter, &tmp, &scratch.tag(), &stop);
         let mut trees = Trees::new(&repo, scratch.path().join("worktrees"))?;
+        let sandbox = Sandbox::of(&repo, &loaded.root, scratch.path(), &loaded.charter)?;
+        let harness = harness.in_sandbox(sandbox.as_ref());
         let measuring = Measuring {
             charter: &loaded.charter,
             harness: &harness,

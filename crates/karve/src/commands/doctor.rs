@@ -10,11 +10,12 @@ use crate::git::{self, Repo};
 use crate::harness::{Call, Harness, Variant};
 use crate::process::{self, StopFlag};
 use crate::project::Place;
+use crate::sandbox::{Offer, Sandbox};
 use crate::scratch::{Kind, Scratch};
 use crate::trees::{Built, Trees};
 use crate::ui::style::{Tone, colour, safe, toned};
 use crate::{host, session, ui, world};
-use karve_core::charter::Charter;
+use karve_core::charter::{Charter, SandboxMode};
 use karve_core::duel::{Duel, DuelRule};
 use karve_core::verdict::{self, NOISE_EVIDENCE, Noise};
 use serde::Serialize;
@@ -165,12 +166,37 @@ fn examine(place: &Place, stop: &StopFlag, findings: &mut Findings) -> Result<()
     let tmp = scratch.path().join("tmp");
     let harness = Harness::new(&loaded.charter, &tmp, &scratch.tag(), stop);
     let mut trees = Trees::new(&repo, scratch.path().join("worktrees"))?;
+    examine_sandbox(&loaded.charter, findings);
+    let sandbox = Sandbox::of(&repo, &loaded.root, scratch.path(), &loaded.charter)?;
+    let harness = harness.in_sandbox(sandbox.as_ref());
     let examined = {
         let with = (&harness, &mut trees, stop);
         examine_kernel(&repo, &loaded.charter, with, findings)
     };
     trees.clear(&repo)?;
     examined
+}
+
+fn examine_sandbox(charter: &Charter, findings: &mut Findings) {
+    let offer = Offer::of_host();
+    let layers = offer.layers().join(", ");
+    if charter.sandbox.mode == SandboxMode::Off {
+        let hint = "remove sandbox.mode from karve.toml to confine commands and agents";
+        let detail = format!("off; the host offers {layers}");
+        findings.add(Level::Note, "sandbox", detail, Some(hint));
+        return;
+    }
+    findings.fine("sandbox", layers);
+    let hint = "see SECURITY.md for what is promised then; sandbox.mode = \"require\" in \
+                karve.toml refuses to run so";
+    for missing in offer.missing() {
+        match charter.sandbox.mode {
+            SandboxMode::Require => findings.failed("sandbox", missing, hint),
+            SandboxMode::Auto | SandboxMode::Off => {
+                findings.add(Level::Note, "sandbox", missing, Some(hint));
+            }
+        }
+    }
 }
 
 fn examine_tools(loaded: &Loaded, stop: &StopFlag, findings: &mut Findings) {

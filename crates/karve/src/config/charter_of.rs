@@ -5,7 +5,9 @@ use super::file::{AgentProgram, File, FormatName, KnobTable, TargetTable};
 use super::scope::{check_globs, check_granted, glob_set};
 use super::source::{Source, shown, suggestion};
 use super::values::Scalar;
-use super::{AgentConfig, Loaded, Now, Overrides, audit, cases, contract, metric, naming, rules};
+use super::{
+    AgentConfig, Loaded, Now, Overrides, audit, cases, contract, metric, naming, rules, sandbox,
+};
 use crate::error::{CommandError, Result};
 use karve_core::charter::{Better, Charter, Goal, KnobDeclaration, Metric, Mode, Output, Target};
 use std::collections::BTreeMap;
@@ -45,6 +47,7 @@ pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> 
     let policy = rules::policy_of(source, &file.policy)?;
     let limits = rules::limits_of(source, &file.limits, &policy, given.overrides)?;
     let device = rules::device_of(source, &file.device)?;
+    let sandbox = sandbox::sandbox_of(source, file)?;
     let knobs = knobs_of(source, &file.knobs, &granted)?;
     let agents = agents_of(source, &file.agents)?;
     let agent = agent_of(source, file, &agents, given.overrides)?;
@@ -66,6 +69,7 @@ pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> 
         limits,
         device,
         audit: audit::audit_of(source, &file.audit)?,
+        sandbox,
         agent,
         knobs,
         branch,

@@ -4,6 +4,7 @@
 //! person who writes the file. Nothing here is checked beyond its shape; see `charter_of`.
 
 use super::audit::AuditTable;
+use super::sandbox::SandboxTable;
 use super::values::{CaseEntry, PinValue, Scalar};
 use karve_core::charter::{Better, ClockRule};
 use schemars::JsonSchema;
@@ -48,6 +49,9 @@ pub(super) struct File {
     /// What the audit of a candidate's source looks for.
     #[serde(default)]
     pub(super) audit: AuditTable,
+    /// What commands and agents may see and touch.
+    #[serde(default)]
+    pub(super) sandbox: SandboxTable,
     /// Who proposes and implements.
     #[serde(default)]
     pub(super) agent: AgentTable,
@@ -348,6 +352,9 @@ pub(super) struct GitTable {
     /// `auto` for `optimize/<campaign>`, `none` for hidden refs only, or a branch name.
     #[schemars(length(min = 1))]
     pub(super) branch: Option<String>,
+    /// Whether the history before the parent is kept from agents and commands; not by default.
+    #[serde(default)]
+    pub(super) sealed: bool,
 }
 
 /// The campaign itself.

@@ -221,7 +221,7 @@ impl Call {
                 let message = format!("{what} did not end within {LIMIT_S} seconds");
                 return Err(CommandError::environment(message));
             }
-            Exit::Stopped => {
+            Exit::Stopped | Exit::TooMuch(_) => {
                 return Err(CommandError::environment(format!("{what} was stopped")));
             }
         };

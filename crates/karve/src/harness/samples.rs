@@ -19,7 +19,9 @@ impl Harness {
                     what: format!("the benchmark on {name}"),
                 });
             }
-            Exit::Code(_) | Exit::Signal(_) | Exit::Stopped => return Err(wrong(name, run)),
+            Exit::Code(_) | Exit::Signal(_) | Exit::Stopped | Exit::TooMuch(_) => {
+                return Err(wrong(name, run));
+            }
         }
         let wall_us = micros(run.wall);
         let cpu_us = micros(run.cpu);

@@ -61,6 +61,8 @@ impl Companion {
             streams: [theirs.as_fd(), null.as_fd(), diagnostics.as_fd()],
             cgroup: leaf.as_ref().map(Leaf::fd),
             cpus: launch.cpus.as_deref(),
+            cage: None,
+            room: None,
             death: Death::WithKarve,
         })
         .map_err(|error| launch::spawn_error(command, &error))?;

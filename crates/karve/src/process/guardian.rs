@@ -117,6 +117,8 @@ fn outliving(args: &[&OsStr], dir: &Path, output: BorrowedFd<'_>) -> Result<(Pip
         cgroup: None,
         cpus: None,
         death: Death::OnItsOwn,
+        room: None,
+        cage: None,
     })
     .map_err(|error| launch::spawn_error(&command, &error))?;
     Ok((pipe, child))

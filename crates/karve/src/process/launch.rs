@@ -102,6 +102,16 @@ fn set_pwd(env: &mut Variables, dir: &Path) {
 /// can take them away before the command starts.
 fn environment(command: &Command, mark: &str) -> Variables {
     let mut env: Variables = env::vars_os().collect();
+    if let Some(confinement) = &command.confinement {
+        let variables = confinement.variables();
+        env.retain(|name, _| name.to_str().is_some_and(|name| variables.pass(name)));
+        env.extend(
+            variables
+                .set
+                .iter()
+                .map(|(name, value)| (name.into(), value.into())),
+        );
+    }
     for name in &command.env_remove {
         env.remove(OsStr::new(name));
     }
@@ -236,6 +246,10 @@ pub(super) fn spawn_error(command: &Command, error: &SpawnError) -> CommandError
             .cause("its session or streams cannot be set up")
             .cause(cause)
             .hint("see \"man setsid\", \"man prctl\" and \"man dup2\": a sandbox may forbid one"),
+        SpawnError::Confine(cause) => CommandError::environment(message)
+            .cause("it cannot be confined")
+            .cause(cause)
+            .hint("run \"karve doctor\" to see what the host offers; sandbox.mode in karve.toml"),
         SpawnError::Pin(cause) => cannot_pin(command).cause(cause),
         SpawnError::Enter(cause) => CommandError::environment(message)
             .cause(format!("cannot enter {dir}"))

@@ -1,9 +1,13 @@
 //! The system calls behind `process`, and the only unsafe code of karve.
 //!
-//! Each function wraps one or a few calls and is safe to use. How a child is started is a part of
-//! its own.
+//! Each function wraps one or a few calls and is safe to use. How a child is started, what it gives
+//! up, and the room that it may live in are parts of their own.
 
+mod cage;
+mod clone;
 mod companion;
+mod room;
+mod signals;
 mod start;
 
 use std::fs::File;
@@ -13,10 +17,15 @@ use std::sync::Once;
 use std::time::Duration;
 use std::{mem, ptr};
 
+pub(super) use self::cage::{
+    Cage, Governed, Resource, has_filters, ids, is_root, landlock_allow, landlock_ruleset,
+    landlock_version,
+};
 pub(super) use self::companion::{
     bounded_file, continue_process, cpu_time_of, receive_message, send_message, socket_pair,
     stop_and_wait, written_text,
 };
+pub(super) use self::room::{Act, Plan, Room, TREES_MAX};
 pub(super) use self::start::{CPUS_MAX, Child, CpuMask, Death, SpawnError, Start, spawn};
 
 /// A process id, as the kernel writes it.

@@ -6,6 +6,9 @@ use std::io;
 
 use super::sys::{self, Pid};
 
+/// The size of a page in the files of the kernel, on the machines that karve knows.
+const PAGE_BYTES: u64 = 4_096;
+
 /// One process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Process {
@@ -73,6 +76,18 @@ fn parse_stat(pid: Pid, stat: &str) -> Option<Process> {
 /// The environment a process was started with.
 pub(super) fn environ(pid: Pid) -> io::Result<Vec<u8>> {
     fs::read(format!("/proc/{pid}/environ"))
+}
+
+/// The memory that a process has for itself; none if it has just ended.
+pub(super) fn memory_bytes(pid: Pid) -> u64 {
+    let pages = || -> Option<u64> {
+        let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+        let mut fields = text.split_ascii_whitespace().skip(1);
+        let resident: u64 = fields.next()?.parse().ok()?;
+        let shared: u64 = fields.next()?.parse().ok()?;
+        Some(resident.saturating_sub(shared))
+    };
+    pages().unwrap_or(0) * PAGE_BYTES
 }
 
 /// The value of a variable in an environment.

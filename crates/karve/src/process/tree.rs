@@ -62,6 +62,8 @@ pub(super) struct Tree {
     is_empty: bool,
     /// What the reaped orphans used.
     usage: Usage,
+    /// The first process of the room it lives in, to which its orphans fall.
+    room: Option<Pid>,
 }
 
 impl Tree {
@@ -74,12 +76,37 @@ impl Tree {
             leaf,
             is_empty: false,
             usage: Usage::default(),
+            room: None,
         }
+    }
+
+    /// The same tree in a room.
+    pub(super) fn in_room(mut self, room: Option<Pid>) -> Self {
+        // The leaf tells it better, also while other commands are in the same room.
+        self.room = room.filter(|_| self.leaf.is_none());
+        self
     }
 
     /// The command itself.
     pub(super) fn child(&self) -> &Child {
         &self.child
+    }
+
+    /// How many processes it has, and how much memory of their own they have together.
+    pub(super) fn in_use(&self) -> (u64, u64) {
+        let pids: Vec<Pid> = match &self.leaf {
+            Some(leaf) => leaf.pids().into_iter().collect(),
+            None => {
+                let (processes, _) = table::all();
+                let main = self.child.pid;
+                let own = table::with_descendants(&processes, |p| {
+                    p.pid == main || p.group == main || p.session == main
+                });
+                own.into_iter().map(|p| p.pid).collect()
+            }
+        };
+        let memory_bytes = pids.iter().map(|pid| table::memory_bytes(*pid)).sum();
+        (pids.len() as u64, memory_bytes)
     }
 
     /// Ends what a command that has ended left behind; gives how many were alive.
@@ -159,6 +186,7 @@ impl Tree {
         let doubt = Cell::new(vanished);
         let members = table::with_descendants(&processes, |p| {
             let is_kin = p.pid == main || p.group == main || p.session == main;
+            let is_kin = is_kin || self.room == Some(p.parent);
             if p.pid == me || is_kin || in_leaf.contains(&p.pid) {
                 return p.pid != me;
             }

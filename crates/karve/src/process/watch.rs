@@ -3,12 +3,12 @@
 use std::cell::Cell;
 use std::io;
 use std::os::fd::AsFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::capture::{CHUNK_BYTES, Stream};
 use super::sys::{self, Usage};
 use super::tree::Tree;
-use super::{Exit, Run, StopFlag};
+use super::{Bounds, Excess, Exit, Run, StopFlag};
 
 /// How often the limit and the stop flag are looked at, at least.
 pub(super) const TICK: Duration = Duration::from_millis(50);
@@ -16,12 +16,16 @@ pub(super) const TICK: Duration = Duration::from_millis(50);
 /// The same where the kernel does not tell when a child ends, so that we must look.
 const TICK_WITHOUT_PIDFD: Duration = Duration::from_millis(1);
 
+/// How often it is looked at what a confined command uses; none that is short is disturbed by it.
+const LOOK: Duration = Duration::from_millis(200);
+
 /// Why watching a command came to its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum End {
     Itself,
     TimedOut,
     Stopped,
+    TooMuch(Excess),
 }
 
 /// What is known of a command that ended, except for what it printed.
@@ -59,6 +63,7 @@ impl Watch {
         &mut self,
         tree: &Tree,
         limit: Duration,
+        bounds: Bounds,
         stop: &StopFlag,
     ) -> io::Result<(End, Duration)> {
         let started = tree.child().started;
@@ -68,6 +73,7 @@ impl Watch {
         } else {
             TICK_WITHOUT_PIDFD
         };
+        let mut look = started + LOOK;
         loop {
             let timeout = tick.min(limit.saturating_sub(started.elapsed()));
             let fds = [pidfd, self.stdout.fd(), self.stderr.fd()];
@@ -84,6 +90,12 @@ impl Watch {
             }
             if wall >= limit {
                 return Ok((End::TimedOut, wall));
+            }
+            if Instant::now() >= look {
+                if let Some(what) = excess(tree, bounds) {
+                    return Ok((End::TooMuch(what), wall));
+                }
+                look = Instant::now() + LOOK;
             }
             // One buffer each at most, so that the end is noticed at once however much is printed.
             if out {
@@ -109,4 +121,17 @@ impl Watch {
         BUFFER.set(Some(self.buffer));
         run
     }
+}
+
+/// What a command uses too much of.
+fn excess(tree: &Tree, bounds: Bounds) -> Option<Excess> {
+    if bounds.processes.is_none() && bounds.memory_sum_bytes.is_none() {
+        return None;
+    }
+    let (n_processes, memory_bytes) = tree.in_use();
+    let over = |used: u64, most: Option<u64>| most.is_some_and(|most| used > most);
+    if over(n_processes, bounds.processes.map(u64::from)) {
+        return Some(Excess::Processes);
+    }
+    over(memory_bytes, bounds.memory_sum_bytes).then_some(Excess::Memory)
 }

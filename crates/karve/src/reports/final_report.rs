@@ -273,6 +273,10 @@ pub(super) fn measured_items(source: &Source<'_>) -> Vec<String> {
         let hash = source.line(&preparation.harness_hash, CELL_MAX);
         items.push(format!("Harness: pinned, hash {}.", code(&hash)));
         let facts = &preparation.environment.facts;
+        if !facts.contains_key("sandbox") {
+            items
+                .push("Sandbox: off; commands and agents could see and touch what you can.".into());
+        }
         items.extend(facts.iter().map(|(name, value)| {
             format!(
                 "Environment: {}",

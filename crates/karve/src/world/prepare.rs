@@ -3,7 +3,7 @@
 use super::{World, refs_of, workspace};
 use crate::error::{CommandError, Result};
 use crate::git::{Expected, Oid, Repo};
-use crate::{config, host, store};
+use crate::{config, host, sandbox, store};
 use karve_core::campaign::{Event, Preparation};
 use karve_core::charter::{Branch, Charter, Mode};
 
@@ -25,7 +25,9 @@ impl World {
         }
         let start = format!("{}/base", refs_of(&self.charter.name));
         self.repo.update_ref(&start, &base, Expected::Any)?;
-        let environment = host::environment(&self.stop);
+        let mut environment = host::environment(&self.stop);
+        let layers = sandbox::active(&self.charter.sandbox);
+        environment.facts.insert("sandbox".into(), layers);
         self.device.knows(&environment);
         Ok(Event::Prepared(Preparation {
             base_tree: self.repo.tree_of(&base)?.to_string(),

@@ -6,7 +6,7 @@ use crate::agents::{Desk, Implementation, Proposal};
 use crate::clock;
 use crate::config;
 use crate::error::Result;
-use crate::git::{Applied, CandidateCommit, CommitNote, Expected, Oid};
+use crate::git::{Applied, CandidateCommit, CommitNote, Expected, Oid, Past};
 use crate::harness::{Gated, Harness, Variant};
 use crate::reports;
 use crate::store;
@@ -72,7 +72,9 @@ impl World {
     pub(super) fn propose(&mut self, round: u32, try_no: u32, brief: &Brief) -> Result<Event> {
         let notes = self.dir.join("tmp").join("agent");
         let tree = if self.agent.reads_worktree() {
-            self.trees.fresh(&self.repo, "agent", &brief.parent)?
+            let tree = self.trees.fresh(&self.repo, "agent", &brief.parent)?;
+            self.detach(&tree, &brief.parent)?;
+            tree
         } else {
             self.dir.path().to_owned()
         };
@@ -81,6 +83,7 @@ impl World {
             tree: &tree,
             notes: &notes,
             stop: &self.stop,
+            sandbox: self.sandbox.as_deref(),
         };
         let proposal = self.agent.propose(brief, &desk)?;
         if self.agent.reads_worktree() {
@@ -105,6 +108,9 @@ impl World {
     pub(super) fn implement(&mut self, step: &ImplementStep) -> Result<Event> {
         let ImplementStep { round, retry, .. } = *step;
         let tree = self.trees.fresh(&self.repo, "agent", &step.parent)?;
+        if self.agent.reads_worktree() {
+            self.detach(&tree, &step.parent)?;
+        }
         if let Some((candidate, _)) = &step.mend {
             // The agent mends its own change, so it finds it in place.
             let patch = store::get_artifact(&self.dir, &candidate.patch)?;
@@ -118,6 +124,7 @@ impl World {
             tree: &tree,
             notes: &notes,
             stop: &self.stop,
+            sandbox: self.sandbox.as_deref(),
         };
         let implementation = self.agent.implement(step, &desk)?;
         if self.agent.reads_worktree() {
@@ -138,6 +145,21 @@ impl World {
         Ok(event)
     }
 
+    /// A confined agent cannot write to the user's repository, and may not see all of it.
+    fn detach(&self, tree: &Path, parent: &str) -> Result<()> {
+        if self.sandbox.is_none() {
+            return Ok(());
+        }
+        let tells = !self.charter.hidden_cases().is_empty() || self.charter.sandbox.seals_history;
+        // The repository of a workspace lies in the campaign, which is not there for an agent.
+        let is_users = self.repo.common_dir() == self.upstream.common_dir();
+        let past = match is_users && !tells {
+            true => Past::Shown,
+            false => Past::Sealed,
+        };
+        self.repo.detach_worktree(tree, &Oid::named(parent)?, past)
+    }
+
     /// The parent's tree plus the worktree's granted files becomes a commit under a hidden ref.
     fn commit(
         &self,
@@ -154,6 +176,7 @@ impl World {
             date: clock::now_s(),
         };
         let parent = Oid::named(&step.parent)?;
+        self.trees.reveal(&self.repo, tree, &step.parent)?;
         let made = self.repo.commit_candidate(tree, &parent, &globs, &note)?;
         let CandidateCommit {
             oid,

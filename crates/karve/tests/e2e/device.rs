@@ -106,7 +106,7 @@ fn locked() -> (Lab, Running) {
     lab.replace("karve.toml", "[device]\n", &keys);
     let wait = "touch ../../waiting\nwhile [ ! -e ../../enough ]; do sleep 0.01; done\n\
                 claim \"halve the work\" \"half of it is not needed\" 2.0";
-    lab.script("1", "propose", wait).commit();
+    lab.script("1", "propose", wait).unconfined().commit();
     let running = lab.start(&["run", "--yes", "--rounds", "1"]);
     wait_until("the agent waits", || lab.campaign("waiting").exists());
     assert_eq!(clocks(&lab), ["lock"]);
@@ -197,6 +197,7 @@ fn only_the_benchmark_is_pinned() {
             "\"sh bench.sh",
             &format!("\"{}", look("bench")),
         )
+        .unconfined()
         .commit();
     lab.karve(&["run", "--yes", "--rounds", "1"]).ends(0);
     assert_eq!(conditions(&lab)["pinned"], serde_json::json!([0]));

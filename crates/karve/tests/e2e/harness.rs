@@ -257,7 +257,7 @@ fn the_final_duel_of_a_workspace_repeats_as_often_as_the_rounds() {
     let note = lab.beside("calls");
     let line = format!("[ -e whole ] && echo $2 >> {}\n", note.display());
     lab.write("bench.sh", &format!("{line}{bench}"));
-    lab.commit();
+    lab.unconfined().commit();
     lab.karve(&["run", "--yes"]).ends(0).shows(&["2.500x"]);
     let chosen = lab.events("baseline_measured")[0]["repeats"][0]["calls"].clone();
     assert!(chosen.as_u64().unwrap() > 1, "{chosen}");
@@ -280,7 +280,7 @@ fn a_benchmark_that_prints_a_gigabyte_costs_little_memory() {
         "touch ../../flood\nclaim flood \"it is a lot\" 1.1",
     );
     lab.script("1", "mend", "edit '/^BROKEN/d'\necho done");
-    lab.commit();
+    lab.unconfined().commit();
     let running = lab.start(&["run", "--yes"]);
     wait_until("a gigabyte is printed", || lab.campaign("flooded").exists());
     let status = fs::read_to_string(format!("/proc/{}/status", running.pid())).unwrap();

@@ -137,6 +137,11 @@ impl Lab {
         self
     }
 
+    /// Lets commands and agents leave notes beside their worktree, for the test to read.
+    pub(crate) fn unconfined(&self) -> &Self {
+        self.configure("[sandbox]\nmode = \"off\"")
+    }
+
     /// What the scripted agent does in a round, or in "every" one without a script of its own.
     pub(crate) fn script(&self, round: &str, task: &str, text: &str) -> &Self {
         let home = match round {

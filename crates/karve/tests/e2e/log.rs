@@ -115,6 +115,7 @@ fn a_clock_that_went_back_does_no_harm() {
 fn a_campaign_that_is_being_run_is_left_alone() {
     let lab = Lab::new("gains");
     lab.script("1", "propose", "touch ../../proposing\nsleep 1000")
+        .unconfined()
         .commit();
     let first = lab.start(&["run", "--yes"]);
     wait_until("the agent is asked", || lab.campaign("proposing").exists());

@@ -25,6 +25,7 @@ mod load;
 mod log;
 mod noop;
 mod output;
+mod sandbox;
 mod stop;
 mod sweep;
 mod tidy;

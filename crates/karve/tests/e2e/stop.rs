@@ -11,7 +11,7 @@ fn waiting() -> (Lab, Running) {
     let wait = "setsid sleep 1000 &\n(sleep 1000 &)\ntouch ../../waiting\n\
                 while [ ! -e ../../enough ]; do sleep 0.01; done\n\
                 claim \"halve the work\" \"half of it is not needed\" 2.0";
-    lab.script("1", "propose", wait).commit();
+    lab.script("1", "propose", wait).unconfined().commit();
     let running = lab.start(&["run", "--yes"]);
     wait_until("the agent waits", || lab.campaign("waiting").exists());
     (lab, running)
@@ -69,7 +69,7 @@ fn two_ctrl_c_during_a_measurement_are_no_fault_of_the_host() {
         "mend",
         "edit '/^BROKEN/d'\ntouch ../../slow\necho mended",
     );
-    lab.commit();
+    lab.unconfined().commit();
     let running = lab.start(&["run", "--yes"]);
     wait_until("a block is measured", || lab.campaign("measuring").exists());
     let before = lab.log();

@@ -20,7 +20,7 @@ fn building(lab: &Lab) -> Running {
     let begun = lab.beside("begun");
     let line = format!("touch {}; sleep 1000; sh build.sh", begun.display());
     lab.replace("karve.toml", "sh build.sh", &line);
-    lab.commit();
+    lab.unconfined().commit();
     let running = lab.start(&["bench", "HEAD", "."]);
     wait_until("a build begins", || begun.exists());
     assert_eq!(worktrees(lab), 2, "the first side has a worktree");
@@ -91,7 +91,7 @@ fn a_killed_bench_of_revisions_leaves_no_worktree() {
 fn a_killed_campaign_takes_the_strays_of_its_agent_along() {
     let lab = Lab::new("gains");
     let wait = "setsid sleep 1000 &\n(sleep 1000 &)\ntouch ../../waiting\nsleep 1000";
-    lab.script("1", "propose", wait).commit();
+    lab.script("1", "propose", wait).unconfined().commit();
     let running = lab.start(&["run", "--yes"]);
     wait_until("the agent waits", || lab.campaign("waiting").exists());
     assert!(processes_of(&lab).len() >= 3);

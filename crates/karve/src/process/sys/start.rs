@@ -11,6 +11,10 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Instant;
 use std::{mem, ptr};
 
+use super::cage::Cage;
+use super::clone::{CLONE_MEMORY, CloneArgs, STACK_BYTES, clone3};
+use super::room::Room;
+use super::signals::{BlockedSignals, reset_signals};
 use super::{Pid, Wait, pidfd_open, wait};
 
 /// Flag of `clone3`: the child starts in the control group whose directory is given.
@@ -18,9 +22,6 @@ const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// Flag of `close_range`: the descriptors are closed by exec, not at once.
 const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
-
-/// Signals are numbered from 1 to this.
-const SIGNAL_MAX: i32 = 64;
 
 /// CPUs are numbered below this: no Linux is built for more.
 pub(in crate::process) const CPUS_MAX: usize = 8192;
@@ -35,6 +36,8 @@ pub(in crate::process) enum SpawnError {
     Fork(io::Error),
     /// Its streams, session or death signal could not be set up.
     Prepare(io::Error),
+    /// It could not be confined.
+    Confine(io::Error),
     /// It could not be pinned to its CPUs.
     Pin(io::Error),
     /// Its directory could not be entered.
@@ -61,6 +64,10 @@ pub(in crate::process) struct Start<'a> {
     pub(in crate::process) cpus: Option<&'a CpuMask>,
     /// What happens to it when karve dies.
     pub(in crate::process) death: Death,
+    /// The room it lives in, if it is not in that of karve.
+    pub(in crate::process) room: Option<&'a Room>,
+    /// What it gives up.
+    pub(in crate::process) cage: Option<&'a Cage>,
 }
 
 /// What happens to a child when karve dies.
@@ -90,6 +97,12 @@ const STAGE_PREPARE: u8 = 1;
 const STAGE_ENTER: u8 = 2;
 const STAGE_EXECUTE: u8 = 3;
 const STAGE_PIN: u8 = 4;
+const STAGE_CONFINE: u8 = 5;
+
+/// What a child says that has brought the command into its room: the id of the command, which was
+/// born in its control group or not.
+const STAGE_BORN: u8 = 6;
+const STAGE_BORN_ALONE: u8 = 7;
 
 /// Starts a child and returns once it has executed its program, or failed to.
 pub(in crate::process) fn spawn(start: &Start<'_>) -> Result<Child, SpawnError> {
@@ -103,29 +116,53 @@ pub(in crate::process) fn spawn(start: &Start<'_>) -> Result<Child, SpawnError> 
         // SAFETY: getpid has no preconditions.
         parent: unsafe { libc::getpid() },
         failure: failure_write.as_raw_fd(),
+        inner_stack: Cell::new(0),
+        inner_started: Cell::new(None),
     };
-    let born = {
+    let mut born = {
         let _blocked = BlockedSignals::all();
         fork(&life).map_err(SpawnError::Fork)?
     };
     drop(failure_write);
+    let mut failure = None;
+    let mut inner = None;
     let mut report = [0_u8; 5];
-    match failure_read.read_exact(&mut report) {
-        // The pipe was closed by a successful exec.
-        Err(_) => Ok(born),
-        Ok(()) => {
-            let [stage, errno @ ..] = report;
-            let error = io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
-            // The child is exiting: it is reaped here as nobody else knows of it.
-            let _ = wait(born.pid, Wait::Block);
-            Err(match stage {
-                STAGE_PIN => SpawnError::Pin(error),
-                STAGE_ENTER => SpawnError::Enter(error),
-                STAGE_EXECUTE => SpawnError::Execute(error),
-                _ => SpawnError::Prepare(error),
-            })
+    // The pipe is closed by a successful exec.
+    while failure_read.read_exact(&mut report).is_ok() {
+        let [stage, number @ ..] = report;
+        match (stage, i32::from_ne_bytes(number)) {
+            (STAGE_BORN, pid) => inner = Some((pid, true)),
+            (STAGE_BORN_ALONE, pid) => inner = Some((pid, false)),
+            (stage, errno) => failure = Some((stage, io::Error::from_raw_os_error(errno))),
         }
     }
+    if start.room.is_some() {
+        // Who brought the command into its room is done.
+        let _ = wait(born.pid, Wait::Block);
+        if let Some((pid, in_group)) = inner {
+            born.in_cgroup &= in_group;
+            born.pid = pid;
+            born.pidfd = pidfd_open(pid).ok();
+            born.started = life.inner_started.get().unwrap_or(born.started);
+        }
+    }
+    let Some((stage, error)) = failure else {
+        return match start.room.is_some() && inner.is_none() {
+            true => Err(SpawnError::Confine(io::ErrorKind::BrokenPipe.into())),
+            false => Ok(born),
+        };
+    };
+    // The child is exiting: it is reaped here as nobody else knows of it.
+    if start.room.is_none() || inner.is_some() {
+        let _ = wait(born.pid, Wait::Block);
+    }
+    Err(match stage {
+        STAGE_PIN => SpawnError::Pin(error),
+        STAGE_CONFINE => SpawnError::Confine(error),
+        STAGE_ENTER => SpawnError::Enter(error),
+        STAGE_EXECUTE => SpawnError::Execute(error),
+        _ => SpawnError::Prepare(error),
+    })
 }
 
 fn null_terminated(strings: &[CString]) -> Vec<*const libc::c_char> {
@@ -136,31 +173,18 @@ fn null_terminated(strings: &[CString]) -> Vec<*const libc::c_char> {
         .collect()
 }
 
-/// The argument of `clone3`, as far as this file uses it; the rest is zero.
-#[repr(C, align(8))]
-#[derive(Default)]
-struct CloneArgs {
-    flags: u64,
-    pidfd: u64,
-    child_tid: u64,
-    parent_tid: u64,
-    exit_signal: u64,
-    stack: u64,
-    stack_size: u64,
-    tls: u64,
-    set_tid: u64,
-    set_tid_size: u64,
-    cgroup: u64,
-}
-
 /// What a child has to do until it is the command.
-struct Life<'a> {
+pub(super) struct Life<'a> {
     start: &'a Start<'a>,
     argv: &'a [*const libc::c_char],
     env: &'a [*const libc::c_char],
     parent: Pid,
     /// Where it says that it failed.
     failure: libc::c_int,
+    /// The stack of the command itself, if another child brings it into its room.
+    inner_stack: Cell<u64>,
+    /// The moment before the command was made there, where memory is shared.
+    inner_started: Cell<Option<Instant>>,
 }
 
 /// Makes the child, in the control group if one is given and the kernel can.
@@ -175,7 +199,7 @@ fn fork(life: &Life<'_>) -> io::Result<Child> {
     // SAFETY: the child runs only async-signal-safe code until it executes or exits.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
-        0 => life.become_command(),
+        0 => life.begin(),
         pid => Ok(Child {
             started,
             pid,
@@ -193,7 +217,7 @@ thread_local! {
 fn clone_child(life: &Life<'_>) -> io::Result<Child> {
     let mut pidfd: libc::c_int = -1;
     // Taken out while it is used, so that nobody else can use it.
-    let fresh = || vec![0_u128; STACK_BYTES / mem::size_of::<u128>()];
+    let fresh = || vec![0_u128; 2 * STACK_BYTES / mem::size_of::<u128>()];
     let mut stack = STACK.take().unwrap_or_else(fresh);
     let mut args = CloneArgs {
         flags: CLONE_MEMORY | libc::CLONE_PIDFD as u64,
@@ -201,18 +225,18 @@ fn clone_child(life: &Life<'_>) -> io::Result<Child> {
         exit_signal: libc::SIGCHLD as u64,
         ..CloneArgs::default()
     };
-    if let Some(cgroup) = life.start.cgroup {
-        args.flags |= CLONE_INTO_CGROUP;
-        args.cgroup = cgroup.as_raw_fd() as u64;
+    if life.start.room.is_none() {
+        life.start.born_in_group(&mut args);
     }
     if CLONE_MEMORY != 0 {
         args.stack = stack.as_mut_ptr() as u64;
         args.stack_size = STACK_BYTES as u64;
+        life.inner_stack.set(args.stack + STACK_BYTES as u64);
     }
     let started = Instant::now();
     // SAFETY: the arguments, the stack and the life outlive the child's use of them: it has
     // executed or exited when the call returns, or it has a copy of all memory.
-    let pid = unsafe { clone3(&args, life) };
+    let pid = unsafe { clone3(&args, life, begin) };
     STACK.set(Some(stack));
     let pid = pid?;
     // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
@@ -225,90 +249,80 @@ fn clone_child(life: &Life<'_>) -> io::Result<Child> {
     })
 }
 
-/// Flags that make the child use the memory of karve, which waits meanwhile, instead of a copy: the
-/// larger karve has grown, the longer a copy takes, and each page of it again when it is written.
-#[cfg(target_arch = "x86_64")]
-const CLONE_MEMORY: u64 = (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
-
-#[cfg(not(target_arch = "x86_64"))]
-const CLONE_MEMORY: u64 = 0;
-
-/// The stack of a child that uses the memory of karve: it calls a few small functions.
-const STACK_BYTES: usize = 64 << 10;
-
-/// Makes a child that lives its life on the stack that the arguments name; gives its id.
-///
-/// # Safety
-///
-/// The stack must be large enough, and used by nobody else.
-#[cfg(target_arch = "x86_64")]
-unsafe fn clone3(args: &CloneArgs, life: &Life<'_>) -> io::Result<Pid> {
-    extern "C" fn live(life: &Life<'_>) -> ! {
-        life.become_command()
-    }
-    let result: i64;
-    // SAFETY: the kernel keeps all registers but those named here. The child starts behind the
-    // system call on its own stack, whose end is aligned as a call wants it, and never leaves
-    // `live`; so it touches nothing of this frame.
-    unsafe {
-        std::arch::asm!(
-            "syscall",
-            "test rax, rax",
-            "jnz 2f",
-            "xor ebp, ebp",
-            "mov rdi, {life}",
-            "call {live}",
-            "ud2",
-            "2:",
-            life = in(reg) ptr::from_ref(life),
-            live = sym live,
-            inlateout("rax") libc::SYS_clone3 => result,
-            in("rdi") ptr::from_ref(args),
-            in("rsi") mem::size_of::<CloneArgs>(),
-            out("rcx") _,
-            out("r11") _,
-        );
-    }
-    if result < 0 {
-        return Err(io::Error::from_raw_os_error(-result as i32));
-    }
-    Ok(result as Pid)
+extern "C" fn begin(life: &Life<'_>) -> ! {
+    life.begin()
 }
 
-/// Makes a child with a copy of all memory, as fork does; gives its id.
-///
-/// # Safety
-///
-/// No thread may hold a lock that the child needs, which takes none.
-#[cfg(not(target_arch = "x86_64"))]
-unsafe fn clone3(args: &CloneArgs, life: &Life<'_>) -> io::Result<Pid> {
-    // SAFETY: the child runs only async-signal-safe code until it executes or exits.
-    let pid = unsafe {
-        libc::syscall(
-            libc::SYS_clone3,
-            ptr::from_ref(args),
-            mem::size_of::<CloneArgs>(),
-        )
-    };
-    match pid {
-        -1 => Err(io::Error::last_os_error()),
-        0 => life.become_command(),
-        pid => Ok(pid as Pid),
-    }
+extern "C" fn become_command(life: &Life<'_>) -> ! {
+    life.become_command()
 }
 
 impl Life<'_> {
-    /// From fork to exec. Async-signal-safe.
-    fn become_command(&self) -> ! {
+    /// Becomes the command, or brings it into its room. Async-signal-safe.
+    fn begin(&self) -> ! {
+        match self.start.room {
+            None => self.become_command(),
+            Some(room) => self.bring_into(room),
+        }
+    }
+
+    /// Makes the command in its room, as a child of karve, and ends. What takes time is done here,
+    /// before the clock of the command starts.
+    fn bring_into(&self, room: &Room) -> ! {
         let start = self.start;
-        let stage = if !start.prepare(self.parent) {
-            STAGE_PREPARE
-        } else if !start.pin() {
-            STAGE_PIN
+        let stage = if !room.enter() || !start.cage.is_none_or(Cage::restrict) {
+            STAGE_CONFINE
         } else if !start.enter() {
             STAGE_ENTER
         } else {
+            let mut args = CloneArgs {
+                flags: CLONE_MEMORY | libc::CLONE_PARENT as u64,
+                ..CloneArgs::default()
+            };
+            start.born_in_group(&mut args);
+            if CLONE_MEMORY != 0 {
+                args.stack = self.inner_stack.get();
+                args.stack_size = STACK_BYTES as u64;
+            }
+            self.inner_started.set(Some(Instant::now()));
+            // SAFETY: the stack is the command's alone, and the life outlives its use of it.
+            if let Ok(pid) = unsafe { clone3(&args, self, become_command) } {
+                self.leave(STAGE_BORN, pid);
+            }
+            args.flags &= !CLONE_INTO_CGROUP;
+            args.cgroup = 0;
+            // SAFETY: as above.
+            if let Ok(pid) = unsafe { clone3(&args, self, become_command) } {
+                self.leave(STAGE_BORN_ALONE, pid);
+            }
+            STAGE_CONFINE
+        };
+        self.fail(stage)
+    }
+
+    fn leave(&self, stage: u8, pid: Pid) -> ! {
+        self.say(stage, pid);
+        // SAFETY: _exit runs no code of ours.
+        unsafe { libc::_exit(0) }
+    }
+
+    /// From fork to exec. Async-signal-safe.
+    fn become_command(&self) -> ! {
+        let start = self.start;
+        let outside = start.room.is_none();
+        let stage = if !start.prepare(if outside { self.parent } else { 0 }) {
+            STAGE_PREPARE
+        } else if !start.pin() {
+            STAGE_PIN
+        } else if outside && !start.cage.is_none_or(Cage::restrict) {
+            STAGE_CONFINE
+        } else if outside && !start.enter() {
+            STAGE_ENTER
+        } else {
             reset_signals();
+            if !start.cage.is_none_or(Cage::filter) {
+                self.fail(STAGE_CONFINE);
+            }
             // SAFETY: both arrays end with a null pointer, and their strings outlive the call.
             unsafe {
                 libc::execve(
@@ -319,20 +333,35 @@ impl Life<'_> {
             };
             STAGE_EXECUTE
         };
-        let errno = io::Error::last_os_error()
-            .raw_os_error()
-            .unwrap_or(0)
-            .to_ne_bytes();
-        let report = [stage, errno[0], errno[1], errno[2], errno[3]];
-        // SAFETY: the buffer is valid for its length; _exit runs no code of ours.
-        unsafe {
-            libc::write(self.failure, report.as_ptr().cast(), report.len());
-            libc::_exit(127)
-        }
+        self.fail(stage)
+    }
+
+    fn fail(&self, stage: u8) -> ! {
+        self.say(
+            stage,
+            io::Error::last_os_error().raw_os_error().unwrap_or(0),
+        );
+        // SAFETY: _exit runs no code of ours.
+        unsafe { libc::_exit(127) }
+    }
+
+    fn say(&self, stage: u8, number: i32) {
+        let [a, b, c, d] = number.to_ne_bytes();
+        let report = [stage, a, b, c, d];
+        // SAFETY: the buffer is valid for its length.
+        unsafe { libc::write(self.failure, report.as_ptr().cast(), report.len()) };
     }
 }
 
 impl Start<'_> {
+    /// The command is born in its control group, but not who brings it into its room.
+    fn born_in_group(&self, args: &mut CloneArgs) {
+        if let Some(cgroup) = self.cgroup {
+            args.flags |= CLONE_INTO_CGROUP;
+            args.cgroup = cgroup.as_raw_fd() as u64;
+        }
+    }
+
     /// Own session, death with karve, the three streams.
     fn prepare(&self, parent: Pid) -> bool {
         // SAFETY: plain system calls on numbers; the descriptors are open, and are all above 2
@@ -387,48 +416,5 @@ impl Start<'_> {
     fn enter(&self) -> bool {
         // SAFETY: the path is a null-terminated string.
         unsafe { libc::chdir(self.dir.as_ptr()) == 0 }
-    }
-}
-
-/// Gives the child default signal dispositions and an empty mask. Async-signal-safe.
-///
-/// Ignoring a signal first discards it where it is pending: a Ctrl-C that reached the child before
-/// it had its own session was not meant for it.
-fn reset_signals() {
-    // SAFETY: the calls are async-signal-safe, and refuse signals that cannot be set.
-    unsafe {
-        for signal in 1..=SIGNAL_MAX {
-            libc::signal(signal, libc::SIG_IGN);
-            libc::signal(signal, libc::SIG_DFL);
-        }
-        let mut none = mem::zeroed();
-        libc::sigemptyset(&mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut());
-    }
-}
-
-/// Blocks all signals of this thread while it lives.
-///
-/// Without it a signal between fork and exec would run the handlers of karve in the child, which
-/// shares their pipes.
-struct BlockedSignals(libc::sigset_t);
-
-impl BlockedSignals {
-    fn all() -> Self {
-        // SAFETY: a zeroed set is a valid place to write to; both sets outlive the calls.
-        unsafe {
-            let mut all = mem::zeroed();
-            let mut before = mem::zeroed();
-            libc::sigfillset(&mut all);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-            Self(before)
-        }
-    }
-}
-
-impl Drop for BlockedSignals {
-    fn drop(&mut self) {
-        // SAFETY: the set was filled by pthread_sigmask.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, ptr::null_mut()) };
     }
 }

@@ -6,7 +6,7 @@ use karve_core::campaign::{
 };
 use karve_core::charter::{
     Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode,
-    Output, Target,
+    Output, SandboxRule, Target,
 };
 use karve_core::hypothesis::{Candidate, Direction, Hypothesis};
 use karve_core::measurement::{
@@ -93,17 +93,10 @@ pub(super) fn charter() -> Charter {
             case(HIDDEN, 700, CaseSet::Hidden),
         ],
         policy,
-        limits: Limits {
-            rounds: 4,
-            wall_s: Some(3_600),
-            command_s: 60,
-            agent_s: 60,
-            duel_s: 600,
-            agent_usd: None,
-            final_blocks: 10,
-        },
+        limits: limits(),
         device: DeviceRule::default(),
         audit: Default::default(),
+        sandbox: SandboxRule::default(),
         agent: "builtin".into(),
         knobs: Vec::new(),
         branch: Branch::Named {
@@ -111,6 +104,18 @@ pub(super) fn charter() -> Charter {
         },
         workdir: String::new(),
         seed: 1,
+    }
+}
+
+fn limits() -> Limits {
+    Limits {
+        rounds: 4,
+        wall_s: Some(3_600),
+        command_s: 60,
+        agent_s: 60,
+        duel_s: 600,
+        agent_usd: None,
+        final_blocks: 10,
     }
 }
 

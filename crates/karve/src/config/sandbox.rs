@@ -1,0 +1,103 @@
+//! `[sandbox]` of `karve.toml`: what commands and agents may see and touch.
+
+use super::file::File;
+use super::source::{Source, shown};
+use crate::error::Result;
+use karve_core::charter::{Caches, SandboxMode, SandboxRule};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::path::{Component, Path};
+
+/// What commands and agents may see and touch.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SandboxTable {
+    /// `auto` confines by what the host offers, `require` refuses to start where something is
+    /// missing, `off` confines nothing; `auto` by default.
+    pub(super) mode: Option<ModeName>,
+    /// Whether the project's commands may use the network; not by default.
+    #[serde(default)]
+    pub(super) network: bool,
+    /// Whether the agent may use the network; it may by default.
+    pub(super) agent_network: Option<bool>,
+    /// Files and directories outside the worktree that may be read although they are hidden.
+    #[serde(default)]
+    #[schemars(length(max = 64))]
+    pub(super) read: Vec<String>,
+    /// What tests and benchmarks may write: in the worktree such as `target`, or by a full path.
+    #[serde(default)]
+    #[schemars(length(max = 64))]
+    pub(super) write: Vec<String>,
+    /// Variables that pass beside the usual ones; `NAME*` stands for all that start so.
+    #[serde(default)]
+    #[schemars(length(max = 64))]
+    pub(super) env: Vec<String>,
+    /// `run` empties home and caches before every command, `tree` keeps them for the commands of
+    /// the same worktree; `run` by default.
+    pub(super) caches: Option<CachesName>,
+    /// Memory that one command may use, in GiB; nine tenths of the machine by default.
+    #[schemars(range(min = 0.001, max = 1_000_000))]
+    pub(super) memory_gib: Option<f64>,
+    /// Processes that one command may have at a time; 4096 by default.
+    #[schemars(range(min = 1, max = 4_000_000))]
+    pub(super) processes: Option<u32>,
+}
+
+/// Whether commands and agents are confined.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ModeName {
+    /// By what the host offers.
+    Auto,
+    /// By all of it, or nothing runs.
+    Require,
+    /// They are not.
+    Off,
+}
+
+/// How long what a command leaves at home and in caches lives.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum CachesName {
+    /// Until the command ends.
+    Run,
+    /// As long as the worktree.
+    Tree,
+}
+
+/// What the file says of the sandbox.
+pub(super) fn sandbox_of(source: &Source<'_>, file: &File) -> Result<SandboxRule> {
+    let table = &file.sandbox;
+    for path in &table.write {
+        let leaves = Path::new(path)
+            .components()
+            .any(|part| part == Component::ParentDir);
+        if path.is_empty() || leaves {
+            return Err(source
+                .error_at(
+                    "sandbox.write",
+                    format!("`{}` leaves the worktree", shown(path)),
+                )
+                .hint("write a path inside the worktree or a full path in sandbox.write"));
+        }
+    }
+    Ok(SandboxRule {
+        mode: match table.mode {
+            None | Some(ModeName::Auto) => SandboxMode::Auto,
+            Some(ModeName::Require) => SandboxMode::Require,
+            Some(ModeName::Off) => SandboxMode::Off,
+        },
+        network: table.network,
+        agent_network: table.agent_network.unwrap_or(true),
+        read: table.read.clone(),
+        write: table.write.clone(),
+        env: table.env.clone(),
+        caches: match table.caches {
+            None | Some(CachesName::Run) => Caches::Run,
+            Some(CachesName::Tree) => Caches::Tree,
+        },
+        memory_gib: table.memory_gib,
+        processes: table.processes,
+        seals_history: file.git.sealed,
+    })
+}

@@ -1,0 +1,172 @@
+//! Which system calls a confined command may make, as a program for the kernel.
+//!
+//! Refused is what reaches into other processes, changes the machine, or gets around the other
+//! layers. A refused call fails with an error that programs know how to take.
+
+/// Operations of the kernel's filter machine.
+const LOAD: u16 = 0x20;
+const JUMP_EQUAL: u16 = 0x15;
+const JUMP_AT_LEAST: u16 = 0x35;
+const JUMP_ANY_BIT: u16 = 0x45;
+const RETURN: u16 = 0x06;
+
+/// Answers of the filter.
+const ALLOW: u32 = 0x7fff_0000;
+const ERROR: u32 = 0x0005_0000;
+
+/// Where a call's number, architecture and first argument are.
+const AT_NUMBER: u32 = 0;
+const AT_MACHINE: u32 = 4;
+const AT_FIRST: u32 = 16;
+
+#[cfg(target_arch = "x86_64")]
+const MACHINE: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const MACHINE: u32 = 0xc000_00b7;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const MACHINE: u32 = 0;
+
+/// Numbers from here on are calls of another convention, which nobody uses.
+const FOREIGN: u32 = 0x4000_0000;
+
+/// All flags of `clone` that make a namespace.
+const NAMESPACES: u32 = 0x7e02_0000;
+
+/// Calls that no confined command may make.
+const NEVER: [libc::c_long; 38] = [
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_kcmp,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_bpf,
+    libc::SYS_userfaultfd,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_setns,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_fanotify_init,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_syslog,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_vhangup,
+    libc::SYS_nfsservctl,
+    libc::SYS_lookup_dcookie,
+];
+
+/// Calls that make and change namespaces and mounts: what a sandbox inside this one needs.
+const NESTED: [libc::c_long; 11] = [
+    libc::SYS_unshare,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+];
+
+/// Kinds of sockets: within the machine, and beyond it.
+const LOCAL: [u32; 1] = [libc::AF_UNIX as u32];
+const FAR: [u32; 4] = [
+    libc::AF_UNIX as u32,
+    libc::AF_INET as u32,
+    libc::AF_INET6 as u32,
+    libc::AF_NETLINK as u32,
+];
+
+/// What a command may do beyond the usual.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Calls {
+    /// Sockets of the internet; they reach no farther than its room lets them.
+    pub(super) sockets: bool,
+    /// Namespaces and mounts of its own.
+    pub(super) nested: bool,
+    /// The counters of the processor.
+    pub(super) counters: bool,
+}
+
+/// The program, or none for a machine that it is not written for.
+pub(super) fn program(calls: Calls) -> Vec<libc::sock_filter> {
+    if MACHINE == 0 {
+        return Vec::new();
+    }
+    let refused = error(libc::EPERM);
+    let unknown = error(libc::ENOSYS);
+    let mut program = vec![
+        load(AT_MACHINE),
+        step(JUMP_EQUAL, MACHINE, 1, 0),
+        unknown,
+        load(AT_NUMBER),
+    ];
+    if cfg!(target_arch = "x86_64") {
+        program.extend([step(JUMP_AT_LEAST, FOREIGN, 0, 1), unknown]);
+    }
+    let mut refuse = |calls: &[libc::c_long], answer| {
+        for call in calls {
+            program.extend([step(JUMP_EQUAL, *call as u32, 0, 1), answer]);
+        }
+    };
+    refuse(&NEVER, refused);
+    if !calls.counters {
+        refuse(&[libc::SYS_perf_event_open], refused);
+    }
+    if !calls.nested {
+        refuse(&NESTED, refused);
+        // Its flags are in memory, where a filter cannot look; programs then use `clone`.
+        refuse(&[libc::SYS_clone3], unknown);
+        program.extend([
+            step(JUMP_EQUAL, libc::SYS_clone as u32, 0, 4),
+            load(AT_FIRST),
+            step(JUMP_ANY_BIT, NAMESPACES, 0, 1),
+            refused,
+            step(RETURN, ALLOW, 0, 0),
+        ]);
+    }
+    let kinds: &[u32] = if calls.sockets { &FAR } else { &LOCAL };
+    let n = kinds.len() as u8;
+    program.extend([
+        step(JUMP_EQUAL, libc::SYS_socket as u32, 0, n + 2),
+        load(AT_FIRST),
+    ]);
+    for (i, kind) in (0..n).zip(kinds) {
+        program.push(step(JUMP_EQUAL, *kind, n - i, 0));
+    }
+    program.extend([error(libc::EAFNOSUPPORT), step(RETURN, ALLOW, 0, 0)]);
+    program
+}
+
+fn load(at: u32) -> libc::sock_filter {
+    step(LOAD, at, 0, 0)
+}
+
+fn error(errno: i32) -> libc::sock_filter {
+    step(RETURN, ERROR | errno as u32, 0, 0)
+}
+
+fn step(code: u16, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
+    libc::sock_filter { code, jt, jf, k }
+}

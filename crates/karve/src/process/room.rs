@@ -1,0 +1,282 @@
+//! A room for commands: which files are to be seen in it, and from where.
+//!
+//! A room is made once and entered by every command, which costs a command far less than to make
+//! its own. Everything in it is read-only but for what is said to be writable.
+
+use std::collections::BTreeSet;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::sys::{self, Act, Plan, TREES_MAX};
+use crate::error::{CommandError, Result};
+
+/// Devices that every program may expect.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+
+/// Names that devices for computing start with.
+const ACCELERATORS: [&str; 8] = [
+    "nvidia",
+    "dri",
+    "kfd",
+    "accel",
+    "habanalabs",
+    "hl",
+    "davinci",
+    "mali",
+];
+
+/// Links that every program may expect in `/dev`.
+const LINKS: [(&str, &str); 5] = [
+    ("/proc/self/fd", "fd"),
+    ("/proc/self/fd/0", "stdin"),
+    ("/proc/self/fd/1", "stdout"),
+    ("/proc/self/fd/2", "stderr"),
+    ("pts/ptmx", "ptmx"),
+];
+
+/// Whether something in a room can be written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Access {
+    /// It can be read.
+    Read,
+    /// It can be read and written.
+    Write,
+}
+
+/// Something of the host that is to be seen in a room.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shown {
+    /// Where it is in the room.
+    pub at: PathBuf,
+    /// Where it is on the host.
+    pub from: PathBuf,
+    /// Whether it can be written to.
+    pub access: Access,
+}
+
+impl Shown {
+    /// Something that is seen where it is.
+    pub fn in_place(path: &Path, access: Access) -> Self {
+        Self {
+            at: path.to_owned(),
+            from: path.to_owned(),
+            access,
+        }
+    }
+}
+
+/// A directory with a layer over it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layered {
+    /// The directory, which can be seen in the room.
+    pub at: PathBuf,
+    /// Where the layer is kept, which can be written to in the room: an empty directory.
+    pub kept: PathBuf,
+}
+
+/// What is to be seen in a room.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// Directories of the host whose contents are not there.
+    pub hidden: Vec<PathBuf>,
+    /// Those of them where anything can be made, which is gone with the room.
+    pub open: Vec<PathBuf>,
+    /// A directory in which everything can be written and nothing stays.
+    pub layered: Option<Layered>,
+    /// What is there all the same, or can be written to.
+    pub shown: Vec<Shown>,
+    /// Whether the network of the host is there.
+    pub network: bool,
+}
+
+/// Namespaces with a view of their own, which end when it is dropped, with all that runs there.
+#[derive(Debug)]
+pub struct Room(sys::Room);
+
+impl Room {
+    /// Makes a room. All paths of the view must be without links.
+    pub fn make(view: &View) -> Result<Self> {
+        let plan = plan(view)?;
+        sys::Room::make(&plan).map(Self).map_err(|error| {
+            let at = error.act.and_then(|act| plan.acts.get(act));
+            let mut why = CommandError::environment("cannot make a sandbox");
+            if let Some(act) = at {
+                why = why.cause(format!("{act:?}"));
+            }
+            why.cause(error.cause)
+                .hint("set sandbox.mode = \"auto\" in karve.toml to do with less")
+        })
+    }
+
+    /// Where the files of the room are for karve.
+    pub fn root(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root", self.0.pid))
+    }
+
+    pub(super) fn inner(&self) -> &sys::Room {
+        &self.0
+    }
+}
+
+/// The acts that make the view, in an order in which each finds what it needs.
+fn plan(view: &View) -> Result<Plan> {
+    let dev = PathBuf::from("/dev");
+    let hidden = outermost(&[view.hidden.as_slice(), &[dev]].concat());
+    let mut shown = view.shown.clone();
+    shown.extend(devices());
+    shown.retain(|one| one.from.exists());
+    // What is shown twice can be written to if it once may be.
+    shown.sort_by(|a, b| (&a.at, b.access).cmp(&(&b.at, a.access)));
+    shown.dedup_by(|a, b| a.at == b.at);
+    let mut acts = Vec::new();
+    for dir in &hidden {
+        acts.push(Act::Hide(c_path(dir)?));
+    }
+    acts.extend(dev_acts()?);
+    let mut made = BTreeSet::new();
+    for dir in &view.open {
+        let top = hidden
+            .iter()
+            .find(|top| dir.starts_with(top) && dir != *top);
+        if let Some(top) = top {
+            let place = Shown::in_place(dir, Access::Write);
+            acts.extend(places(top, &place, &mut made)?);
+            acts.push(Act::Hide(c_path(dir)?));
+        }
+    }
+    let covered: Vec<PathBuf> = shown.iter().map(|one| one.at.clone()).collect();
+    let mut trees = Vec::new();
+    for one in shown {
+        let top = hidden.iter().find(|dir| one.at.starts_with(dir));
+        if let Some(top) = top {
+            acts.extend(places(top, &one, &mut made)?);
+        }
+        let at = c_path(&one.at)?;
+        acts.push(match one.access {
+            Access::Write => Act::Put(trees.len(), at),
+            Access::Read => Act::PutReadOnly(trees.len(), at),
+        });
+        trees.push(c_path(&one.from)?);
+    }
+    if let Some(layered) = &view.layered {
+        acts.push(layer(layered)?);
+    }
+    if trees.len() > TREES_MAX {
+        return Err(
+            CommandError::usage("a sandbox cannot show so many files and directories")
+                .hint("name fewer in sandbox.read and sandbox.write of karve.toml"),
+        );
+    }
+    for dir in &hidden {
+        if !view.open.contains(dir) && !covered.contains(dir) {
+            acts.push(Act::Seal(c_path(dir)?));
+        }
+    }
+    acts.push(Act::Processes(c"/proc".into()));
+    let (uid, gid) = sys::ids();
+    let map = |id: u32| CString::new(format!("{id} {id} 1")).unwrap_or_default();
+    Ok(Plan {
+        maps: (!sys::is_root()).then(|| [map(uid), map(gid)]),
+        network: view.network,
+        trees,
+        acts,
+    })
+}
+
+/// The directories that lie in no other one of them, as far as they exist.
+fn outermost(dirs: &[PathBuf]) -> Vec<PathBuf> {
+    let mut dirs: Vec<PathBuf> = dirs.iter().filter(|dir| dir.is_dir()).cloned().collect();
+    dirs.sort();
+    let mut outermost: Vec<PathBuf> = Vec::new();
+    for dir in dirs {
+        let covered = outermost.iter().any(|outer| dir.starts_with(outer));
+        if !covered && dir.parent().is_some() {
+            outermost.push(dir);
+        }
+    }
+    outermost
+}
+
+/// Makes the place for something in a hidden directory, and all above it.
+fn places(top: &Path, one: &Shown, made: &mut BTreeSet<PathBuf>) -> Result<Vec<Act>> {
+    let mut acts = Vec::new();
+    let below = one.at.strip_prefix(top).unwrap_or(&one.at);
+    let mut at = top.to_owned();
+    for part in below.parent().into_iter().flat_map(Path::components) {
+        at.push(part);
+        if made.insert(at.clone()) {
+            acts.push(Act::Dir(c_path(&at)?));
+        }
+    }
+    if one.at != top && made.insert(one.at.clone()) {
+        acts.push(match one.from.is_dir() {
+            true => Act::Dir(c_path(&one.at)?),
+            false => Act::File(c_path(&one.at)?),
+        });
+    }
+    Ok(acts)
+}
+
+fn layer(layered: &Layered) -> Result<Act> {
+    let name = |path: &Path| {
+        // These have a meaning in the options.
+        let text = path.to_string_lossy().replace('\\', "\\\\");
+        text.replace(',', "\\,").replace(':', "\\:")
+    };
+    let mut options = format!(
+        "lowerdir={},upperdir={},workdir={}",
+        name(&layered.at),
+        name(&layered.kept.join("upper")),
+        name(&layered.kept.join("work"))
+    );
+    if !sys::is_root() {
+        options += ",userxattr";
+    }
+    Ok(Act::Layer(
+        c_path(Path::new(&options))?,
+        c_path(&layered.at)?,
+    ))
+}
+
+/// Memory to share, terminals and links.
+fn dev_acts() -> Result<Vec<Act>> {
+    let dev = Path::new("/dev");
+    let shm = c_path(&dev.join("shm"))?;
+    let pts = c_path(&dev.join("pts"))?;
+    let mut acts = vec![
+        Act::Dir(shm.clone()),
+        Act::Hide(shm),
+        Act::Dir(pts.clone()),
+        Act::Terminals(pts),
+    ];
+    for (says, name) in LINKS {
+        acts.push(Act::Link(
+            c_path(Path::new(says))?,
+            c_path(&dev.join(name))?,
+        ));
+    }
+    Ok(acts)
+}
+
+/// The devices that a command may use.
+fn devices() -> Vec<Shown> {
+    let names = std::fs::read_dir("/dev").into_iter().flatten().flatten();
+    let wanted = |name: &str| {
+        DEVICES.contains(&name) || ACCELERATORS.iter().any(|start| name.starts_with(start))
+    };
+    names
+        .filter(|entry| entry.file_name().to_str().is_some_and(wanted))
+        // A link could lead anywhere.
+        .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()))
+        .map(|entry| Shown::in_place(&entry.path(), Access::Write))
+        .collect()
+}
+
+fn c_path(path: &Path) -> Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|cause| {
+        CommandError::usage(format!("{} is no path", path.display()))
+            .cause(cause)
+            .hint("mend sandbox.read and sandbox.write in karve.toml")
+    })
+}

@@ -1,0 +1,97 @@
+//! The system call that makes a child, on a stack of its own in the memory of karve where that is
+//! possible.
+
+use std::io;
+use std::{mem, ptr};
+
+use super::Pid;
+use super::start::Life;
+
+/// The argument of `clone3`, as far as this file uses it; the rest is zero.
+#[repr(C, align(8))]
+#[derive(Default)]
+pub(super) struct CloneArgs {
+    pub(super) flags: u64,
+    pub(super) pidfd: u64,
+    pub(super) child_tid: u64,
+    pub(super) parent_tid: u64,
+    pub(super) exit_signal: u64,
+    pub(super) stack: u64,
+    pub(super) stack_size: u64,
+    pub(super) tls: u64,
+    pub(super) set_tid: u64,
+    pub(super) set_tid_size: u64,
+    pub(super) cgroup: u64,
+}
+
+/// Flags that make the child use the memory of karve, which waits meanwhile, instead of a copy: the
+/// larger karve has grown, the longer a copy takes, and each page of it again when it is written.
+#[cfg(target_arch = "x86_64")]
+pub(super) const CLONE_MEMORY: u64 = (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) const CLONE_MEMORY: u64 = 0;
+
+/// The stack of a child that uses the memory of karve: it calls a few small functions.
+pub(super) const STACK_BYTES: usize = 64 << 10;
+
+/// What a child does with its life.
+pub(super) type Live = extern "C" fn(&Life<'_>) -> !;
+
+/// Makes a child that lives its life on the stack that the arguments name; gives its id.
+///
+/// # Safety
+///
+/// The stack must be large enough, and used by nobody else.
+#[cfg(target_arch = "x86_64")]
+pub(super) unsafe fn clone3(args: &CloneArgs, life: &Life<'_>, live: Live) -> io::Result<Pid> {
+    let result: i64;
+    // SAFETY: the kernel keeps all registers but those named here. The child starts behind the
+    // system call on its own stack, whose end is aligned as a call wants it, and never leaves
+    // `live`; so it touches nothing of this frame.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "mov rdi, {life}",
+            "call {live}",
+            "ud2",
+            "2:",
+            life = in(reg) ptr::from_ref(life),
+            live = in(reg) live,
+            inlateout("rax") libc::SYS_clone3 => result,
+            in("rdi") ptr::from_ref(args),
+            in("rsi") mem::size_of::<CloneArgs>(),
+            out("rcx") _,
+            out("r11") _,
+        );
+    }
+    if result < 0 {
+        return Err(io::Error::from_raw_os_error(-result as i32));
+    }
+    Ok(result as Pid)
+}
+
+/// Makes a child with a copy of all memory, as fork does; gives its id.
+///
+/// # Safety
+///
+/// No thread may hold a lock that the child needs, which takes none.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) unsafe fn clone3(args: &CloneArgs, life: &Life<'_>, live: Live) -> io::Result<Pid> {
+    // SAFETY: the child runs only async-signal-safe code until it executes or exits.
+    let pid = unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            ptr::from_ref(args),
+            mem::size_of::<CloneArgs>(),
+        )
+    };
+    match pid {
+        -1 => Err(io::Error::last_os_error()),
+        0 => live(life),
+        pid => Ok(pid as Pid),
+    }
+}

@@ -1,0 +1,376 @@
+//! A room: namespaces that are made once, with a view of the files of its own, and that commands
+//! enter later.
+//!
+//! The room is held by a process, its first one, which does nothing but wait for karve to let go.
+//! When it ends, the kernel ends all that runs in the room. It is forked from karve and executes
+//! nothing, so what it runs is async-signal-safe.
+
+use std::ffi::{CStr, CString};
+use std::io::{self, PipeWriter, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::{mem, ptr};
+
+use super::{Pid, Wait, pidfd_open, wait};
+
+/// Flags of `open_tree` and `move_mount`.
+const OPEN_TREE_CLONE: libc::c_uint = 1;
+const AT_RECURSIVE: libc::c_uint = 0x8000;
+const MOVE_FROM_EMPTY_PATH: libc::c_uint = 4;
+
+/// Attributes of a mount.
+const READ_ONLY: u64 = 1;
+const NO_SUID: u64 = 2;
+
+/// How many trees a room can show beside the rest.
+pub(in crate::process) const TREES_MAX: usize = 256;
+
+/// One thing that is done to the view, in order.
+#[derive(Debug)]
+pub(in crate::process) enum Act {
+    /// An empty place in memory hides what was there.
+    Hide(CString),
+    /// A directory, unless it is there.
+    Dir(CString),
+    /// An empty file, unless it is there.
+    File(CString),
+    /// A link with what it says and where it is; it may fail.
+    Link(CString, CString),
+    /// Puts one of the trees somewhere.
+    Put(usize, CString),
+    /// The same, and nobody can write there.
+    PutReadOnly(usize, CString),
+    /// Puts a layer over a directory that takes in all that is written there: its options, and
+    /// where it is.
+    Layer(CString, CString),
+    /// Nobody can make anything in a hidden place any more.
+    Seal(CString),
+    /// Terminals of its own; it may fail.
+    Terminals(CString),
+    /// Shows the processes of the room.
+    Processes(CString),
+}
+
+/// What a room is made of.
+#[derive(Debug)]
+pub(in crate::process) struct Plan {
+    /// For an ordinary user: what is written to `uid_map` and `gid_map`.
+    pub(in crate::process) maps: Option<[CString; 2]>,
+    /// Whether it has the network of the host.
+    pub(in crate::process) network: bool,
+    /// Files and directories as they are before anything is hidden.
+    pub(in crate::process) trees: Vec<CString>,
+    /// What is done then, when all else is read-only.
+    pub(in crate::process) acts: Vec<Act>,
+}
+
+/// A room with its first process.
+#[derive(Debug)]
+pub(in crate::process) struct Room {
+    /// Its first process, as karve sees it.
+    pub(in crate::process) pid: Pid,
+    pidfd: OwnedFd,
+    /// The first process ends when this is closed.
+    pipe: Option<PipeWriter>,
+    namespaces: libc::c_int,
+}
+
+/// Where making a room failed: the number of the act, or before.
+#[derive(Debug)]
+pub(in crate::process) struct RoomError {
+    /// The act, counted from 0; none if it failed before.
+    pub(in crate::process) act: Option<usize>,
+    /// Why.
+    pub(in crate::process) cause: io::Error,
+}
+
+/// What the first process says before its act number.
+const READY: i32 = -1;
+const BEFORE: i32 = -2;
+
+impl Room {
+    /// Makes a room and waits until it can be entered.
+    pub(in crate::process) fn make(plan: &Plan) -> Result<Self, RoomError> {
+        let before = |cause| RoomError { act: None, cause };
+        let (control, pipe) = io::pipe().map_err(before)?;
+        let (mut said, say) = io::pipe().map_err(before)?;
+        let mut namespaces =
+            libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+        if !plan.network {
+            namespaces |= libc::CLONE_NEWNET;
+        }
+        if plan.maps.is_some() {
+            namespaces |= libc::CLONE_NEWUSER;
+        }
+        let flags = namespaces | libc::SIGCHLD;
+        let none = ptr::null_mut::<u8>();
+        // SAFETY: without a stack the child gets a copy of all memory, as by fork; it runs only
+        // async-signal-safe code and never returns.
+        let pid = unsafe {
+            libc::syscall(
+                libc::SYS_clone,
+                libc::c_long::from(flags),
+                none,
+                none,
+                none,
+                none,
+            )
+        };
+        match pid {
+            -1 => return Err(before(io::Error::last_os_error())),
+            0 => hold(plan, control.as_raw_fd(), say.as_raw_fd()),
+            _ => {}
+        }
+        let pid = pid as Pid;
+        drop((control, say));
+        let mut report = [0_u8; 8];
+        let heard = said.read_exact(&mut report);
+        let [a, b, c, d, errno @ ..] = report;
+        let act = i32::from_ne_bytes([a, b, c, d]);
+        let pidfd = pidfd_open(pid);
+        let failed = |act, cause| {
+            let _ = wait(pid, Wait::Block);
+            Err(RoomError { act, cause })
+        };
+        match (heard, act, pidfd) {
+            (Ok(()), READY, Ok(pidfd)) => Ok(Self {
+                pid,
+                pidfd,
+                pipe: Some(pipe),
+                namespaces,
+            }),
+            (Ok(()), READY, Err(cause)) | (Err(cause), _, _) => {
+                drop(pipe);
+                failed(None, cause)
+            }
+            (Ok(()), act, _) => {
+                let cause = io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
+                failed(usize::try_from(act).ok(), cause)
+            }
+        }
+    }
+
+    /// Brings the calling process into the room, but for its process namespace, which its children
+    /// are born in. Async-signal-safe.
+    pub(super) fn enter(&self) -> bool {
+        // SAFETY: plain system calls on numbers; the descriptor is open.
+        unsafe {
+            if libc::setns(self.pidfd.as_raw_fd(), self.namespaces) == -1 {
+                return false;
+            }
+            // The memory may be shared with karve, which another user namespace made unreadable.
+            self.namespaces & libc::CLONE_NEWUSER == 0
+                || libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) == 0
+        }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        drop(self.pipe.take());
+        let _ = wait(self.pid, Wait::Block);
+    }
+}
+
+/// The life of the first process. Async-signal-safe.
+fn hold(plan: &Plan, control: libc::c_int, say: libc::c_int) -> ! {
+    let mut trees = [-1; TREES_MAX];
+    let done = if prepare(plan, &mut trees) {
+        let failed = plan.acts.iter().position(|act| !perform(act, &trees));
+        failed.map_or(READY, |act| act as i32)
+    } else {
+        BEFORE
+    };
+    let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
+    let [[a, b, c, d], [e, f, g, h]] = [done.to_ne_bytes(), errno.to_ne_bytes()];
+    let report = [a, b, c, d, e, f, g, h];
+    // SAFETY: plain system calls; the buffers are valid for their lengths.
+    unsafe {
+        // Orphans of the room are nobody's to wait for.
+        libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        libc::setsid();
+        libc::prctl(libc::PR_SET_NAME, c"karve-room".as_ptr());
+        // Karve may look into the room; what runs there has fewer rights and may not.
+        libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0);
+        // What karve has open is none of its business, locks above all.
+        libc::dup2(control, 0);
+        libc::dup2(say, 1);
+        libc::syscall(libc::SYS_close_range, 2, libc::c_uint::MAX, 0);
+        libc::write(1, report.as_ptr().cast(), report.len());
+        if done != READY {
+            libc::_exit(1);
+        }
+        libc::close(1);
+        let mut byte = 0_u8;
+        loop {
+            let n = libc::read(0, ptr::from_mut(&mut byte).cast(), 1);
+            if n == 0 || (n == -1 && *libc::__errno_location() != libc::EINTR) {
+                libc::_exit(0);
+            }
+        }
+    }
+}
+
+/// Who it is, its network, copies of the trees, and then everything read-only.
+fn prepare(plan: &Plan, trees: &mut [libc::c_int; TREES_MAX]) -> bool {
+    if let Some([uid, gid]) = &plan.maps {
+        let mapped = write_file(c"/proc/self/setgroups", c"deny")
+            && write_file(c"/proc/self/uid_map", uid)
+            && write_file(c"/proc/self/gid_map", gid);
+        if !mapped {
+            return false;
+        }
+    }
+    if !plan.network {
+        // Without it a program cannot even talk to itself; that is its loss.
+        loopback_up();
+    }
+    let root = c"/".as_ptr();
+    let none = ptr::null();
+    // SAFETY: the path is a null-terminated string.
+    let private = unsafe {
+        libc::mount(
+            none,
+            root,
+            none,
+            libc::MS_REC | libc::MS_PRIVATE,
+            none.cast(),
+        )
+    };
+    if private == -1 {
+        return false;
+    }
+    for (fd, path) in trees.iter_mut().zip(&plan.trees) {
+        let flags = OPEN_TREE_CLONE | AT_RECURSIVE | libc::O_CLOEXEC as libc::c_uint;
+        // SAFETY: the path is a null-terminated string.
+        let opened =
+            unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags) };
+        if opened == -1 {
+            return false;
+        }
+        *fd = opened as libc::c_int;
+    }
+    set_attributes(libc::AT_FDCWD, c"/", READ_ONLY | NO_SUID, AT_RECURSIVE)
+}
+
+fn perform(act: &Act, trees: &[libc::c_int; TREES_MAX]) -> bool {
+    // SAFETY: the paths are null-terminated strings.
+    unsafe {
+        match act {
+            Act::Hide(path) => mount_new(c"tmpfs", path, c"mode=0755"),
+            Act::Dir(path) => {
+                libc::mkdir(path.as_ptr(), 0o755) == 0 || *libc::__errno_location() == libc::EEXIST
+            }
+            Act::File(path) => {
+                let flags = libc::O_CREAT | libc::O_CLOEXEC | libc::O_RDONLY;
+                let fd = libc::open(path.as_ptr(), flags, 0o644);
+                fd != -1 && libc::close(fd) == 0
+            }
+            Act::Link(says, path) => {
+                libc::symlink(says.as_ptr(), path.as_ptr());
+                true
+            }
+            Act::Put(tree, path) => put(trees, *tree, path),
+            Act::PutReadOnly(tree, path) => {
+                let fd = trees.get(*tree).copied().unwrap_or(-1);
+                let flags = AT_RECURSIVE | libc::AT_EMPTY_PATH as libc::c_uint;
+                set_attributes(fd, c"", READ_ONLY | NO_SUID, flags) && put(trees, *tree, path)
+            }
+            Act::Layer(options, path) => mount_new(c"overlay", path, options),
+            Act::Seal(path) => set_attributes(libc::AT_FDCWD, path, READ_ONLY, 0),
+            Act::Terminals(path) => {
+                mount_new(c"devpts", path, c"newinstance,ptmxmode=0666,mode=0620");
+                true
+            }
+            Act::Processes(path) => {
+                mount_new(c"proc", path, c"") && set_attributes(libc::AT_FDCWD, path, READ_ONLY, 0)
+            }
+        }
+    }
+}
+
+fn put(trees: &[libc::c_int; TREES_MAX], tree: usize, path: &CStr) -> bool {
+    let fd = trees.get(tree).copied().unwrap_or(-1);
+    // SAFETY: the paths are null-terminated strings.
+    unsafe {
+        libc::syscall(
+            libc::SYS_move_mount,
+            fd,
+            c"".as_ptr(),
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            MOVE_FROM_EMPTY_PATH,
+        ) == 0
+    }
+}
+
+fn mount_new(kind: &CStr, path: &CStr, options: &CStr) -> bool {
+    let flags = libc::MS_NOSUID | if kind == c"proc" { libc::MS_NODEV } else { 0 };
+    // SAFETY: all of them are null-terminated strings.
+    unsafe {
+        libc::mount(
+            kind.as_ptr(),
+            path.as_ptr(),
+            kind.as_ptr(),
+            flags,
+            options.as_ptr().cast(),
+        ) == 0
+    }
+}
+
+/// The argument of `mount_setattr`.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    user_namespace: u64,
+}
+
+fn set_attributes(fd: libc::c_int, path: &CStr, set: u64, flags: libc::c_uint) -> bool {
+    let attributes = Attributes {
+        set,
+        ..Attributes::default()
+    };
+    // SAFETY: the path is a null-terminated string, and the attributes are valid for their size.
+    unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            fd,
+            path.as_ptr(),
+            flags,
+            ptr::from_ref(&attributes),
+            mem::size_of::<Attributes>(),
+        ) == 0
+    }
+}
+
+fn write_file(path: &CStr, text: &CStr) -> bool {
+    let bytes = text.to_bytes();
+    // SAFETY: the path is a null-terminated string, and the bytes are valid for their length.
+    unsafe {
+        let fd = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        if fd == -1 {
+            return false;
+        }
+        let written = libc::write(fd, bytes.as_ptr().cast(), bytes.len());
+        libc::close(fd);
+        written == bytes.len() as isize
+    }
+}
+
+fn loopback_up() {
+    // SAFETY: a zeroed request is valid, its name is null-terminated, and the call reads it only.
+    unsafe {
+        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        let mut request: libc::ifreq = mem::zeroed();
+        request.ifr_name[0] = b'l' as libc::c_char;
+        request.ifr_name[1] = b'o' as libc::c_char;
+        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+        libc::ioctl(socket, libc::SIOCSIFFLAGS, ptr::from_ref(&request));
+        libc::close(socket);
+    }
+}

@@ -1,0 +1,114 @@
+//! What agents and candidates try in a whole campaign, and what they find.
+
+use crate::lab::{KILLED, Lab, wait_until};
+use std::fs;
+use std::path::Path;
+
+/// The size of the hidden case, which nobody may find, and a pattern that does not find itself.
+const SECRET: &str = "90731";
+const PATTERN: &str = "9073[1]";
+
+/// A project with a hidden case, a history and one round of an agent.
+fn lab(implement: &str) -> Lab {
+    let lab = Lab::new("gains");
+    fs::remove_dir_all(lab.path("script")).unwrap();
+    lab.replace("karve.toml", "n=3", &format!("n={SECRET}"));
+    lab.script("1", "propose", "claim \"less\" \"it is not needed\" 2.0")
+        .script("1", "implement", implement)
+        .commit();
+    lab
+}
+
+fn has_namespaces() -> bool {
+    karve::sandbox::Offer::of_host().no_room.is_none()
+}
+
+#[test]
+fn an_agent_does_not_find_the_hidden_cases_nor_the_past() {
+    if !has_namespaces() {
+        return;
+    }
+    let look = format!(
+        "found=$(grep -rl {PATTERN} . ../.. 2>/dev/null | head -1 || true)\n\
+         past=$(git rev-list --all | xargs -n1 git grep -l {PATTERN} 2>/dev/null || true)\n\
+         commits=$(git rev-list HEAD | wc -l)\n\
+         edit s/TIME=.*/TIME=50/\n\
+         echo \"found=$found past=$past commits=$commits\""
+    );
+    let lab = lab(&look);
+    lab.karve(&["run", "--yes", "--rounds", "1"]).ends(0);
+    let summary = lab.events("implemented")[0]["candidate"]["summary"].clone();
+    let summary = summary.as_str().unwrap();
+    assert_eq!(summary.trim(), "found= past= commits=1");
+    // It is no change of the agent's that the file was another one for it.
+    assert_eq!(lab.verdicts(), ["keep"]);
+    assert!(
+        lab.git(&["show", "optimize/toy:karve.toml"])
+            .contains(SECRET)
+    );
+}
+
+#[test]
+fn a_build_does_not_find_the_hidden_cases() {
+    if !has_namespaces() {
+        return;
+    }
+    let lab = lab("edit s/TIME=.*/TIME=50/\necho done");
+    let build = lab.read("build.sh");
+    let look = format!("if grep -rq {PATTERN} . ../..; then exit 9; fi\n");
+    lab.write("build.sh", &format!("{build}\n{look}"));
+    fs::remove_dir_all(lab.path("script")).unwrap();
+    lab.script("1", "propose", "claim \"less\" \"it is not needed\" 2.0")
+        .script("1", "implement", "edit s/TIME=.*/TIME=50/\necho done")
+        .commit();
+    lab.karve(&["run", "--yes", "--rounds", "1"]).ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+}
+
+#[test]
+fn what_was_active_is_in_the_log_and_in_the_report() {
+    let lab = lab("edit s/TIME=.*/TIME=50/\necho done");
+    lab.karve(&["run", "--yes", "--rounds", "1"]).ends(0);
+    let facts = lab.events("prepared")[0]["environment"]["facts"].clone();
+    let layers = facts["sandbox"].as_str().unwrap().to_owned();
+    assert!(layers.contains("clean environment"), "{layers}");
+    assert!(lab.read(".karve/toy/REPORT.md").contains(&layers));
+    lab.karve(&["doctor"]).shows(&["sandbox"]);
+}
+
+#[test]
+fn an_answer_that_a_run_leaves_is_gone_in_the_next() {
+    // The kernel claims to be slow once and to know the answer from then on.
+    let cheat = "edit 's|^TIME=.*|TIME=100; p=\". $HOME /tmp /var/tmp /dev/shm\"; \
+                 for d in $p; do [ -e \"$d/known\" ] \\&\\& TIME=10; done; \
+                 for d in $p; do touch \"$d/known\"; done 2>/dev/null|'\n\
+                 echo done";
+    let lab = lab(cheat);
+    lab.karve(&["run", "--yes", "--rounds", "1"]).ends(0);
+    assert_ne!(lab.verdicts(), ["keep"]);
+    for place in ["/tmp/known", "/var/tmp/known", "/dev/shm/known"] {
+        assert!(!Path::new(place).exists(), "{place}");
+    }
+}
+
+#[test]
+fn a_child_in_a_session_of_its_own_dies_with_a_killed_karve() {
+    if !has_namespaces() {
+        return;
+    }
+    let mark = format!("{}.5", 100_000 + std::process::id());
+    let linger = format!("setsid env -i sleep {mark} &\nsleep 1000");
+    let lab = lab(&linger);
+    let running = lab.start(&["run", "--yes"]);
+    let lives = || {
+        let pids = fs::read_dir("/proc").unwrap().flatten();
+        let lines = pids.filter_map(|pid| fs::read(pid.path().join("cmdline")).ok());
+        lines.into_iter().any(|line| {
+            let mut words = line.split(|byte| *byte == 0);
+            words.next() == Some(b"sleep".as_slice()) && words.next() == Some(mark.as_bytes())
+        })
+    };
+    wait_until("the child sleeps", lives);
+    running.kill().ends(KILLED);
+    wait_until("it is dead", || !lives());
+}
