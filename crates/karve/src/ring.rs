@@ -11,13 +11,14 @@
 //! oracle    the reference
 //! check     what an output is worth
 //! exam      the gate: everything that must hold before a kernel is timed
-//! duel      the pairs of a duel
+//! duel      the pairs of a duel        clocks   whether all clocks tell the same
 //! protocol  the messages        worker   the other side of them
-//! sys       shared memory and calls into shared objects; unsafe code
+//! sys       shared memory, calls into shared objects, the lock of a worker; unsafe code
 //! ```
 
 mod arm;
 mod check;
+mod clocks;
 mod duel;
 mod exam;
 mod oracle;

@@ -22,6 +22,9 @@ const DIAGNOSTICS_BYTES: u64 = 64 << 10;
 /// How long a look at the socket takes at most before the process itself is looked at.
 const TICK: Duration = Duration::from_millis(100);
 
+/// How long its threads may take to stop. A loaded host needs milliseconds.
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+
 /// A process that stays beside karve.
 #[derive(Debug)]
 pub struct Companion {
@@ -39,6 +42,17 @@ pub enum Heard {
     Gone,
     /// The time is over.
     Nothing,
+}
+
+/// What came of stopping it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stood {
+    /// None of its threads runs any more.
+    Still,
+    /// It has ended.
+    Gone,
+    /// Some part of it does not stop.
+    Restless,
 }
 
 impl Companion {
@@ -115,9 +129,14 @@ impl Companion {
         Ok(thrown)
     }
 
-    /// Stops all its threads, and returns when they stand still. Gives whether it is still there.
-    pub fn freeze(&self) -> bool {
-        self.pid().is_some_and(sys::stop_and_wait)
+    /// Stops all its threads, and returns when they stand still, or do not for too long: a thread
+    /// that waits for a child made by vfork, say, stops when the child ends.
+    pub fn freeze(&self) -> Stood {
+        match self.pid().map(|pid| sys::stop_and_wait(pid, STOP_LIMIT)) {
+            Some(Some(true)) => Stood::Still,
+            Some(Some(false)) | None => Stood::Gone,
+            Some(None) => Stood::Restless,
+        }
     }
 
     /// Lets it run on.

@@ -2,13 +2,15 @@
 //!
 //! A turn is: wake it, see that it is awake, take the time, ask, hear, take the time, freeze it.
 //! Nothing of it runs between two turns. Its CPU time is that of all its threads, read by karve
-//! when they stand still, so work that is put off beyond the answer counts too.
+//! when they stand still, so work that is put off beyond the answer counts too. What it does while
+//! it wakes up, when nobody takes the time yet, is added to the time: the inputs lie there by
+//! then, and a handler of a signal could compute them all.
 
 use super::protocol::{Answer, Given, Hello, MESSAGE_BYTES_MAX, Question, Setup, Slot, Told};
 use super::sys::Shared;
 use crate::error::{Context, Result};
 use crate::harness::secret;
-use crate::process::{Command, Companion, Exit, Heard};
+use crate::process::{Command, Companion, Exit, Heard, Stood};
 use karve_core::contract::{ArgKind, Contract, Layout, Place};
 use karve_core::measurement::{FailureCategory, Gate};
 use karve_core::tensor::Dtype;
@@ -87,10 +89,19 @@ impl Memory {
 pub(super) struct Turn {
     /// From the question to the answer.
     pub(super) wall: Duration,
-    /// CPU time of all threads until they stood still.
+    /// CPU time of all threads from when they were let go until the question.
+    pub(super) woken: Duration,
+    /// CPU time of all threads from when they were let go until they stood still.
     pub(super) cpu: Duration,
     /// What the worker's own clocks said.
     pub(super) told: Told,
+}
+
+impl Turn {
+    /// What the turn took: from the question to the answer, and what was done before.
+    pub(super) fn time(&self) -> Duration {
+        self.wall + self.woken
+    }
 }
 
 /// Why a worker is of no use any more.
@@ -105,6 +116,8 @@ pub(super) enum Broken {
     },
     /// It did not answer in time.
     TooLong,
+    /// It does not stand still when it must.
+    Restless,
     /// It answered what no worker answers.
     Garbled(&'static str),
     /// It could not do what it was asked.
@@ -131,6 +144,9 @@ impl Broken {
             }
             Self::TooLong => Gate::TimedOut {
                 what: format!("the kernel on {case}"),
+            },
+            Self::Restless => Gate::Dishonest {
+                why: "its process cannot be made to stand still".into(),
             },
             Self::Garbled(what) => Gate::Dishonest {
                 why: format!("its process answered with {what}"),
@@ -171,18 +187,17 @@ impl Arm {
             Ok(()) => arm.hear(nonce, START_LIMIT),
             Err(_) => Err(arm.ended()),
         };
-        Ok(answer.and_then(done).map(|()| {
-            arm.companion.freeze();
-            arm
-        }))
+        if let Err(broken) = answer.and_then(done) {
+            return Ok(Err(broken));
+        }
+        Ok(arm.freeze().map(|()| arm))
     }
 
     /// Tells it how the calls from now on look.
     pub(super) fn set_up(&mut self, contract: &Contract, layout: &Layout) -> Result<Asked<()>> {
         self.companion.thaw();
         let answer = self.ask(&Question::Setup(setup_of(contract, layout)), WAKE_LIMIT)?;
-        self.companion.freeze();
-        Ok(answer.and_then(done))
+        Ok(answer.and_then(done).and_then(|()| self.freeze()))
     }
 
     /// Calls the kernel once for each slot.
@@ -193,6 +208,9 @@ impl Arm {
         };
         let nonce = secret()?;
         let message = question.render(nonce);
+        let Ok(cpu_asleep) = self.companion.cpu_time() else {
+            return Ok(Err(self.ended()));
+        };
         if let Err(broken) = self.wake()? {
             return Ok(Err(broken));
         }
@@ -205,14 +223,16 @@ impl Arm {
         }
         let heard = self.companion.receive(&mut self.buffer, self.limit);
         let wall = start.elapsed();
-        let alive = self.companion.freeze();
+        let frozen = self.freeze();
         let told = match self.read(heard, nonce) {
-            Ok(Answer::Finished(told)) if alive => told,
+            Ok(Answer::Finished(told)) => told,
             Ok(Answer::Failed(why)) => return Ok(Err(Broken::Refused(why))),
             Ok(Answer::Done) => return Ok(Err(Broken::Garbled("an answer of another kind"))),
-            Ok(Answer::Finished(_)) => return Ok(Err(self.ended())),
             Err(broken) => return Ok(Err(broken)),
         };
+        if let Err(broken) = frozen {
+            return Ok(Err(broken));
+        }
         let Ok(cpu_after) = self.companion.cpu_time() else {
             return Ok(Err(self.ended()));
         };
@@ -221,7 +241,8 @@ impl Arm {
         }
         Ok(Ok(Turn {
             wall,
-            cpu: cpu_after.saturating_sub(cpu_before),
+            woken: cpu_before.saturating_sub(cpu_asleep),
+            cpu: cpu_after.saturating_sub(cpu_asleep),
             told,
         }))
     }
@@ -232,10 +253,19 @@ impl Arm {
             return Ok(Err(broken));
         }
         std::thread::sleep(time);
-        Ok(match self.companion.freeze() {
-            true => Ok(()),
-            false => Err(self.ended()),
-        })
+        Ok(self.freeze())
+    }
+
+    /// Stops all its threads.
+    fn freeze(&mut self) -> Asked<()> {
+        match self.companion.freeze() {
+            Stood::Still => Ok(()),
+            Stood::Gone => Err(self.ended()),
+            Stood::Restless => {
+                self.companion.end();
+                Err(Broken::Restless)
+            }
+        }
     }
 
     /// How many threads it has, and how many files are open in it, while it stands still.

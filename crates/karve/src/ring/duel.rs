@@ -5,6 +5,7 @@
 
 use super::arm::{Arm, Turn};
 use super::check::{self, Bounds};
+use super::clocks::{Clocks, threads_in_words};
 use super::oracle::Oracle;
 use super::stage::{Call, Stage, Written};
 use super::terms::Terms;
@@ -12,9 +13,9 @@ use crate::arena::Fault;
 use crate::error::Result;
 use crate::harness::secret;
 use karve_core::charter::{Case, Metric, OwnClock};
+use karve_core::contract::Kernel;
 use karve_core::draw;
 use karve_core::measurement::{Block, First, Gate, Pair, Sample};
-use karve_core::stats;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -24,12 +25,6 @@ const BLOCKS_OF_A_PROCESS: u32 = 25;
 
 /// The share of a duel's time that the reference may take.
 const ORACLE_SHARE: f64 = 0.05;
-
-/// Readings that a check of clocks needs.
-const READINGS_MIN: usize = 8;
-
-/// By how much the share that a worker's own clock shows may differ from the incumbent's.
-const CLOCK_SHARE_MAX: f64 = 0.25;
 
 /// A case of a duel.
 #[derive(Clone, Debug)]
@@ -74,15 +69,6 @@ pub struct Spent {
     pub total: Duration,
     /// Timed calls of both arms.
     pub calls: u64,
-}
-
-/// What the clocks of one arm showed, turn by turn.
-#[derive(Clone, Debug, Default)]
-struct Clocks {
-    /// The worker's own wall time over karve's.
-    told: Vec<f64>,
-    /// CPU time over wall time.
-    cpu: Vec<f64>,
 }
 
 const PARENT: usize = 0;
@@ -152,7 +138,7 @@ impl Duelling {
             }
         }
         self.spent.total += start.elapsed();
-        if let Err(gate) = self.cross_check() {
+        if let Err(gate) = self.cross_check().and_then(|()| self.census()) {
             return Ok(Err(Fault::Candidate(gate)));
         }
         Ok(Ok(Block {
@@ -333,43 +319,23 @@ impl Duelling {
     /// Whether the candidate's own clock and its CPU time fit what karve's clock shows.
     fn cross_check(&self) -> std::result::Result<(), Gate> {
         let [parent, candidate] = &self.clocks;
-        if candidate.told.len() < READINGS_MIN {
-            return Ok(());
-        }
-        let median = |of: &[f64]| stats::median(of).unwrap_or(1.0);
-        let difference = (median(&candidate.told) - median(&parent.told)).abs();
-        let too_fast = median(&candidate.told) > 1.0 + CLOCK_SHARE_MAX;
-        if difference > CLOCK_SHARE_MAX || too_fast {
-            return Err(Gate::Dishonest {
-                why: "the clock of its own process does not agree with karve's clock".into(),
-            });
-        }
-        let threads = f64::from(self.terms.contract.threads.max(1));
-        if median(&candidate.cpu) > threads + CLOCK_SHARE_MAX {
-            return Err(Gate::Dishonest {
+        candidate.check(parent, self.terms.contract.threads)
+    }
+
+    /// Whether the candidate has more threads than it may, which its examination did not show.
+    fn census(&self) -> std::result::Result<(), Gate> {
+        let native = matches!(self.terms.contract.kernel, Kernel::Library { .. });
+        let threads = self.arms[CANDIDATE].census().map_or(0, |(threads, _)| threads);
+        let most = self.terms.contract.threads.max(1);
+        match native && threads > most as usize {
+            false => Ok(()),
+            true => Err(Gate::Dishonest {
                 why: format!(
-                    "it uses more CPU time than {} may: work goes on in other threads",
-                    threads_in_words(self.terms.contract.threads)
+                    "it left threads running, and may use {}",
+                    threads_in_words(most)
                 ),
-            });
+            }),
         }
-        Ok(())
-    }
-}
-
-/// The number of threads, in words.
-pub(super) fn threads_in_words(threads: u32) -> String {
-    match threads {
-        0 | 1 => "one thread".into(),
-        n => format!("{n} threads"),
-    }
-}
-
-impl Clocks {
-    fn add(&mut self, turn: &Turn) {
-        let wall = turn.wall.as_secs_f64().max(1e-9);
-        self.told.push(turn.told.wall_ns as f64 * 1e-9 / wall);
-        self.cpu.push(turn.cpu.as_secs_f64() / wall);
     }
 }
 
@@ -397,11 +363,11 @@ pub(super) fn sample_of(metric: &Metric, turn: Turn, calls: usize) -> Sample {
     let unit = metric.seconds_per_unit().unwrap_or(1e-6);
     let time = match metric.own_clock() {
         Some(OwnClock::Cpu) => turn.cpu,
-        Some(OwnClock::Wall) | None => turn.wall,
+        Some(OwnClock::Wall) | None => turn.time(),
     };
     Sample {
         value: time.as_secs_f64() / unit / calls.max(1) as f64,
-        wall_us: turn.wall.as_micros() as u64,
+        wall_us: turn.time().as_micros() as u64,
         cpu_us: turn.cpu.as_micros() as u64,
     }
 }

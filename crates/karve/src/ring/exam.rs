@@ -12,7 +12,7 @@
 
 use super::arm::{Arm, Broken};
 use super::check::{self, Errors};
-use super::duel::threads_in_words;
+use super::clocks::threads_in_words;
 use super::oracle::Oracle;
 use super::protocol::FLAG_MODE_CHANGED;
 use super::stage::{Call, Kind, Stage, Written};

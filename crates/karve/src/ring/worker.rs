@@ -83,11 +83,17 @@ impl Worker {
                 .map_err(|error| format!("the memory cannot be mapped: {error}"))
         };
         let name = |text: &str| CString::new(text).map_err(|_| "a name with a zero".to_owned());
+        let input = map(input, hello.input_bytes, Access::Read)?;
+        let output = map(output, hello.output_bytes, Access::Write)?;
+        let spin_rate = plain_work::rate();
+        let (path, entry) = (name(&hello.path)?, name(&hello.entry)?);
+        // From here on the code of a candidate runs.
+        sys::lock();
         Ok(Self {
-            input: map(input, hello.input_bytes, Access::Read)?,
-            output: map(output, hello.output_bytes, Access::Write)?,
-            spin_rate: plain_work::rate(),
-            entry: sys::load(&name(&hello.path)?, &name(&hello.entry)?)?,
+            input,
+            output,
+            spin_rate,
+            entry: sys::load(&path, &entry)?,
             setup: None,
         })
     }

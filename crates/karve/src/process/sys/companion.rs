@@ -6,7 +6,7 @@ use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::ptr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Pid;
 
@@ -118,31 +118,51 @@ pub(in crate::process) fn receive_message(
     }
 }
 
-/// Stops every thread of a child, and waits until they stand still; false if it has ended.
-pub(in crate::process) fn stop_and_wait(pid: Pid) -> bool {
-    // SAFETY: the calls take numbers and a place that outlives them; the child is not reaped.
-    unsafe {
-        if libc::kill(pid, libc::SIGSTOP) == -1 {
-            return false;
+/// Looks at a stopping child that cost next to nothing; it has usually stopped by then.
+const QUICK_LOOKS: u32 = 200;
+
+/// How long one waits between two looks later on.
+const LOOK_PAUSE: Duration = Duration::from_micros(50);
+
+/// Stops every thread of a child, and waits until they stand still. False if it has ended, and
+/// nothing if it does not stop in time.
+pub(in crate::process) fn stop_and_wait(pid: Pid, limit: Duration) -> Option<bool> {
+    // SAFETY: the call takes two numbers; the child is not reaped, so the id is its own.
+    if unsafe { libc::kill(pid, libc::SIGSTOP) } == -1 {
+        return Some(false);
+    }
+    let since = Instant::now();
+    for look in 0_u32.. {
+        let flags = libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT | libc::WNOHANG;
+        // SAFETY: a zeroed place is valid, and outlives the calls.
+        let mut info: libc::siginfo_t = unsafe { mem::zeroed() };
+        // SAFETY: as above.
+        let found = unsafe { libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, flags) };
+        if found == -1 {
+            match io::Error::last_os_error().kind() {
+                io::ErrorKind::Interrupted => continue,
+                _ => return Some(false),
+            }
         }
-        loop {
-            let mut info: libc::siginfo_t = mem::zeroed();
-            let flags = libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT;
-            if libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, flags) == -1 {
-                if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {
-                    continue;
-                }
-                return false;
-            }
-            if info.si_code != libc::CLD_STOPPED {
-                return false;
-            }
+        if info.si_code == libc::CLD_STOPPED {
             // Taken in, so that the next stop is a new one.
             let flags = libc::WSTOPPED | libc::WNOHANG;
-            libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, flags);
-            return true;
+            // SAFETY: as above.
+            unsafe { libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, flags) };
+            return Some(true);
+        }
+        if info.si_code != 0 {
+            return Some(false);
+        }
+        if look < QUICK_LOOKS {
+            std::thread::yield_now();
+        } else if since.elapsed() > limit {
+            return None;
+        } else {
+            std::thread::sleep(LOOK_PAUSE);
         }
     }
+    None
 }
 
 /// Lets a stopped child run on.

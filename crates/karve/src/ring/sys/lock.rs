@@ -1,0 +1,259 @@
+//! What a worker gives up before it loads a kernel, for good: files that are written, other
+//! processes, clocks and priorities of the host.
+//!
+//! A kernel reads its inputs, computes, may start threads, and writes its outputs. Whatever else
+//! it tries fails with an error, so that an honest library that merely asks is not harmed. Where
+//! the kernel of the operating system is too old for a part, the other parts still hold.
+
+use libc::{c_long, sock_filter};
+use std::mem;
+
+/// Only the number of the interface is asked for.
+const LANDLOCK_CREATE_RULESET_VERSION: u32 = 1;
+
+/// The first interface that can keep a process from signalling others.
+const LANDLOCK_SCOPES_SINCE: c_long = 6;
+
+/// All ways of Landlock to change files: write, remove, make; then, by interface, move and cut.
+const LANDLOCK_WRITING: u64 = 0x1ff2;
+const LANDLOCK_REFER: u64 = 1 << 13;
+const LANDLOCK_TRUNCATE: u64 = 1 << 14;
+
+/// Abstract sockets and signals of those who are not confined alike.
+const LANDLOCK_SCOPES: u64 = 3;
+
+/// What a set of rules of Landlock handles; later interfaces have more fields.
+#[repr(C)]
+struct Ruleset {
+    files: u64,
+    network: u64,
+    scopes: u64,
+}
+
+/// Advice that takes pages away from everybody who shares them.
+const ADVICE_REFUSED: [libc::c_int; 2] = [libc::MADV_REMOVE, libc::MADV_PAGEOUT];
+
+/// Calls that no kernel needs, but for one that acts on other processes or on the host.
+const REFUSED: &[c_long] = &[
+    // Processes: they would not stand still with the worker.
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    // The memory and the descriptors of others.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_open,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_kcmp,
+    // A better place than the other arm has.
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setattr,
+    libc::SYS_setpriority,
+    libc::SYS_ioprio_set,
+    // The clocks of the host.
+    libc::SYS_adjtimex,
+    libc::SYS_clock_adjtime,
+    libc::SYS_clock_settime,
+    libc::SYS_settimeofday,
+    // Work that the operating system does on its own, and memory that outlives a process.
+    libc::SYS_io_uring_setup,
+    libc::SYS_userfaultfd,
+    libc::SYS_perf_event_open,
+    libc::SYS_bpf,
+    libc::SYS_shmget,
+    libc::SYS_msgget,
+    libc::SYS_semget,
+    libc::SYS_mq_open,
+    libc::SYS_fallocate,
+    // Messages to others, and filters that would rewrite those to karve.
+    libc::SYS_socket,
+    libc::SYS_seccomp,
+    // The host itself.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_reboot,
+    libc::SYS_kexec_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+];
+
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xc000_00b7;
+
+/// Numbers from here on belong to another way of calling, which has the same calls again.
+#[cfg(target_arch = "x86_64")]
+const FOREIGN_NUMBERS: u32 = 0x4000_0000;
+
+/// Where the numbers of a call stand in what a filter sees.
+const AT_NUMBER: u32 = 0;
+const AT_ARCHITECTURE: u32 = 4;
+
+/// The low half of an argument, on a machine that stores it first.
+const fn at_argument(index: u32) -> u32 {
+    16 + 8 * index
+}
+
+/// Gives up, for this process and all its threads to come, what no kernel needs.
+pub(in crate::ring) fn lock() {
+    // SAFETY: the call takes numbers.
+    unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    confine_files();
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    refuse_calls();
+}
+
+/// No file can be opened for writing any more, and nobody else signalled or looked into.
+fn confine_files() {
+    // SAFETY: the first call takes numbers; the second reads a structure that outlives it, of the
+    // size that is given, and makes a descriptor that only this function knows.
+    unsafe {
+        let none: *const Ruleset = std::ptr::null();
+        let create = libc::SYS_landlock_create_ruleset;
+        let version = libc::syscall(create, none, 0, LANDLOCK_CREATE_RULESET_VERSION);
+        if version < 1 {
+            return;
+        }
+        let mut rules = Ruleset {
+            files: LANDLOCK_WRITING,
+            network: 0,
+            scopes: 0,
+        };
+        let mut size = mem::size_of::<u64>();
+        if version >= 2 {
+            rules.files |= LANDLOCK_REFER;
+        }
+        if version >= 3 {
+            rules.files |= LANDLOCK_TRUNCATE;
+        }
+        if version >= LANDLOCK_SCOPES_SINCE {
+            rules.scopes = LANDLOCK_SCOPES;
+            size = mem::size_of::<Ruleset>();
+        }
+        let fd = libc::syscall(create, &rules, size, 0);
+        if fd >= 0 {
+            libc::syscall(libc::SYS_landlock_restrict_self, fd, 0);
+            libc::close(fd as libc::c_int);
+        }
+    }
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn refuse_calls() {
+    let mut filter = filter();
+    let program = libc::sock_fprog {
+        len: filter.len() as libc::c_ushort,
+        filter: filter.as_mut_ptr(),
+    };
+    // SAFETY: the program and its steps outlive the call. The flag keeps the processor as fast as
+    // it was.
+    unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+            &program,
+        );
+    }
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn filter() -> Vec<sock_filter> {
+    let mut steps = vec![
+        load(AT_ARCHITECTURE),
+        jump(libc::BPF_JEQ, ARCHITECTURE, 1, 0),
+        end(libc::SECCOMP_RET_KILL_PROCESS),
+        load(AT_NUMBER),
+    ];
+    #[cfg(target_arch = "x86_64")]
+    {
+        steps.extend([jump(libc::BPF_JGE, FOREIGN_NUMBERS, 0, 1), refuse(libc::EPERM)]);
+        for call in [libc::SYS_fork, libc::SYS_vfork] {
+            steps.extend(refused(call, libc::EPERM));
+        }
+    }
+    for call in REFUSED {
+        steps.extend(refused(*call, libc::EPERM));
+    }
+    // The C library then uses the older call, whose flags can be looked at.
+    steps.extend(refused(libc::SYS_clone3, libc::ENOSYS));
+    // Threads may be made, processes not.
+    steps.extend(only_if(libc::SYS_clone, (libc::BPF_JSET, 0, libc::CLONE_THREAD as u32)));
+    // Signals go to the process itself.
+    let own = std::process::id();
+    for call in [libc::SYS_kill, libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo] {
+        steps.extend(only_if(call, (libc::BPF_JEQ, 0, own)));
+    }
+    steps.extend(refused(libc::SYS_tkill, libc::EPERM));
+    steps.extend(only_if(libc::SYS_prlimit64, (libc::BPF_JEQ, 0, 0)));
+    for advice in ADVICE_REFUSED {
+        steps.extend(unless(libc::SYS_madvise, (2, advice as u32)));
+    }
+    steps.extend(unless(libc::SYS_prctl, (0, libc::PR_SET_SECCOMP as u32)));
+    steps.push(end(libc::SECCOMP_RET_ALLOW));
+    steps
+}
+
+fn step(code: u32, k: u32, (jt, jf): (u8, u8)) -> sock_filter {
+    sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    }
+}
+
+fn load(at: u32) -> sock_filter {
+    step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, at, (0, 0))
+}
+
+/// Skips so many steps if it holds, and so many if not.
+fn jump(how: u32, with: u32, holds: u8, else_: u8) -> sock_filter {
+    step(libc::BPF_JMP | how | libc::BPF_K, with, (holds, else_))
+}
+
+fn end(how: u32) -> sock_filter {
+    step(libc::BPF_RET | libc::BPF_K, how, (0, 0))
+}
+
+fn refuse(error: libc::c_int) -> sock_filter {
+    end(libc::SECCOMP_RET_ERRNO | error as u32)
+}
+
+/// A call that is always refused.
+fn refused(call: c_long, error: libc::c_int) -> [sock_filter; 2] {
+    [jump(libc::BPF_JEQ, call as u32, 0, 1), refuse(error)]
+}
+
+/// A call that is let through only if one of its arguments compares well.
+fn only_if(call: c_long, (how, argument, with): (u32, u32, u32)) -> [sock_filter; 5] {
+    [
+        jump(libc::BPF_JEQ, call as u32, 0, 4),
+        load(at_argument(argument)),
+        jump(how, with, 1, 0),
+        refuse(libc::EPERM),
+        end(libc::SECCOMP_RET_ALLOW),
+    ]
+}
+
+/// A call that is refused if one of its arguments is this; the number is loaded again behind it.
+fn unless(call: c_long, (argument, is): (u32, u32)) -> [sock_filter; 5] {
+    [
+        jump(libc::BPF_JEQ, call as u32, 0, 4),
+        load(at_argument(argument)),
+        jump(libc::BPF_JEQ, is, 0, 1),
+        refuse(libc::EPERM),
+        load(AT_NUMBER),
+    ]
+}
