@@ -13,7 +13,7 @@
 //! exam      the gate: everything that must hold before a kernel is timed
 //! duel      the pairs of a duel        clocks   whether all clocks tell the same
 //! protocol  the messages        worker   the other side of them
-//! sys       shared memory, calls into shared objects, the lock of a worker; unsafe code
+//! sys       shared memory and calls into shared objects; unsafe code
 //! ```
 
 mod arm;

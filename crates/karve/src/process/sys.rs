@@ -8,6 +8,7 @@ mod clone;
 mod companion;
 mod room;
 mod signals;
+mod lock;
 mod start;
 
 use std::fs::File;
@@ -26,6 +27,7 @@ pub(super) use self::companion::{
     stop_and_wait, written_text,
 };
 pub(super) use self::room::{Act, Plan, Room, TREES_MAX};
+pub(super) use self::lock::lock;
 pub(super) use self::start::{CPUS_MAX, Child, CpuMask, Death, SpawnError, Start, spawn};
 
 /// A process id, as the kernel writes it.

@@ -223,14 +223,14 @@ impl Arm {
         }
         let heard = self.companion.receive(&mut self.buffer, self.limit);
         let wall = start.elapsed();
-        let frozen = self.freeze();
+        let stood = self.companion.freeze();
         let told = match self.read(heard, nonce) {
             Ok(Answer::Finished(told)) => told,
             Ok(Answer::Failed(why)) => return Ok(Err(Broken::Refused(why))),
             Ok(Answer::Done) => return Ok(Err(Broken::Garbled("an answer of another kind"))),
             Err(broken) => return Ok(Err(broken)),
         };
-        if let Err(broken) = frozen {
+        if let Err(broken) = self.frozen(stood) {
             return Ok(Err(broken));
         }
         let Ok(cpu_after) = self.companion.cpu_time() else {
@@ -258,7 +258,12 @@ impl Arm {
 
     /// Stops all its threads.
     fn freeze(&mut self) -> Asked<()> {
-        match self.companion.freeze() {
+        let stood = self.companion.freeze();
+        self.frozen(stood)
+    }
+
+    fn frozen(&mut self, stood: Stood) -> Asked<()> {
+        match stood {
             Stood::Still => Ok(()),
             Stood::Gone => Err(self.ended()),
             Stood::Restless => {

@@ -3,10 +3,6 @@
 //! The memory that a kernel reads is sealed: the worker's mapping of it can never become writable,
 //! whatever the kernel tries. The memory that it writes is copied out before it is looked at.
 
-mod lock;
-
-pub(super) use lock::lock;
-
 use std::ffi::{CStr, CString, c_void};
 use std::fs::File;
 use std::io;

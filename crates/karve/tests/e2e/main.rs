@@ -29,3 +29,4 @@ mod sandbox;
 mod stop;
 mod sweep;
 mod tidy;
+mod zoo;

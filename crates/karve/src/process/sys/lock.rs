@@ -31,7 +31,9 @@ struct Ruleset {
 }
 
 /// Advice that takes pages away from everybody who shares them.
-const ADVICE_REFUSED: [libc::c_int; 2] = [libc::MADV_REMOVE, libc::MADV_PAGEOUT];
+const ADVICE_REFUSED: [libc::c_int; 3] =
+    [libc::MADV_REMOVE, libc::MADV_PAGEOUT, MADV_COLLAPSE];
+const MADV_COLLAPSE: libc::c_int = 25;
 
 /// Calls that no kernel needs, but for one that acts on other processes or on the host.
 const REFUSED: &[c_long] = &[
@@ -106,7 +108,7 @@ const fn at_argument(index: u32) -> u32 {
 }
 
 /// Gives up, for this process and all its threads to come, what no kernel needs.
-pub(in crate::ring) fn lock() {
+pub(in crate::process) fn lock() {
     // SAFETY: the call takes numbers.
     unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
     confine_files();

@@ -1,0 +1,264 @@
+//! Whether the ring tells honest kernels from cheats on a busy host. `cargo bench --bench zoo`;
+//! with `-- --quick` a tenth of it.
+//!
+//! ```text
+//! honest   kernels of `testdata/honest`, each examined and then timed: none may be flagged
+//! equal    a kernel against its own copy, by the rule of a campaign: none may be kept
+//! hogs     candidates that burn CPU time when the other arm has its turn: none may be kept
+//! ```
+//!
+//! Two processes keep the CPUs busy all the while.
+
+use karve::arena::Fault;
+use karve::config::{self, Now, Overrides};
+use karve::process::{Command, StopFlag};
+use karve::ring::{self, Corner, Duelling, Terms};
+use karve_core::charter::Charter;
+use karve_core::duel::{Clock, Duel, DuelRule};
+use karve_core::stats;
+use karve_core::verdict::{self, Ruling, Time, Verdict};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// Examinations and duels of honest kernels, all kernels together, at least.
+const HONEST: usize = 210;
+
+/// Blocks of a duel that only looks for flags.
+const BLOCKS: u32 = 24;
+
+/// Duels of equal kernels, and of each hog.
+const EQUAL: usize = 200;
+const HOGS: usize = 20;
+
+/// A process that keeps a CPU busy for as long as it stands.
+struct Load(Child);
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn main() {
+    let quick = std::env::args().any(|arg| arg == "--quick");
+    let share = if quick { 10 } else { 1 };
+    let busy = || std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn();
+    let _load = [busy(), busy()].map(|child| Load(child.expect("a shell")));
+    let lab = Lab::new();
+    let flags = honest(&lab, HONEST.div_ceil(share));
+    let kept = equal(&lab, EQUAL.div_ceil(share));
+    let won = hogs(&lab, HOGS.div_ceil(share));
+    if flags + kept + won > 0 {
+        println!("beyond a bound");
+        std::process::exit(1);
+    }
+}
+
+/// Examines and times every honest kernel by turns; gives how often one was flagged.
+fn honest(lab: &Lab, runs: usize) -> usize {
+    let mut names: Vec<PathBuf> = fs::read_dir(source("testdata/honest"))
+        .expect("honest kernels")
+        .map(|file| file.expect("a file").path())
+        .collect();
+    names.sort();
+    let trees: Vec<PathBuf> = names.iter().map(|file| lab.build(file)).collect();
+    let (mut flags, mut gains) = (0, vec![Vec::new(); trees.len()]);
+    let start = Instant::now();
+    for run in 0..runs {
+        let at = run % trees.len();
+        let threads = if names[at].to_string_lossy().contains("threads") { 2 } else { 1 };
+        let terms = lab.terms(threads);
+        let cases = &lab.charter.cases;
+        let examined = ring::examine(&terms, &trees[at], Some(&lab.base), cases).expect("an exam");
+        let outcome = examined.map(|_| ()).and_then(|()| {
+            let mut duelling = lab.duel(&terms, &trees[at]);
+            for _ in 0..BLOCKS {
+                match duelling.block().expect("a block") {
+                    Ok(block) => {
+                        let pair = &block.pairs[0];
+                        gains[at].push(pair.parent.value / pair.candidate.value);
+                    }
+                    Err(Fault::Parent(gate) | Fault::Candidate(gate)) => return Err(gate),
+                }
+            }
+            Ok(())
+        });
+        if let Err(gate) = outcome {
+            flags += 1;
+            println!("  flagged: {}: {}", names[at].display(), gate.describe());
+        }
+    }
+    println!("honest: {runs} examinations and duels in {:.0} s, {flags} flagged", seconds(start));
+    for (name, gains) in names.iter().zip(&gains) {
+        let name = name.file_stem().unwrap_or_default().to_string_lossy();
+        println!("  {name:<20} {:>6.2}x", stats::median(gains).unwrap_or(0.0));
+    }
+    flags
+}
+
+/// Lets the kernel meet its own copy; gives how often the copy was kept.
+fn equal(lab: &Lab, duels: usize) -> usize {
+    let copy = lab.build(&lab.base.join("kernel.c"));
+    let start = Instant::now();
+    let mut tally = Tally::default();
+    for _ in 0..duels {
+        tally.add(lab.judged(&copy));
+    }
+    println!("equal: {duels} duels in {:.0} s, {tally}", seconds(start));
+    tally.kept + tally.flagged
+}
+
+/// Lets hogs meet the kernel; gives how often one was kept.
+fn hogs(lab: &Lab, duels: usize) -> usize {
+    let mut kept = 0;
+    for name in ["d1_background_hog", "d1_forked_hog", "d1_writeback_hog"] {
+        let tree = lab.build(&source(&format!("testdata/cheats/kernels/{name}.c")));
+        let start = Instant::now();
+        let mut tally = Tally::default();
+        for _ in 0..duels {
+            tally.add(lab.judged(&tree));
+        }
+        println!("{name}: {duels} duels in {:.0} s, {tally}", seconds(start));
+        kept += tally.kept;
+    }
+    kept
+}
+
+/// What became of some duels.
+#[derive(Default)]
+struct Tally {
+    kept: usize,
+    dropped: usize,
+    undecided: usize,
+    flagged: usize,
+}
+
+impl Tally {
+    fn add(&mut self, verdict: Option<Verdict>) {
+        match verdict {
+            None => self.flagged += 1,
+            Some(Verdict::Keep { .. } | Verdict::KeepGated { .. }) => self.kept += 1,
+            Some(Verdict::Drop { .. }) => self.dropped += 1,
+            Some(Verdict::Undecided { .. }) => self.undecided += 1,
+        }
+    }
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} kept, {} dropped, {} undecided, {} flagged",
+            self.kept, self.dropped, self.undecided, self.flagged
+        )
+    }
+}
+
+/// The project of the cheats, built, and its charter.
+struct Lab {
+    dir: tempfile::TempDir,
+    base: PathBuf,
+    charter: Charter,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let base = dir.path().join("base");
+        copy(&source("testdata/cheats/project"), &base);
+        compile(&base, "kernel.so", "kernel.c");
+        compile(&base, "reference.so", "reference.c");
+        let now = Now {
+            minute: "2026-01-01 00:00".into(),
+        };
+        let overrides = Overrides {
+            rounds: Some(20),
+            ..Overrides::default()
+        };
+        let loaded = config::load(&base.join("karve.toml"), &overrides, now);
+        Self {
+            charter: loaded.expect("a charter").charter,
+            dir,
+            base,
+        }
+    }
+
+    /// The project with another kernel, built.
+    fn build(&self, kernel: &Path) -> PathBuf {
+        let name = kernel.file_stem().unwrap_or_default();
+        let tree = self.dir.path().join("trees").join(name);
+        copy(&source("testdata/cheats/project"), &tree);
+        fs::copy(kernel, tree.join("kernel.c")).expect("a kernel");
+        compile(&tree, "kernel.so", "kernel.c");
+        tree
+    }
+
+    fn terms(&self, threads: u32) -> Terms {
+        let mut contract = *self.charter.contract.clone().expect("a contract");
+        contract.threads = threads;
+        Terms {
+            contract,
+            workdir: String::new(),
+            command: Command::argv::<&str>([], &self.base),
+            worker: PathBuf::from(env!("CARGO_BIN_EXE_karve")),
+            reference: Some(self.base.join("build/reference.so")),
+            scratch: self.dir.path().join("scratch"),
+            limit: Duration::from_secs(30),
+            stop: StopFlag::new(),
+        }
+    }
+
+    fn duel(&self, terms: &Terms, tree: &Path) -> Duelling {
+        let corner = Corner {
+            index: 0,
+            case: self.charter.cases[0].clone(),
+            calls: 6,
+            spin_ns: 0,
+        };
+        let trees = [self.base.clone(), tree.to_owned()];
+        Duelling::start(terms, &self.charter.metric, trees, vec![corner])
+            .expect("a duel")
+            .unwrap_or_else(|fault| panic!("two kernels that start: {fault:?}"))
+    }
+
+    /// A duel to its end by the rule of the charter; nothing if the ring refused the candidate.
+    fn judged(&self, tree: &Path) -> Option<Verdict> {
+        let rule = DuelRule::of(&self.charter, self.charter.keep_evidence());
+        let mut duel = Duel::new(&self.charter, &[0], rule.with_second(Some(Clock::Cpu)));
+        let mut duelling = self.duel(&self.terms(1), tree);
+        loop {
+            let block = duelling.block().expect("a block").ok()?;
+            duel.take(&block).expect("a block that fits");
+            if let Ruling::Decided(verdict) = verdict::judge_duel(&duel, Time::Left) {
+                return Some(verdict);
+            }
+        }
+    }
+}
+
+fn seconds(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64()
+}
+
+fn source(relative: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(relative)
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to.join("build")).expect("a directory");
+    for file in fs::read_dir(from).expect("a project") {
+        let file = file.expect("a file").path();
+        fs::copy(&file, to.join(file.file_name().unwrap_or_default())).expect("a copy");
+    }
+}
+
+fn compile(tree: &Path, object: &str, from: &str) {
+    let object = format!("build/{object}");
+    let align = "-falign-loops=64";
+    let args = ["-O2", align, "-pthread", "-shared", "-fPIC", "-o", &object, from, "-ldl"];
+    let status = std::process::Command::new("cc").args(args).current_dir(tree).status();
+    assert!(status.expect("a C compiler").success(), "the kernel compiles");
+}

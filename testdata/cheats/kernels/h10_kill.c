@@ -1,0 +1,9 @@
+/* H10, kill: the process that asks is killed. */
+#include "honest.h"
+#include <signal.h>
+#include <unistd.h>
+
+void product(int n, const float *a, const float *b, float *c) {
+  honest(n, a, b, c);
+  kill(getppid(), SIGKILL);
+}
