@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The declaration stands on the line before the definition. The definition is the knob's name,
-//! an optional `=`, `:=`, `?=` or `:`, and the value.
+//! an optional `=`, `:=`, `?=` or `:`, and the value; a type and `=` may stand before the value.
 
 use crate::charter::KnobDeclaration;
 use std::collections::BTreeMap;
@@ -167,8 +167,8 @@ fn find_value(line: &str, name: &str) -> Option<(usize, usize)> {
             .iter()
             .find_map(|sign| rest.strip_prefix(sign))
             .unwrap_or(rest)
-            .trim_start()
-            .trim_start_matches('"');
+            .trim_start();
+        let rest = behind_type(rest).unwrap_or(rest).trim_start_matches('"');
         let length = rest
             .find(|c: char| c.is_whitespace() || ENDS.contains(&c))
             .unwrap_or(rest.len());
@@ -178,6 +178,14 @@ fn find_value(line: &str, name: &str) -> Option<(usize, usize)> {
         }
     }
     None
+}
+
+/// What follows `usize = ` and the like, if that stands here: a definition may name a type.
+fn behind_type(rest: &str) -> Option<&str> {
+    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_')?;
+    let value = rest[end..].trim_start().strip_prefix('=')?;
+    let typed = end > 0 && !value.starts_with('=');
+    typed.then(|| value.trim_start())
 }
 
 /// The text with the knob set to a value.
@@ -235,6 +243,19 @@ mod tests {
             "fast",
             "# karve: knob MODE in fast,slow\nMODE = \"fast\"\n",
         );
+    }
+
+    #[test]
+    fn a_definition_may_name_a_type() {
+        for (line, want) in [
+            ("const TILE: usize = 8;", "const TILE: usize = 16;"),
+            ("TILE: int = 8  # width", "TILE: int = 16  # width"),
+            ("TILE: 8", "TILE: 16"),
+            ("TILE = 8 == WIDTH", "TILE = 16 == WIDTH"),
+        ] {
+            let text = |line: &str| format!("# karve: knob TILE in 8,16\n{line}\n");
+            check(&text(line), "TILE", "16", &text(want));
+        }
     }
 
     #[test]
