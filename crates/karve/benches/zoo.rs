@@ -45,7 +45,11 @@ impl Drop for Load {
 fn main() {
     let quick = std::env::args().any(|arg| arg == "--quick");
     let share = if quick { 10 } else { 1 };
-    let busy = || std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn();
+    let busy = || {
+        std::process::Command::new("sh")
+            .args(["-c", "while :; do :; done"])
+            .spawn()
+    };
     let _load = [busy(), busy()].map(|child| Load(child.expect("a shell")));
     let lab = Lab::new();
     let flags = honest(&lab, HONEST.div_ceil(share));
@@ -69,7 +73,11 @@ fn honest(lab: &Lab, runs: usize) -> usize {
     let start = Instant::now();
     for run in 0..runs {
         let at = run % trees.len();
-        let threads = if names[at].to_string_lossy().contains("threads") { 2 } else { 1 };
+        let threads = if names[at].to_string_lossy().contains("threads") {
+            2
+        } else {
+            1
+        };
         let terms = lab.terms(threads);
         let cases = &lab.charter.cases;
         let examined = ring::examine(&terms, &trees[at], Some(&lab.base), cases).expect("an exam");
@@ -91,7 +99,10 @@ fn honest(lab: &Lab, runs: usize) -> usize {
             println!("  flagged: {}: {}", names[at].display(), gate.describe());
         }
     }
-    println!("honest: {runs} examinations and duels in {:.0} s, {flags} flagged", seconds(start));
+    println!(
+        "honest: {runs} examinations and duels in {:.0} s, {flags} flagged",
+        seconds(start)
+    );
     for (name, gains) in names.iter().zip(&gains) {
         let name = name.file_stem().unwrap_or_default().to_string_lossy();
         println!("  {name:<20} {:>6.2}x", stats::median(gains).unwrap_or(0.0));
@@ -244,7 +255,9 @@ fn seconds(since: Instant) -> f64 {
 }
 
 fn source(relative: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(relative)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(relative)
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -258,7 +271,15 @@ fn copy(from: &Path, to: &Path) {
 fn compile(tree: &Path, object: &str, from: &str) {
     let object = format!("build/{object}");
     let align = "-falign-loops=64";
-    let args = ["-O2", align, "-pthread", "-shared", "-fPIC", "-o", &object, from, "-ldl"];
-    let status = std::process::Command::new("cc").args(args).current_dir(tree).status();
-    assert!(status.expect("a C compiler").success(), "the kernel compiles");
+    let args = [
+        "-O2", align, "-pthread", "-shared", "-fPIC", "-o", &object, from, "-ldl",
+    ];
+    let status = std::process::Command::new("cc")
+        .args(args)
+        .current_dir(tree)
+        .status();
+    assert!(
+        status.expect("a C compiler").success(),
+        "the kernel compiles"
+    );
 }

@@ -36,7 +36,8 @@ impl Clocks {
     pub(super) fn add(&mut self, turn: &Turn) {
         let time = turn.time().as_secs_f64();
         self.time.push(time);
-        self.gap.push(turn.wall.as_secs_f64() - turn.told.wall_ns as f64 * 1e-9);
+        self.gap
+            .push(turn.wall.as_secs_f64() - turn.told.wall_ns as f64 * 1e-9);
         self.woken.push(turn.woken.as_secs_f64());
         self.cpu.push(turn.cpu.as_secs_f64() / time.max(1e-9));
     }
@@ -143,12 +144,24 @@ mod tests {
 
     #[test]
     fn work_before_the_question_is_noticed() {
-        check(&clocks([60, 10, 6_000, 6_030], 0), 1, Some("before it is asked"));
+        check(
+            &clocks([60, 10, 6_000, 6_030], 0),
+            1,
+            Some("before it is asked"),
+        );
     }
 
     #[test]
     fn work_in_more_threads_than_allowed_is_noticed() {
-        check(&clocks([2_550, 2_500, 20, 5_100], 0), 1, Some("other threads"));
-        check(&clocks([2_550, 2_500, 20, 7_600], 0), 2, Some("other threads"));
+        check(
+            &clocks([2_550, 2_500, 20, 5_100], 0),
+            1,
+            Some("other threads"),
+        );
+        check(
+            &clocks([2_550, 2_500, 20, 7_600], 0),
+            2,
+            Some("other threads"),
+        );
     }
 }

@@ -325,7 +325,9 @@ impl Duelling {
     /// Whether the candidate has more threads than it may, which its examination did not show.
     fn census(&self) -> std::result::Result<(), Gate> {
         let native = matches!(self.terms.contract.kernel, Kernel::Library { .. });
-        let threads = self.arms[CANDIDATE].census().map_or(0, |(threads, _)| threads);
+        let threads = self.arms[CANDIDATE]
+            .census()
+            .map_or(0, |(threads, _)| threads);
         let most = self.terms.contract.threads.max(1);
         match native && threads > most as usize {
             false => Ok(()),

@@ -115,7 +115,11 @@ fn zoo(played: &[(&str, End)]) -> Lab {
         lab.script(&round, "propose", &claim)
             .script(&round, "implement", &implement);
     }
-    lab.replace("karve.toml", "rounds = 100", &format!("rounds = {}", played.len()));
+    lab.replace(
+        "karve.toml",
+        "rounds = 100",
+        &format!("rounds = {}", played.len()),
+    );
     lab.commit();
     lab
 }
@@ -179,47 +183,77 @@ fn every_cheat_is_played_and_listed() {
         .collect();
     names.sort();
     let lists = [CLOCKS_AND_PHASES, MEMORY_AND_RESULTS, AGAINST_THE_RING];
-    let mut played: Vec<&str> = lists.iter().flat_map(|l| l.iter()).map(|(n, _)| *n).collect();
+    let mut played: Vec<&str> = lists
+        .iter()
+        .flat_map(|l| l.iter())
+        .map(|(n, _)| *n)
+        .collect();
     played.sort_unstable();
     assert_eq!(names, played);
     let listed = fs::read_to_string(source("docs/integrity.md")).unwrap();
     for name in &names {
-        assert!(listed.contains(&format!("`{name}`")), "{name} is not in docs/integrity.md");
+        assert!(
+            listed.contains(&format!("`{name}`")),
+            "{name} is not in docs/integrity.md"
+        );
     }
 }
+
+/// How a round may end in which nothing is wrong but that nothing is gained.
+const NO_GAIN: [&str; 4] = ["not_faster", "undecided", "regressed", "clocks_disagree"];
 
 /// What an agent does beside its kernel, and how the round ends.
 const AGENTS: &[(&str, &str, &[&str])] = &[
     // S20 and H6: the task and the commands are redefined.
-    ("redefine", "sed -i s/n=96/n=8/ karve.toml", &["out_of_scope"]),
-    ("neuter", "sed -i 's/^build = .*/build = \"true\"/' karve.toml", &["out_of_scope"]),
+    (
+        "redefine",
+        "sed -i s/n=96/n=8/ karve.toml",
+        &["out_of_scope"],
+    ),
+    (
+        "neuter",
+        "sed -i 's/^build = .*/build = \"true\"/' karve.toml",
+        &["out_of_scope"],
+    ),
     // H1: what is right is redefined.
-    ("reference", "sed -i 's/+= x/-= x/' reference.c", &["out_of_scope"]),
-    ("header", "echo '#define product other' >>honest.h", &["out_of_scope"]),
+    (
+        "reference",
+        "sed -i 's/+= x/-= x/' reference.c",
+        &["out_of_scope"],
+    ),
+    (
+        "header",
+        "echo '#define product other' >>honest.h",
+        &["out_of_scope"],
+    ),
     // H2: a file that some tool reads by itself.
-    ("plugin", "echo 'exit 0' >cc && chmod +x cc", &["out_of_scope", "no_change"]),
-    ("attributes", "echo '*.c filter=evil' >.gitattributes", &["out_of_scope"]),
+    ("plugin", "echo 'exit 0' >cc && chmod +x cc", &NO_GAIN),
+    (
+        "attributes",
+        "echo '*.c filter=evil' >.gitattributes",
+        &NO_GAIN,
+    ),
     // A hook of git, and a filter.
     (
         "hook",
         "d=$(git rev-parse --git-common-dir)/hooks; mkdir -p \"$d\"; \
          printf '#!/bin/sh\\necho >>kernel.c\\n' >\"$d/post-checkout\"; \
          chmod +x \"$d/post-checkout\"; cat cheats/a3_noise_mining.c >kernel.c",
-        &["not_faster", "undecided", "regressed", "same_artifact"],
+        &NO_GAIN,
     ),
     // H12 and H13: what is hidden is read, and the history.
     (
         "history",
         "(git log -p --all; cat karve.toml ../../*) 2>/dev/null | sed 's,[*]/,,g;s,^,// ,' \
          | tr -d '\\\\' | head -200 >>kernel.c",
-        &["same_artifact", "build_failed"],
+        &NO_GAIN,
     ),
     // M7, by the agent: what it leaves running is gone when the kernels meet.
     (
         "daemon",
         "(setsid sh -c 'while :; do :; done' >/dev/null 2>&1 &); \
          cat cheats/a5_layout_luck.c >kernel.c",
-        &["not_faster", "undecided", "regressed"],
+        &NO_GAIN,
     ),
 ];
 
@@ -228,7 +262,9 @@ fn no_agent_that_reaches_beyond_its_kernel_gains_anything() {
     let played: Vec<(&str, End)> = AGENTS.iter().map(|(name, _, _)| (*name, NoGain)).collect();
     let lab = zoo(&played);
     for (round, (_, does, _)) in (1..).zip(AGENTS) {
-        let implement = format!("{{ {does}; }}\necho done");
+        // Another kernel in each round, for the same one is not judged twice.
+        let other = format!("echo 'int another_{round};' >>kernel.c");
+        let implement = format!("{{ {does}; }}\n{other}\necho done");
         lab.script(&round.to_string(), "implement", &implement);
     }
     lab.commit().karve(&["run", "--yes"]).ends(0);

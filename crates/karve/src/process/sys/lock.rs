@@ -31,8 +31,7 @@ struct Ruleset {
 }
 
 /// Advice that takes pages away from everybody who shares them.
-const ADVICE_REFUSED: [libc::c_int; 3] =
-    [libc::MADV_REMOVE, libc::MADV_PAGEOUT, MADV_COLLAPSE];
+const ADVICE_REFUSED: [libc::c_int; 3] = [libc::MADV_REMOVE, libc::MADV_PAGEOUT, MADV_COLLAPSE];
 const MADV_COLLAPSE: libc::c_int = 25;
 
 /// Calls that no kernel needs, but for one that acts on other processes or on the host.
@@ -180,7 +179,10 @@ fn filter() -> Vec<sock_filter> {
     ];
     #[cfg(target_arch = "x86_64")]
     {
-        steps.extend([jump(libc::BPF_JGE, FOREIGN_NUMBERS, 0, 1), refuse(libc::EPERM)]);
+        steps.extend([
+            jump(libc::BPF_JGE, FOREIGN_NUMBERS, 0, 1),
+            refuse(libc::EPERM),
+        ]);
         for call in [libc::SYS_fork, libc::SYS_vfork] {
             steps.extend(refused(call, libc::EPERM));
         }
@@ -191,7 +193,10 @@ fn filter() -> Vec<sock_filter> {
     // The C library then uses the older call, whose flags can be looked at.
     steps.extend(refused(libc::SYS_clone3, libc::ENOSYS));
     // Threads may be made, processes not.
-    steps.extend(only_if(libc::SYS_clone, (libc::BPF_JSET, 0, libc::CLONE_THREAD as u32)));
+    steps.extend(only_if(
+        libc::SYS_clone,
+        (libc::BPF_JSET, 0, libc::CLONE_THREAD as u32),
+    ));
     // Signals go to the process itself.
     let own = std::process::id();
     for call in [libc::SYS_kill, libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo] {
