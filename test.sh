@@ -28,6 +28,17 @@ need() {
     command -v "$1" >/dev/null 2>&1
 }
 
+# need_numpy: true if the Python of this machine has NumPy, or it can be installed.
+need_numpy() {
+    need python3 python3 && /usr/bin/python3 -c 'import numpy' 2>/dev/null && return 0
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        echo "== installing python3-numpy"
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+            python3-numpy >/dev/null 2>&1 || true
+    fi
+    /usr/bin/python3 -c 'import numpy' 2>/dev/null
+}
+
 # must <program> <package>: as need, but nothing can be checked without it.
 must() {
     need "$1" "$2" || {
@@ -52,6 +63,7 @@ must cargo cargo
 must git git
 must cc gcc
 must make make
+need_numpy || skip 'kernels in Python: /usr/bin/python3 has no NumPy'
 
 step format cargo fmt --all --check
 step lint cargo clippy --workspace --all-targets --locked -- -D warnings

@@ -52,6 +52,26 @@ pub struct Contract {
     /// Further draws of every floating-point input, which must be right too.
     #[serde(default)]
     pub hostile: Vec<Draw>,
+    /// What runs modules, and where their tensors lie.
+    #[serde(default, skip_serializing_if = "Modules::is_default")]
+    pub modules: Modules,
+}
+
+/// What runs the modules of a contract in Python, and where their tensors lie.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Modules {
+    /// The interpreter; `python3` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interpreter: Option<String>,
+    /// The device that tensors are on, as the modules call it; the host if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+}
+
+impl Modules {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 fn yes() -> bool {

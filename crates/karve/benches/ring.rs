@@ -13,7 +13,7 @@ use karve::process::{Command, StopFlag};
 use karve::ring::{self, Corner, Duelling, Terms};
 use karve_core::accuracy::RuleSet;
 use karve_core::charter::{Case, CaseSet, Metric};
-use karve_core::contract::{Arg, ArgKind, Contract, Kernel, Precision, Reference};
+use karve_core::contract::{Arg, ArgKind, Contract, Kernel, Modules, Precision, Reference};
 use karve_core::draw::Draw;
 use karve_core::stats;
 use karve_core::tensor::Dtype;
@@ -210,7 +210,9 @@ fn terms(tree: &Path) -> Terms {
             deterministic: true,
             threads: 1,
             hostile: Vec::new(),
+            modules: Modules::default(),
         },
+        weights: 0,
         workdir: String::new(),
         command: Command::argv::<&str>([], tree),
         worker: PathBuf::from(env!("CARGO_BIN_EXE_karve")),

@@ -211,6 +211,7 @@ impl Lab {
         let mut contract = *self.charter.contract.clone().expect("a contract");
         contract.threads = threads;
         Terms {
+            weights: 0,
             contract,
             workdir: String::new(),
             command: Command::argv::<&str>([], &self.base),

@@ -55,8 +55,8 @@ use self::watch::{End, Ended, Watch};
 use crate::error::{CommandError, Context, Result};
 
 pub use self::capture::Captured;
-pub use self::confinement::{Bounds, Confinement, Grants, Kernel, Variables};
 pub use self::companion::{Companion, Heard, Stood};
+pub use self::confinement::{Bounds, Confinement, Grants, Kernel, Variables};
 pub use self::guardian::{Guardian, Sweeper};
 pub use self::room::{Access, Layered, Room, Shown, View};
 

@@ -13,6 +13,7 @@
 //! exam      the gate: everything that must hold before a kernel is timed
 //! duel      the pairs of a duel        clocks   whether all clocks tell the same
 //! protocol  the messages        worker   the other side of them
+//! python    the same worker for modules in Python: worker.py, and how it is started
 //! sys       shared memory and calls into shared objects; unsafe code
 //! ```
 
@@ -23,6 +24,7 @@ mod duel;
 mod exam;
 mod oracle;
 mod protocol;
+mod python;
 mod solo;
 mod stage;
 #[allow(unsafe_code)]

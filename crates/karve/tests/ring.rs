@@ -1,16 +1,18 @@
 //! The ring with real workers: honest kernels pass, wrong ones and hostile workers do not.
 
-#![allow(clippy::expect_used)]
+#![allow(clippy::expect_used, clippy::print_stderr)]
 
 #[path = "ring/kernels.rs"]
 mod kernels;
+#[path = "ring/python.rs"]
+mod python;
 
 use karve::arena::Fault;
 use karve::process::{Command, StopFlag};
 use karve::ring::{self, Corner, Duelling, Terms};
 use karve_core::accuracy::RuleSet;
 use karve_core::charter::{Case, CaseSet, Metric};
-use karve_core::contract::{Arg, ArgKind, Contract, Kernel, Precision, Reference};
+use karve_core::contract::{Arg, ArgKind, Contract, Kernel, Modules, Precision, Reference};
 use karve_core::draw::Draw;
 use karve_core::measurement::Gate;
 use karve_core::tensor::Dtype;
@@ -78,7 +80,9 @@ fn terms(dir: &Path) -> Terms {
             deterministic: true,
             threads: 1,
             hostile: vec![Draw::Denormals, Draw::Mixed],
+            modules: Modules::default(),
         },
+        weights: 7,
         workdir: String::new(),
         command: Command::argv::<&str>([], dir),
         worker: PathBuf::from(env!("CARGO_BIN_EXE_karve")),
@@ -290,7 +294,12 @@ fn a_worker_that_answers_anything_else_is_refused() {
         "twice",
     ] {
         let gate = with_worker(mood);
-        assert!(matches!(gate, Gate::Dishonest { .. }), "{mood}: {gate:?}");
+        // A second answer may come when the first was already found to be wrong.
+        let late = mood == "twice" && matches!(gate, Gate::WrongResult { .. });
+        assert!(
+            late || matches!(gate, Gate::Dishonest { .. }),
+            "{mood}: {gate:?}"
+        );
     }
 }
 

@@ -63,6 +63,7 @@ fn contract(args: Vec<Arg>) -> Contract {
         deterministic: true,
         threads: 1,
         hostile: Vec::new(),
+        modules: Modules::default(),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The contract of a file: which function karve calls, on what, and what is right.
 
 use super::contract_file::{
-    AccuracyName, ArgKindName, ArgTable, ContractTable, DrawValue, PrecisionName, StyleName,
+    AccuracyName, ArgKindName, ArgTable, ContractTable, DeviceName, DrawValue, PrecisionName,
+    StyleName,
 };
 use super::file::File;
 use super::source::{Source, shown};
@@ -9,7 +10,9 @@ use super::values::Scalar;
 use crate::error::{CommandError, Result};
 use karve_core::accuracy::RuleSet;
 use karve_core::charter::{Case, Metric};
-use karve_core::contract::{Arg, ArgKind, Contract, Kernel, Precision, PythonStyle, Reference};
+use karve_core::contract::{
+    Arg, ArgKind, Contract, Kernel, Modules, Precision, PythonStyle, Reference,
+};
 use karve_core::draw::Draw;
 use karve_core::tensor::Dtype;
 
@@ -87,6 +90,7 @@ pub(super) fn contract_of(
         deterministic: table.deterministic.unwrap_or(true),
         threads: table.threads.unwrap_or(1),
         hostile,
+        modules: modules_of(source, table)?,
     };
     check(source, &contract, cases)?;
     Ok(Some(Box::new(contract)))
@@ -135,6 +139,43 @@ fn kernel_of(source: &Source<'_>, table: &ContractTable) -> Result<Kernel> {
             .error_at("contract", "[contract] must name one kernel")
             .hint("write library = \"build/kernel.so\" with its entry, or python = \"kernel.py\"")),
     }
+}
+
+/// What runs Python files, if there are any.
+fn modules_of(source: &Source<'_>, table: &ContractTable) -> Result<Modules> {
+    let has_modules = table.python.is_some() || table.reference.python.is_some();
+    let keys = [
+        ("style", table.style.is_some()),
+        ("interpreter", table.interpreter.is_some()),
+        ("device", table.device.is_some()),
+    ];
+    for (key, there) in keys {
+        if there && !has_modules {
+            return Err(source
+                .error_at(
+                    &format!("contract.{key}"),
+                    format!("`{key}` is for Python files"),
+                )
+                .hint(format!(
+                    "remove {key} from [contract], or name a python file there"
+                )));
+        }
+    }
+    if table.device == Some(DeviceName::Cuda) && table.python.is_none() {
+        return Err(source
+            .error_at(
+                "contract.device",
+                "a shared object gets pointers of the host",
+            )
+            .hint("call the shared object from a file in contract.python: see docs/contract.md"));
+    }
+    Ok(Modules {
+        interpreter: table.interpreter.clone(),
+        device: match table.device {
+            None | Some(DeviceName::Cpu) => None,
+            Some(DeviceName::Cuda) => Some("cuda".into()),
+        },
+    })
 }
 
 fn reference_of(source: &Source<'_>, table: &ContractTable) -> Result<Reference> {

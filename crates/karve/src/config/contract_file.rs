@@ -20,6 +20,11 @@ pub(super) struct ContractTable {
     pub(super) python: Option<String>,
     /// Which names the Python file defines; `functions` by default.
     pub(super) style: Option<StyleName>,
+    /// What runs Python files: a name on the `PATH`, or a full path; `python3` by default.
+    #[schemars(length(min = 1))]
+    pub(super) interpreter: Option<String>,
+    /// Where the tensors of Python files are; `cpu` by default.
+    pub(super) device: Option<DeviceName>,
     /// The arguments of the call, in order.
     #[schemars(length(min = 1, max = 24))]
     pub(super) args: Vec<ArgTable>,
@@ -48,6 +53,16 @@ pub(super) enum StyleName {
     Functions,
     /// `ModelNew`, and in the reference `Model` and `get_init_inputs`.
     Models,
+}
+
+/// Where the tensors of Python files are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum DeviceName {
+    /// In the memory of the host, as arrays of NumPy or tensors of PyTorch.
+    Cpu,
+    /// On the GPU, as tensors of PyTorch; transfers are not timed.
+    Cuda,
 }
 
 /// One argument.

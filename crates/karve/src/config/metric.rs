@@ -11,6 +11,7 @@
 //! needs to be looked up later. `metric.expr` and `[metrics]` count more than these four.
 
 use super::charter_of::format_name;
+use super::contract_file::DeviceName;
 use super::file::{File, MetricTable};
 use super::source::{Source, shown};
 use crate::error::Result;
@@ -42,7 +43,7 @@ pub(super) fn metric_of(source: &Source<'_>, file: &File) -> Result<Metric> {
         return Ok(Metric {
             name: OWN_CLOCKS[0].to_owned(),
             unit: "us".to_owned(),
-            clocks: ClockRule::Auto,
+            clocks: clocks_of(file, None),
             ..Metric::default()
         });
     };
@@ -71,7 +72,7 @@ pub(super) fn metric_of(source: &Source<'_>, file: &File) -> Result<Metric> {
         better: Better::Lower,
         expr: table.expr.clone().or_else(|| Some(own?.expr.clone())),
         work: table.work.clone().or_else(|| own?.work.clone()),
-        clocks: table.clocks.unwrap_or(ClockRule::Auto),
+        clocks: clocks_of(file, table.clocks),
     };
     metric.better = match table.better.or_else(|| own?.better) {
         Some(better) => better,
@@ -96,6 +97,15 @@ pub(super) fn metric_of(source: &Source<'_>, file: &File) -> Result<Metric> {
         }
     }
     Ok(metric)
+}
+
+/// Which clocks decide. CPU time says nothing of work on a device.
+fn clocks_of(file: &File, given: Option<ClockRule>) -> ClockRule {
+    let device = file.contract.as_ref().and_then(|contract| contract.device);
+    given.unwrap_or(match device {
+        Some(DeviceName::Cuda) => ClockRule::Metric,
+        Some(DeviceName::Cpu) | None => ClockRule::Auto,
+    })
 }
 
 /// The column with the time of one call: the one that the file names, or the tool's.

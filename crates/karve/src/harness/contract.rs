@@ -1,6 +1,6 @@
 //! The harness under a contract: karve calls the kernel itself, in the ring.
 
-use super::{Gated, Harness, own_program};
+use super::{Gated, Harness, own_program, secret};
 use crate::arena::{Fault, NumberedCase};
 use crate::error::{CommandError, ErrorKind, Result};
 use crate::process::Command;
@@ -44,11 +44,14 @@ impl Harness {
         self
     }
 
-    /// The shared object with the reference in a built tree, if there is one to be put aside.
+    /// The shared object or module with the reference in a built tree, if there is one to be put
+    /// aside.
     pub fn reference_in(&self, tree: &Path) -> Option<PathBuf> {
         match &self.under_contract.as_ref()?.contract.reference {
-            Reference::Library { path, .. } => Some(tree.join(&self.workdir).join(path)),
-            Reference::Command { .. } | Reference::Python { .. } => None,
+            Reference::Library { path, .. } | Reference::Python { path, .. } => {
+                Some(tree.join(&self.workdir).join(path))
+            }
+            Reference::Command { .. } => None,
         }
     }
 
@@ -64,6 +67,7 @@ impl Harness {
             limit: self.limit,
             stop: self.stop.clone(),
             worker: own_program()?,
+            weights: secret()?,
         })
     }
 

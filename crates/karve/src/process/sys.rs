@@ -6,9 +6,9 @@
 mod cage;
 mod clone;
 mod companion;
+mod lock;
 mod room;
 mod signals;
-mod lock;
 mod start;
 
 use std::fs::File;
@@ -26,8 +26,8 @@ pub(super) use self::companion::{
     bounded_file, continue_process, cpu_time_of, receive_message, send_message, socket_pair,
     stop_and_wait, written_text,
 };
-pub(super) use self::room::{Act, Plan, Room, TREES_MAX};
 pub(super) use self::lock::lock;
+pub(super) use self::room::{Act, Plan, Room, TREES_MAX};
 pub(super) use self::start::{CPUS_MAX, Child, CpuMask, Death, SpawnError, Start, spawn};
 
 /// A process id, as the kernel writes it.

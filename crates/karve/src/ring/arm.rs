@@ -4,9 +4,13 @@
 //! Nothing of it runs between two turns. Its CPU time is that of all its threads, read by karve
 //! when they stand still, so work that is put off beyond the answer counts too. What it does while
 //! it wakes up, when nobody takes the time yet, is added to the time: the inputs lie there by
-//! then, and a handler of a signal could compute them all.
+//! then, and a handler of a signal could compute them all. A kernel on a device gets its inputs
+//! before the time is taken and gives its outputs after it; karve takes the time of both, since
+//! work could hide there.
 
-use super::protocol::{Answer, Given, Hello, MESSAGE_BYTES_MAX, Question, Setup, Slot, Told};
+use super::protocol::{
+    Answer, Given, Hello, MESSAGE_BYTES_MAX, Module, Question, Setup, Slot, Told,
+};
 use super::sys::Shared;
 use crate::error::{Context, Result};
 use crate::harness::secret;
@@ -30,6 +34,18 @@ pub(super) struct Arm {
     companion: Companion,
     buffer: Vec<u8>,
     limit: Duration,
+    phases: Phases,
+}
+
+/// What a turn consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phases {
+    /// A batch.
+    Batch,
+    /// A worker gets ready, then a batch.
+    Staged,
+    /// Inputs go to a device, then a batch, then outputs come from the device.
+    OnDevice,
 }
 
 /// What is loaded.
@@ -41,6 +57,20 @@ pub(super) struct Program {
     pub(super) path: String,
     /// The function.
     pub(super) entry: String,
+    /// How a module is loaded; none for a shared object.
+    pub(super) module: Option<Module>,
+}
+
+impl Program {
+    fn phases(&self) -> Phases {
+        match &self.module {
+            None => Phases::Batch,
+            Some(Module { device: None, .. }) => Phases::Staged,
+            Some(Module {
+                device: Some(_), ..
+            }) => Phases::OnDevice,
+        }
+    }
 }
 
 /// Bytes of the memory that is read and of the memory that is written.
@@ -95,6 +125,10 @@ pub(super) struct Turn {
     pub(super) cpu: Duration,
     /// What the worker's own clocks said.
     pub(super) told: Told,
+    /// What getting ready before the batch took: CPU time, or wall time with a device.
+    pub(super) before: Duration,
+    /// What bringing outputs from a device took, after the batch.
+    pub(super) after: Duration,
 }
 
 impl Turn {
@@ -173,12 +207,14 @@ impl Arm {
             companion: Companion::start(&program.command)?,
             buffer: vec![0; MESSAGE_BYTES_MAX],
             limit,
+            phases: program.phases(),
         };
         let hello = Question::Hello(Hello {
             path: program.path.clone(),
             entry: program.entry.clone(),
             input_bytes: memory.sizes.input,
             output_bytes: memory.sizes.output,
+            module: program.module.clone(),
         });
         let nonce = secret()?;
         let fds = [memory.input.fd(), memory.output.fd()];
@@ -214,6 +250,17 @@ impl Arm {
         if let Err(broken) = self.wake()? {
             return Ok(Err(broken));
         }
+        let Ok(cpu_awake) = self.companion.cpu_time() else {
+            return Ok(Err(self.ended()));
+        };
+        let before = match self.phases {
+            Phases::Batch => Ok(Duration::ZERO),
+            Phases::Staged | Phases::OnDevice => self.timed(&Question::Stage(slots.to_vec()))?,
+        };
+        let before = match before {
+            Ok(before) => before,
+            Err(broken) => return Ok(Err(broken)),
+        };
         let Ok(cpu_before) = self.companion.cpu_time() else {
             return Ok(Err(self.ended()));
         };
@@ -223,28 +270,61 @@ impl Arm {
         }
         let heard = self.companion.receive(&mut self.buffer, self.limit);
         let wall = start.elapsed();
-        let stood = self.companion.freeze();
+        // A device would go on while its process stands still, so its outputs are asked for first.
+        let stood = (self.phases != Phases::OnDevice).then(|| self.companion.freeze());
         let told = match self.read(heard, nonce) {
             Ok(Answer::Finished(told)) => told,
             Ok(Answer::Failed(why)) => return Ok(Err(Broken::Refused(why))),
             Ok(Answer::Done) => return Ok(Err(Broken::Garbled("an answer of another kind"))),
             Err(broken) => return Ok(Err(broken)),
         };
-        if let Err(broken) = self.frozen(stood) {
+        if let Some(Err(broken)) = stood.map(|stood| self.frozen(stood)) {
             return Ok(Err(broken));
         }
         let Ok(cpu_after) = self.companion.cpu_time() else {
             return Ok(Err(self.ended()));
         };
+        let after = match self.bring()? {
+            Ok(after) => after,
+            Err(broken) => return Ok(Err(broken)),
+        };
         if self.unasked()? {
             return Ok(Err(Broken::Garbled("more than was asked")));
         }
+        let woken = cpu_awake.saturating_sub(cpu_asleep);
         Ok(Ok(Turn {
             wall,
-            woken: cpu_before.saturating_sub(cpu_asleep),
-            cpu: cpu_after.saturating_sub(cpu_asleep),
+            woken,
+            cpu: woken + cpu_after.saturating_sub(cpu_before),
             told,
+            before,
+            after,
         }))
+    }
+
+    /// Lets outputs come from the device; gives how long that took. It stands still afterwards.
+    fn bring(&mut self) -> Result<Asked<Duration>> {
+        if self.phases != Phases::OnDevice {
+            return Ok(Ok(Duration::ZERO));
+        }
+        let took = self.timed(&Question::Fetch)?;
+        Ok(took.and_then(|took| self.freeze().map(|()| took)))
+    }
+
+    /// Asks for something that is done, and gives how long it took. Without a device that is CPU
+    /// time, which a busy host cannot stretch.
+    fn timed(&mut self, question: &Question) -> Result<Asked<Duration>> {
+        let cpu = self.companion.cpu_time().unwrap_or_default();
+        let start = Instant::now();
+        let answer = self.ask(question, self.limit)?;
+        let took = match self.phases {
+            Phases::OnDevice => start.elapsed(),
+            Phases::Batch | Phases::Staged => {
+                let after = self.companion.cpu_time().unwrap_or_default();
+                after.saturating_sub(cpu)
+            }
+        };
+        Ok(answer.and_then(done).map(|()| took))
     }
 
     /// Lets it run without a question for a while, as one that put off its work would need.

@@ -18,6 +18,12 @@ const READINGS_MIN: usize = 20;
 /// and by how much its CPU time may exceed what its threads can use.
 const SHARE_MAX: f64 = 0.25;
 
+/// The share of a turn that a candidate may take longer than the incumbent around its batch.
+const AROUND_SHARE_MAX: f64 = 0.1;
+
+/// The share by which what is around a batch differs between equal kernels at most.
+const AROUND_NOISE: f64 = 0.05;
+
 /// What the clocks of one arm showed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clocks {
@@ -29,6 +35,12 @@ pub(super) struct Clocks {
     woken: Vec<f64>,
     /// CPU time over the time of the turn.
     cpu: Vec<f64>,
+    /// Seconds of getting ready before the batch.
+    before: Vec<f64>,
+    /// Seconds of bringing outputs after it.
+    after: Vec<f64>,
+    /// The time on the device over karve's.
+    device: Vec<f64>,
 }
 
 impl Clocks {
@@ -40,6 +52,10 @@ impl Clocks {
             .push(turn.wall.as_secs_f64() - turn.told.wall_ns as f64 * 1e-9);
         self.woken.push(turn.woken.as_secs_f64());
         self.cpu.push(turn.cpu.as_secs_f64() / time.max(1e-9));
+        self.before.push(turn.before.as_secs_f64());
+        self.after.push(turn.after.as_secs_f64());
+        self.device
+            .push(turn.told.device_ns as f64 * 1e-9 / turn.wall.as_secs_f64().max(1e-9));
     }
 
     /// Whether these clocks of a candidate with so many threads fit together, beside the
@@ -63,6 +79,9 @@ impl Clocks {
         if beyond(&self.woken, &parent.woken) {
             return dishonest("it works before it is asked, when nobody takes the time".into());
         }
+        if let Some(why) = self.hides_beside(parent) {
+            return dishonest(why.into());
+        }
         if least(&self.cpu) > f64::from(threads.max(1)) + SHARE_MAX {
             let may = threads_in_words(threads);
             return dishonest(format!(
@@ -71,6 +90,29 @@ impl Clocks {
         }
         Ok(())
     }
+
+    /// Where a candidate hides work, if it does: an honest one takes as long as the incumbent to
+    /// get ready and to give its outputs, for these are the same bytes.
+    fn hides_beside(&self, parent: &Self) -> Option<&'static str> {
+        let turn = calm(&parent.time);
+        let longer = |own: &[f64], usual: &[f64]| {
+            let usual = calm(usual);
+            calm(own) - usual > (AROUND_SHARE_MAX * turn).max(AROUND_NOISE * usual)
+        };
+        if longer(&self.before, &parent.before) {
+            return Some("it works before it is asked to: getting ready takes too long");
+        }
+        if longer(&self.after, &parent.after) {
+            return Some("it puts its work off: its outputs come too late");
+        }
+        let beyond = calm(&self.device) > 1.0 + SHARE_MAX;
+        beyond.then_some("the clock of the device does not agree with karve's clock")
+    }
+}
+
+/// The lower quartile of some readings: a busy host makes single ones longer.
+fn calm(readings: &[f64]) -> f64 {
+    stats::quantile(readings, 0.25).unwrap_or_default()
 }
 
 fn least(of: &[f64]) -> f64 {
@@ -105,7 +147,10 @@ mod tests {
                     wall_ns: told * 1_000,
                     cpu_ns: 0,
                     flags: 0,
+                    device_ns: 0,
                 },
+                before: Duration::ZERO,
+                after: Duration::ZERO,
             });
         }
         clocks

@@ -16,7 +16,7 @@ use karve_core::charter::{Case, Metric, OwnClock};
 use karve_core::contract::Kernel;
 use karve_core::draw;
 use karve_core::measurement::{Block, First, Gate, Pair, Sample};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -52,6 +52,8 @@ pub struct Duelling {
     /// The case that the arms are set up for.
     facing: Option<usize>,
     bounds: BTreeMap<usize, Bounds>,
+    /// Cases on which these processes were called before.
+    met: BTreeSet<usize>,
     blocks: u32,
     clocks: [Clocks; 2],
     /// What the reference took last time.
@@ -106,6 +108,7 @@ impl Duelling {
             arms,
             facing: None,
             bounds: BTreeMap::new(),
+            met: BTreeSet::new(),
             blocks: 0,
             clocks: Default::default(),
             oracle_took: Duration::ZERO,
@@ -127,6 +130,7 @@ impl Duelling {
                 Err(fault) => return Ok(Err(fault)),
             };
             self.facing = None;
+            self.met.clear();
         }
         self.blocks += 1;
         let seed = secret()?;
@@ -177,6 +181,8 @@ impl Duelling {
         if let Err(fault) = self.verify(corner, &calls, &written)? {
             return Ok(Err(fault));
         }
+        self.clocks[PARENT].add(&parent);
+        self.clocks[CANDIDATE].add(&candidate);
         self.spent.kernels += parent.wall + candidate.wall;
         self.spent.calls += 2 * calls.len() as u64;
         let sample = |turn: Turn| sample_of(&self.metric, turn, calls.len());
@@ -205,7 +211,6 @@ impl Duelling {
             Ok(turn) => turn,
             Err(broken) => return Ok(Err(fault(arm, broken.gate(name)))),
         };
-        self.clocks[arm].add(&turn);
         let inside = |call: &Call| self.stage.guards_hold(call) && self.stage.inputs_hold(call);
         if !calls.iter().all(inside) {
             return Ok(Err(fault(arm, check::outside(name))));
@@ -214,7 +219,8 @@ impl Duelling {
         Ok(Ok((turn, written)))
     }
 
-    /// Sets both arms up for a case; what they may differ by is learnt when it is met first.
+    /// Sets both arms up for a case. What they may differ by is learnt when it is met first, and
+    /// a fresh process is called once before it is timed.
     fn face(&mut self, corner: usize) -> Result<Fought<()>> {
         if self.facing == Some(corner) {
             return Ok(Ok(()));
@@ -229,7 +235,7 @@ impl Duelling {
         }
         self.oracle.set(&self.terms.contract, &case)?;
         self.facing = Some(corner);
-        if self.bounds.contains_key(&corner) {
+        if !self.met.insert(corner) {
             return Ok(Ok(()));
         }
         let calls = self.stage.fresh_calls(1)?;
@@ -240,6 +246,9 @@ impl Duelling {
                 Ok((_, mut all)) => written[arm] = all.pop().unwrap_or_default(),
                 Err(fault) => return Ok(Err(fault)),
             }
+        }
+        if self.bounds.contains_key(&corner) {
+            return Ok(Ok(()));
         }
         let [parent, candidate] = &written;
         match self.hold_against_reference(corner, &calls[0], [parent, candidate])? {

@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! question   kind 1 byte, nonce 8, then a JSON text or the slots of the calls
-//! answer     kind 1 byte, nonce 8, then for a finished batch: wall ns 8, CPU ns 8, flags 4
+//! answer     kind 1 byte, nonce 8, then for a finished batch:
+//!            wall ns 8, CPU ns 8, flags 4, device ns 8
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,24 @@ pub(super) struct Hello {
     pub(super) input_bytes: u64,
     /// Bytes of the memory that is written.
     pub(super) output_bytes: u64,
+    /// How a module is loaded; a shared object needs none of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) module: Option<Module>,
+}
+
+/// How a module is loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Module {
+    /// The device that its tensors are on, if not the host.
+    pub(super) device: Option<String>,
+    /// Whether its weights are float64.
+    pub(super) wide: bool,
+    /// Whether it is one file, which finds no other of the project.
+    pub(super) alone: bool,
+    /// Modules that it must not find.
+    pub(super) hidden: Vec<String>,
+    /// From what weights are drawn, the same for all arms.
+    pub(super) seed: u64,
 }
 
 /// How the calls from now on look.
@@ -97,6 +116,10 @@ pub(super) enum Question {
     Setup(Setup),
     /// Are you awake?
     Ping,
+    /// Get ready for these calls: what is not to be timed.
+    Stage(Vec<Slot>),
+    /// Bring the outputs of the last batch from the device.
+    Fetch,
     /// Call the kernel once for each slot, and then work for a while.
     Batch {
         /// The calls.
@@ -126,6 +149,8 @@ pub(super) struct Told {
     pub(super) cpu_ns: u64,
     /// What else it noticed.
     pub(super) flags: u32,
+    /// The time on the device, between two of its events; 0 without a device.
+    pub(super) device_ns: u64,
 }
 
 /// Why a message cannot be read.
@@ -139,12 +164,11 @@ impl Question {
             Self::Hello(hello) => (b'H', json(hello)),
             Self::Setup(setup) => (b'S', json(setup)),
             Self::Ping => (b'P', Vec::new()),
+            Self::Fetch => (b'O', Vec::new()),
+            Self::Stage(slots) => (b'I', render_slots(slots)),
             Self::Batch { slots, spin_ns } => {
                 let mut body = spin_ns.to_le_bytes().to_vec();
-                for slot in slots {
-                    body.extend(slot.input.to_le_bytes());
-                    body.extend(slot.output.to_le_bytes());
-                }
+                body.extend(render_slots(slots));
                 (b'B', body)
             }
         };
@@ -161,18 +185,12 @@ impl Question {
             b'H' => Self::Hello(from_json(body)?),
             b'S' => Self::Setup(from_json(body)?),
             b'P' if body.is_empty() => Self::Ping,
+            b'O' if body.is_empty() => Self::Fetch,
+            b'I' => Self::Stage(parse_slots(body)?),
             b'B' => {
                 let (spin, rest) = body.split_first_chunk().ok_or(Garbled("a short batch"))?;
-                let (slots, rest) = rest.as_chunks::<8>();
-                if !rest.is_empty() || slots.len() > CALLS_MAX {
-                    return Err(Garbled("a batch of a wrong size"));
-                }
-                let slot = |bytes: &[u8; 8]| Slot {
-                    input: u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
-                    output: u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
-                };
                 Self::Batch {
-                    slots: slots.iter().map(slot).collect(),
+                    slots: parse_slots(rest)?,
                     spin_ns: u64::from_le_bytes(*spin),
                 }
             }
@@ -191,6 +209,7 @@ impl Answer {
                 let mut body = told.wall_ns.to_le_bytes().to_vec();
                 body.extend(told.cpu_ns.to_le_bytes());
                 body.extend(told.flags.to_le_bytes());
+                body.extend(told.device_ns.to_le_bytes());
                 (b'f', body)
             }
             Self::Failed(why) => (b'e', why.as_bytes().to_vec()),
@@ -210,24 +229,42 @@ impl Answer {
         Ok(match kind {
             b'd' if body.is_empty() => Self::Done,
             b'f' => {
-                let body: &[u8; 20] = body
-                    .try_into()
-                    .map_err(|_| Garbled("an answer of a wrong size"))?;
-                let (wall, rest) = body.split_at(8);
-                let (cpu, flags) = rest.split_at(8);
-                let long = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes);
-                let short = flags.try_into().map(u32::from_le_bytes);
-                let size = |_| Garbled("an answer of a wrong size");
+                let size = Garbled("an answer of a wrong size");
+                let (wall, rest) = body.split_first_chunk().ok_or(size)?;
+                let (cpu, rest) = rest.split_first_chunk().ok_or(size)?;
+                let (flags, rest) = rest.split_first_chunk().ok_or(size)?;
                 Self::Finished(Told {
-                    wall_ns: long(wall).map_err(size)?,
-                    cpu_ns: long(cpu).map_err(size)?,
-                    flags: short.map_err(size)?,
+                    wall_ns: u64::from_le_bytes(*wall),
+                    cpu_ns: u64::from_le_bytes(*cpu),
+                    flags: u32::from_le_bytes(*flags),
+                    device_ns: rest.try_into().map(u64::from_le_bytes).map_err(|_| size)?,
                 })
             }
             b'e' => Self::Failed(String::from_utf8_lossy(body).into_owned()),
             _ => return Err(Garbled("an unknown answer")),
         })
     }
+}
+
+fn render_slots(slots: &[Slot]) -> Vec<u8> {
+    let mut body = Vec::with_capacity(8 * slots.len());
+    for slot in slots {
+        body.extend(slot.input.to_le_bytes());
+        body.extend(slot.output.to_le_bytes());
+    }
+    body
+}
+
+fn parse_slots(body: &[u8]) -> Result<Vec<Slot>, Garbled> {
+    let (slots, rest) = body.as_chunks::<8>();
+    if !rest.is_empty() || slots.len() > CALLS_MAX {
+        return Err(Garbled("a batch of a wrong size"));
+    }
+    let slot = |bytes: &[u8; 8]| Slot {
+        input: u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
+        output: u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
+    };
+    Ok(slots.iter().map(slot).collect())
 }
 
 fn head(message: &[u8]) -> Result<(u8, u64, &[u8]), Garbled> {

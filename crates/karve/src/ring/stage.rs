@@ -15,6 +15,9 @@ use karve_core::draw::{self, Draw, Poison};
 /// Bytes of the inputs, and of the outputs of one arm, at most, unless a single call needs more.
 const MEMORY_BYTES_MAX: u64 = 128 << 20;
 
+/// The same for kernels on a device: they are faster, so that a batch needs more calls.
+const DEVICE_BYTES_MAX: u64 = 512 << 20;
+
 /// Slots beyond those of one batch, so that a call does not find the addresses of the last one.
 const SPARE_SLOTS: u32 = 3;
 
@@ -87,7 +90,11 @@ impl Stage {
         let mut first = None;
         for (case, calls) in cases {
             let layout = layout_of(contract, case)?;
-            let slots = u64::from(slots_of(&layout, *calls));
+            let most = match contract.modules.device {
+                None => MEMORY_BYTES_MAX,
+                Some(_) => DEVICE_BYTES_MAX,
+            };
+            let slots = u64::from(slots_of(&layout, *calls, most));
             sizes.input = sizes.input.max(layout.input_bytes * slots);
             sizes.output = sizes.output.max(layout.output_bytes * slots);
             first.get_or_insert(layout);
@@ -277,10 +284,10 @@ fn guard(call: &Call, from: u64, part: &mut [u8]) {
     draw::poison(Poison::Pattern, seed, karve_core::tensor::Dtype::U8, part);
 }
 
-/// Slots for a batch of so many calls.
-fn slots_of(layout: &Layout, calls: u32) -> u32 {
+/// Slots for a batch of so many calls, in memory of at most so many bytes.
+fn slots_of(layout: &Layout, calls: u32, bytes_max: u64) -> u32 {
     let slot = layout.input_bytes.max(layout.output_bytes).max(1);
-    let fit = (MEMORY_BYTES_MAX / slot).clamp(1, u64::from(u32::MAX)) as u32;
+    let fit = (bytes_max / slot).clamp(1, u64::from(u32::MAX)) as u32;
     calls.saturating_add(SPARE_SLOTS).min(fit)
 }
 

@@ -1,7 +1,8 @@
 //! The terms of the ring: where kernel and reference come from, and how a worker is started.
 
-use super::arm::{Arm, Program};
+use super::arm::{Arm, Broken, Program};
 use super::oracle::{Oracle, Source};
+use super::python;
 use super::stage::Stage;
 use crate::error::{CommandError, Result};
 use crate::harness::Gated;
@@ -23,6 +24,8 @@ pub struct Terms {
     pub command: Command,
     /// karve's own program, which a worker is.
     pub worker: PathBuf,
+    /// From what the weights of models are drawn, the same for all arms.
+    pub weights: u64,
     /// Where the reference of the unchanged project was put aside.
     pub reference: Option<PathBuf>,
     /// Where files may be written.
@@ -52,12 +55,16 @@ impl Terms {
                     command: self.own_worker(&dir),
                     path: library.to_string_lossy().into_owned(),
                     entry: entry.clone(),
+                    module: None,
                 }))
             }
-            Kernel::Python { .. } => Err(CommandError::usage(
-                "kernels in Python cannot be called by this version of karve",
-            )
-            .hint("use a shared object in [contract] of karve.toml")),
+            Kernel::Python { path, style } => {
+                let file = dir.join(path);
+                if !is_plain(&file) {
+                    return Ok(Err(not_made(path)));
+                }
+                python::kernel(self, (&dir, &file), *style).map(Ok)
+            }
         }
     }
 
@@ -78,7 +85,14 @@ impl Terms {
             Err(gate) => return Ok(Err(gate)),
         };
         let arm = Arm::start(&program, stage.memory(), self.limit)?;
-        Ok(arm.map_err(|broken| broken.gate("its start")))
+        Ok(arm.map_err(|broken| match broken {
+            // A module that cannot be loaded is what elsewhere does not compile.
+            Broken::Refused(excerpt) if program.module.is_some() => Gate::BuildFailed {
+                category: FailureCategory::BuildCompile,
+                excerpt,
+            },
+            broken => broken.gate("its start"),
+        }))
     }
 
     /// Starts the reference, from what was put aside or else from this tree.
@@ -101,6 +115,7 @@ impl Terms {
                     command: self.own_worker(&dir),
                     path: library.to_string_lossy().into_owned(),
                     entry: entry.clone(),
+                    module: None,
                 };
                 (Source::Worker(program), *precision)
             }
@@ -115,11 +130,14 @@ impl Terms {
                 };
                 (Source::Command(command, files), *precision)
             }
-            Reference::Python { .. } => {
-                return Err(CommandError::usage(
-                    "a reference in Python cannot be called by this version of karve",
-                )
-                .hint("use contract.reference.library in karve.toml"));
+            Reference::Python { path, precision } => {
+                let file = self.reference.clone().unwrap_or_else(|| dir.join(path));
+                if !is_plain(&file) {
+                    return Err(CommandError::usage(format!("there is no reference {path}"))
+                        .hint("mend contract.reference.python in karve.toml"));
+                }
+                let program = python::reference(self, (&dir, &file), *precision)?;
+                (Source::Worker(program), *precision)
             }
         };
         let limits = (self.limit, &self.stop);

@@ -57,7 +57,8 @@ pub fn serve() {
                 }
                 Err(why) => Answer::Failed(why),
             },
-            (Question::Ping, _) => Answer::Done,
+            // A shared object has nothing to get ready, and writes to karve's memory itself.
+            (Question::Ping | Question::Stage(_) | Question::Fetch, _) => Answer::Done,
             (Question::Setup(setup), Some(worker)) => match Prepared::new(&setup) {
                 Ok(prepared) => {
                     worker.setup = Some(prepared);
@@ -127,6 +128,7 @@ impl Worker {
             wall_ns,
             cpu_ns,
             flags: if changed { FLAG_MODE_CHANGED } else { 0 },
+            device_ns: 0,
         })
     }
 }

@@ -181,8 +181,8 @@ int main(void) {
     out[0] = 'd';
     if (in[0] == 'B') {
       out[0] = 'f';
-      memset(out + 9, 0, 20);
-      len = 29;
+      memset(out + 9, 0, 28);
+      len = 37;
       if (!strcmp(mood, "garbage")) { memset(out, 0xa5, 40); len = 40; }
       if (!strcmp(mood, "empty")) len = 1;
       if (!strcmp(mood, "long")) len = 100000;

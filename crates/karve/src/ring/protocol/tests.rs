@@ -7,18 +7,36 @@ fn question() -> impl Strategy<Value = Question> {
     let slots = prop::collection::vec((any::<u32>(), any::<u32>()), 0..50);
     prop_oneof![
         Just(Question::Ping),
-        (slots, any::<u64>()).prop_map(|(slots, spin_ns)| Question::Batch {
-            slots: slots
+        (slots, any::<u64>(), any::<bool>()).prop_map(|(slots, spin_ns, stage)| {
+            let slots = slots
                 .into_iter()
-                .map(|(input, output)| Slot { input, output })
-                .collect(),
-            spin_ns,
+                .map(|(input, output)| Slot { input, output });
+            let slots = slots.collect();
+            match stage {
+                true => Question::Stage(slots),
+                false => Question::Batch { slots, spin_ns },
+            }
         }),
         ("[a-z/.]{0,40}", any::<u64>()).prop_map(|(path, bytes)| Question::Hello(Hello {
             path,
             entry: "f".into(),
             input_bytes: bytes,
             output_bytes: 1,
+            module: None,
+        })),
+        Just(Question::Fetch),
+        (any::<bool>(), any::<u64>()).prop_map(|(wide, seed)| Question::Hello(Hello {
+            path: "kernel.py".into(),
+            entry: "kernel_fn".into(),
+            input_bytes: 1,
+            output_bytes: 1,
+            module: Some(Module {
+                device: wide.then(|| "cuda".into()),
+                wide,
+                alone: !wide,
+                hidden: vec!["reference".into()],
+                seed,
+            }),
         })),
     ]
 }
@@ -30,8 +48,9 @@ proptest! {
     }
 
     #[test]
-    fn an_answer_is_read_as_it_was_given(wall_ns: u64, cpu_ns: u64, flags: u32, nonce: u64) {
-        let told = Answer::Finished(Told { wall_ns, cpu_ns, flags });
+    fn an_answer_is_read_as_it_was_given(ns: (u64, u64, u64), flags: u32, nonce: u64) {
+        let (wall_ns, cpu_ns, device_ns) = ns;
+        let told = Answer::Finished(Told { wall_ns, cpu_ns, flags, device_ns });
         prop_assert_eq!(Answer::parse(&told.render(nonce), nonce), Ok(told));
     }
 
@@ -53,7 +72,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_or_longer_answer_is_refused(nonce: u64, cut in 0..29_usize, more in 1..20_usize) {
+    fn a_cut_or_longer_answer_is_refused(nonce: u64, cut in 0..37_usize, more in 1..20_usize) {
         let whole = Answer::Finished(Told::default()).render(nonce);
         prop_assert!(Answer::parse(&whole[..cut], nonce).is_err());
         let mut longer = whole;

@@ -1,0 +1,447 @@
+"""The worker for kernels in Python: loads one module and calls it when karve asks.
+
+It runs the code of a candidate in its own process, so it is not trusted: whatever could decide
+anything is read and checked by karve. The messages are those of protocol.rs, one packet each, on
+the socket that is standard input.
+
+    H  load the module         S  take these arguments from now on
+    P  are you awake?          I  get ready for these calls: inputs go to the device
+    B  call the kernel         O  bring the outputs from the device
+"""
+
+import sys
+
+# The directory of this file is no place to import from.
+OWN = sys.path.pop(0)
+
+import ctypes
+import gc
+import json
+import math
+import mmap
+import os
+import platform
+import socket
+import struct
+import time
+import traceback
+import types
+import warnings
+
+try:
+    import numpy
+except ImportError:
+    sys.exit(
+        "%s has no NumPy: install it, or name another Python in contract.interpreter of karve.toml"
+        % sys.executable
+    )
+
+MESSAGE_BYTES_MAX = 128 << 10
+WHY_CHARS_MAX = 4_000
+MODE_CHANGED = 1
+ARRAY = numpy.ndarray
+NOW = time.perf_counter_ns
+
+# Types that NumPy lacks are given as the integers of their bits.
+NUMPY_TYPES = {
+    "f64": numpy.float64,
+    "f32": numpy.float32,
+    "f16": numpy.float16,
+    "bf16": numpy.uint16,
+    "f8e4m3": numpy.uint8,
+    "f8e5m2": numpy.uint8,
+    "i64": numpy.int64,
+    "i32": numpy.int32,
+    "i16": numpy.int16,
+    "i8": numpy.int8,
+    "u64": numpy.uint64,
+    "u32": numpy.uint32,
+    "u16": numpy.uint16,
+    "u8": numpy.uint8,
+    "bool": numpy.bool_,
+}
+
+TORCH_TYPES = {
+    "f64": "float64",
+    "f32": "float32",
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f8e4m3": "float8_e4m3fn",
+    "f8e5m2": "float8_e5m2",
+    "i64": "int64",
+    "i32": "int32",
+    "i16": "int16",
+    "i8": "int8",
+    "u64": "uint64",
+    "u32": "uint32",
+    "u16": "uint16",
+    "u8": "uint8",
+    "bool": "bool",
+}
+
+
+class Refusal(Exception):
+    """What karve is told in words."""
+
+
+class Place:
+    """One tensor of the arguments, as karve described it."""
+
+    def __init__(self, given, torch):
+        self.kind = given["kind"]
+        self.offset = given["offset"]
+        self.shape = tuple(given["shape"])
+        self.dtype = numpy.dtype(NUMPY_TYPES[given["dtype"]])
+        self.count = math.prod(self.shape)
+        self.torch_type = None
+        if torch is not None:
+            self.torch_type = getattr(torch, TORCH_TYPES[given["dtype"]], None)
+            if self.torch_type is None:
+                raise Refusal("this torch has no " + TORCH_TYPES[given["dtype"]])
+
+    def array(self, memory, start):
+        """The tensor in karve's memory."""
+        if self.count == 0:
+            return numpy.empty(self.shape, self.dtype)
+        flat = numpy.frombuffer(memory, self.dtype, self.count, start + self.offset)
+        return flat.reshape(self.shape)
+
+    def tensor(self, torch, memory, start):
+        """The same as a tensor of torch, which shares the memory."""
+        array = self.array(memory, start).reshape(-1).view(numpy.uint8)
+        return torch.from_numpy(array).view(self.torch_type).reshape(self.shape)
+
+
+class Call:
+    """One call, ready: what the kernel is given, and where its results go."""
+
+    def __init__(self, args, targets, homes):
+        self.args = args
+        self.targets = targets
+        self.homes = homes
+        self.results = ()
+
+
+class Worker:
+    """A module that was loaded, and karve's memory."""
+
+    def __init__(self, hello, memory):
+        self.input, self.output = memory
+        module = hello["module"]
+        self.device = module["device"]
+        self.setup = None
+        self.calls = []
+        self.buffers = {}
+        self.torch = None
+        if self.device is not None:
+            self.torch = import_torch(self.device)
+        self.function = load(hello["path"], hello["entry"], module)
+        if not callable(self.function):
+            raise Refusal("`%s` is no function" % hello["entry"])
+        # A module that uses torch is given tensors of torch.
+        if self.torch is None:
+            self.torch = sys.modules.get("torch")
+        if self.torch is not None:
+            self.torch.set_grad_enabled(False)
+        self.rate = spin_rate()
+        self.mode = floating_point_mode()
+        gc.collect()
+        gc.freeze()
+
+    def take(self, setup):
+        """Arguments from now on."""
+        places = []
+        for given in setup["args"]:
+            if given["kind"] == "integer":
+                places.append(given["value"])
+            elif given["kind"] == "float":
+                value = struct.unpack("<d", struct.pack("<Q", given["bits"]))[0]
+                if given["single"]:
+                    value = float(numpy.float32(value))
+                places.append(value)
+            else:
+                places.append(Place(given, self.torch))
+        self.setup = (setup["input_stride"], setup["output_stride"], places)
+        self.calls = []
+        self.buffers = {}
+
+    def get_ready(self, slots):
+        """Everything that is not to be timed: views of the memory, and inputs on the device."""
+        if self.setup is None:
+            raise Refusal("calls before their arguments")
+        self.calls = [self.ready(slot, index) for index, slot in enumerate(slots)]
+        if self.device is not None:
+            self.torch.cuda.synchronize()
+        gc.collect(0)
+
+    def ready(self, slot, index):
+        input_stride, output_stride, places = self.setup
+        args, targets, homes = [], [], []
+        for number, place in enumerate(places):
+            if not isinstance(place, Place):
+                args.append(place)
+                continue
+            is_read = place.kind == "input"
+            memory = self.input if is_read else self.output
+            start = slot[0] * input_stride if is_read else slot[1] * output_stride
+            home = self.view(place, memory, start)
+            if place.kind == "output":
+                targets.append((home, place.shape, home.dtype))
+                continue
+            given = home
+            if self.device is not None:
+                given = self.on_device((index, number), place, home)
+                if place.kind == "in_out":
+                    homes.append((home, given))
+            args.append(given)
+        return Call(args, targets, homes)
+
+    def view(self, place, memory, start):
+        if self.torch is None:
+            return place.array(memory, start)
+        return place.tensor(self.torch, memory, start)
+
+    def on_device(self, key, place, home):
+        """A copy on the device, in a buffer that is used again."""
+        buffer = self.buffers.get(key)
+        if buffer is None:
+            torch = self.torch
+            buffer = torch.empty(place.shape, dtype=place.torch_type, device=self.device)
+            self.buffers[key] = buffer
+        buffer.copy_(home)
+        return buffer
+
+    def batch(self, n, spin_ns):
+        """Calls the kernel. Gives what the clocks say, and whether the rounding changed."""
+        if n != len(self.calls):
+            raise Refusal("a batch that is not ready")
+        spin = range(int(spin_ns * self.rate))
+        gc.disable()
+        cpu = time.process_time_ns()
+        start = NOW()
+        if self.device is None:
+            self.on_cpu(spin)
+            device_ns = 0
+        else:
+            device_ns = self.on_gpu(spin)
+        wall_ns = NOW() - start
+        cpu_ns = time.process_time_ns() - cpu
+        gc.enable()
+        changed = floating_point_mode() != self.mode
+        return wall_ns, cpu_ns, MODE_CHANGED if changed else 0, device_ns
+
+    def on_cpu(self, spin):
+        function, put = self.function, self.put
+        for call in self.calls:
+            put(call, function(*call.args))
+            for _ in spin:
+                pass
+
+    def on_gpu(self, spin):
+        cuda = self.torch.cuda
+        first, last = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+        function = self.function
+        first.record()
+        for call in self.calls:
+            call.results = function(*call.args)
+        last.record()
+        cuda.synchronize()
+        for _ in self.calls:
+            for _ in spin:
+                pass
+        return int(first.elapsed_time(last) * 1e6)
+
+    def put(self, call, results):
+        """Writes what a call returned to karve's memory, if it is what was agreed."""
+        targets = call.targets
+        if len(targets) != 1 or type(results) is tuple or type(results) is list:
+            if type(results) not in (tuple, list):
+                results = () if results is None else (results,)
+            if len(results) != len(targets):
+                raise Refusal("%d results instead of %d" % (len(results), len(targets)))
+        else:
+            results = (results,)
+        torch = self.torch
+        for result, (home, shape, dtype) in zip(results, targets):
+            kind = type(result)
+            if torch is not None and kind is ARRAY:
+                result = torch.from_numpy(result)
+            elif torch is not None and kind is not torch.Tensor:
+                raise Refusal("a result is of the type %s" % kind.__name__)
+            elif torch is None and kind is not ARRAY:
+                raise Refusal("a result is of the type %s" % kind.__name__)
+            if tuple(result.shape) != shape:
+                found = "x".join(map(str, result.shape))
+                raise Refusal("a result is %s instead of %s" % (found, "x".join(map(str, shape))))
+            if result.dtype != dtype:
+                raise Refusal("a result is %s instead of %s" % (result.dtype, dtype))
+            if torch is None:
+                home[...] = result
+            else:
+                home.copy_(result.detach())
+
+    def fetch(self):
+        """Brings the results from the device to karve's memory."""
+        if self.device is None:
+            return
+        for call in self.calls:
+            self.put(call, call.results)
+            call.results = ()
+            for home, given in call.homes:
+                home.copy_(given)
+        self.torch.cuda.synchronize()
+
+
+def import_torch(device):
+    try:
+        import torch
+    except ImportError:
+        raise Refusal('device = "%s" needs PyTorch, which this Python does not have' % device)
+    if not torch.cuda.is_available():
+        raise Refusal("PyTorch finds no GPU")
+    torch.cuda.init()
+    torch.zeros(1, device=device)
+    return torch
+
+
+def load(path, entry, how):
+    """The function or the model of a module."""
+    if how["alone"]:
+        name = "reference"
+    else:
+        name = os.path.splitext(os.path.basename(path))[0]
+        sys.path.insert(0, os.path.dirname(path))
+    for hidden in how["hidden"]:
+        sys.modules[hidden] = None
+    with open(path, "rb") as file:
+        source = file.read()
+    module = types.ModuleType(name)
+    module.__file__ = path
+    sys.modules[name] = module
+    exec(compile(source, path, "exec"), module.__dict__)
+    thing = getattr(module, entry, None)
+    if thing is None:
+        raise Refusal("%s does not define `%s`" % (os.path.basename(path), entry))
+    return model(module, thing, how) if isinstance(thing, type) else thing
+
+
+def model(module, of, how):
+    """A model, made as KernelBench makes it: the same seed gives the same weights."""
+    import torch
+
+    torch.manual_seed(how["seed"] >> 1)
+    init = getattr(module, "get_init_inputs", list)()
+    made = of(*init)
+    if how["wide"]:
+        made = made.double()
+    if how["device"] is not None:
+        made = made.to(how["device"])
+    return made.eval()
+
+
+def spin_rate():
+    """Turns of an empty loop in a nanosecond."""
+    best = 0.0
+    for _ in range(5):
+        start = NOW()
+        for _ in range(20_000):
+            pass
+        best = max(best, 20_000 / max(NOW() - start, 1))
+    return best
+
+
+def floating_point_mode():
+    """How this thread rounds, and what it does with denormal numbers."""
+    place = {"x86_64": (28, ~0x3F), "aarch64": (0, ~0)}.get(platform.machine())
+    if place is None or FEGETENV is None:
+        return 0
+    room = ctypes.create_string_buffer(64)
+    FEGETENV(room)
+    return struct.unpack_from("<I", room, place[0])[0] & place[1]
+
+
+def find_fegetenv():
+    try:
+        return ctypes.CDLL("libm.so.6").fegetenv
+    except (OSError, AttributeError):
+        return None
+
+
+FEGETENV = find_fegetenv()
+
+
+def why(error):
+    """An error in a few lines: what it is, and where in the module it was raised."""
+    if isinstance(error, Refusal):
+        return str(error)
+    lines = traceback.format_exception_only(type(error), error)
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename != __file__:
+            name = os.path.basename(frame.filename)
+            lines.append("in line %s of %s: %s" % (frame.lineno, name, frame.line))
+            break
+    return "".join(lines)[:WHY_CHARS_MAX]
+
+
+def slots_of(body):
+    return list(struct.iter_unpack("<II", body))
+
+
+class Server:
+    """Answers questions until karve closes the connection."""
+
+    def __init__(self):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, fileno=0)
+        self.worker = None
+
+    def serve(self):
+        first, fds, _, _ = socket.recv_fds(self.socket, MESSAGE_BYTES_MAX, 2)
+        room = memoryview(bytearray(MESSAGE_BYTES_MAX))
+        n = len(first)
+        room[:n] = first
+        while n > 0:
+            kind, nonce, body = room[0], bytes(room[1:9]), room[9:n]
+            try:
+                answer, told = self.answer(kind, body, fds)
+            except BaseException as error:
+                answer, told = b"e", why(error).encode("utf-8", "replace")
+            self.socket.send(answer + nonce + told)
+            n = self.socket.recv_into(room)
+
+    def answer(self, kind, body, fds):
+        if kind == ord("B"):
+            spin_ns = int.from_bytes(body[:8], "little")
+            return b"f", struct.pack("<QQIQ", *self.worker.batch((len(body) - 8) // 8, spin_ns))
+        if kind == ord("I"):
+            self.worker.get_ready(slots_of(body))
+        elif kind == ord("O"):
+            self.worker.fetch()
+        elif kind == ord("S"):
+            self.worker.take(json.loads(bytes(body)))
+        elif kind == ord("H"):
+            hello = json.loads(bytes(body))
+            self.worker = Worker(hello, memory_of(hello, fds))
+        elif kind != ord("P"):
+            raise Refusal("an unknown question")
+        return b"d", b""
+
+
+def memory_of(hello, fds):
+    if len(fds) != 2:
+        raise Refusal("the memory did not arrive")
+    # Present from the start: the first call would pay for every page otherwise.
+    flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0x8000)
+    kinds = [
+        (hello["input_bytes"], mmap.PROT_READ),
+        (hello["output_bytes"], mmap.PROT_READ | mmap.PROT_WRITE),
+    ]
+    memory = []
+    for fd, (size, access) in zip(fds, kinds):
+        memory.append(mmap.mmap(fd, size, flags=flags, prot=access))
+        os.close(fd)
+    return memory
+
+
+if __name__ == "__main__":
+    warnings.filterwarnings("ignore", message=".*not writ.*")
+    Server().serve()

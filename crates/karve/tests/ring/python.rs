@@ -1,0 +1,339 @@
+//! Modules in Python in the ring: what is called, what is refused, and what it costs.
+
+use super::{Terms, case, terms};
+use karve::arena::Fault;
+use karve::ring::{self, Corner, Duelling};
+use karve_core::charter::Metric;
+use karve_core::contract::{ArgKind, Kernel, Modules, Precision, PythonStyle, Reference};
+use karve_core::measurement::Gate;
+use karve_core::tensor::Dtype;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+const REFERENCE: &str = "
+def reference_fn(n, alpha, x, y):
+    z = x * y
+    y += alpha * x
+    return z
+";
+
+const HONEST: &str = "
+import numpy as np
+
+def kernel_fn(n, alpha, x, y):
+    assert type(n) is int and type(alpha) is float
+    z = x * y
+    y += np.float32(alpha) * x
+    return z
+";
+
+/// A Python that has a module; a test without one says so and ends.
+fn python_with(module: &str) -> Option<String> {
+    let has = |python: &&str| {
+        let output = Command::new(python)
+            .args(["-c", &format!("import {module}")])
+            .output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    let found = ["python3", "/usr/bin/python3"].into_iter().find(has);
+    if found.is_none() {
+        eprintln!("skipped: no Python here has {module}");
+    }
+    found.map(str::to_owned)
+}
+
+fn project(kernel: &str, reference: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("kernel.py"), kernel).expect("a file");
+    fs::write(dir.path().join("reference.py"), reference).expect("a file");
+    dir
+}
+
+fn python_terms(dir: &Path, interpreter: &str) -> Terms {
+    let mut terms = terms(dir);
+    terms.contract.kernel = Kernel::Python {
+        path: "kernel.py".into(),
+        style: PythonStyle::Functions,
+    };
+    terms.contract.reference = Reference::Python {
+        path: "reference.py".into(),
+        precision: Precision::Wide,
+    };
+    terms.contract.modules = Modules {
+        interpreter: Some(interpreter.into()),
+        device: None,
+    };
+    terms
+}
+
+fn examined(kernel: &str, interpreter: &str) -> Result<(), Gate> {
+    let dir = project(kernel, REFERENCE);
+    let terms = python_terms(dir.path(), interpreter);
+    let examined = ring::examine(&terms, dir.path(), None, &[case(1_000), case(77)]);
+    examined.expect("an exam").map(|errors| {
+        assert_eq!(errors.len(), 4, "two tensors on two cases");
+    })
+}
+
+#[test]
+fn an_honest_module_passes() {
+    let Some(python) = python_with("numpy") else {
+        return;
+    };
+    assert_eq!(examined(HONEST, &python), Ok(()));
+    let tuple = HONEST.replace("return z", "return [z]");
+    assert_eq!(examined(&tuple, &python), Ok(()));
+}
+
+#[test]
+fn a_module_that_is_wrong_in_any_way_is_refused() {
+    let Some(python) = python_with("numpy") else {
+        return;
+    };
+    let lazy = "
+    class Late(np.ndarray):
+        pass
+    return z.view(Late)";
+    for (ending, part) in [
+        ("z[3] += 1; return z", "z:"),
+        ("y[3] += 1; return z", "y:"),
+        ("return z.astype(np.float64)", "float64 instead of float32"),
+        ("return z[1:]", "999 instead of 1000"),
+        ("return None", "of the type NoneType"),
+        ("return z, z", "2 results instead of 1"),
+        (lazy, "of the type Late"),
+        ("raise ValueError('too hot')", "ValueError: too hot"),
+        ("import reference", "reference"),
+        ("x[0] = 1; return z", "read-only"),
+        ("import os; os._exit(3)", "exit code 3"),
+        ("import sys; sys.exit(3)", "SystemExit: 3"),
+    ] {
+        let kernel = HONEST.replace("return z", ending);
+        let gate = examined(&kernel, &python).expect_err("a refusal");
+        let wrong = matches!(gate, Gate::WrongResult { .. });
+        assert!(
+            wrong && gate.describe().contains(part),
+            "{ending}: {gate:?}"
+        );
+    }
+}
+
+#[test]
+fn a_module_that_cannot_be_loaded_does_not_build() {
+    let Some(python) = python_with("numpy") else {
+        return;
+    };
+    for (kernel, part) in [
+        ("def kernel_fn(", "SyntaxError"),
+        ("def other():\n    pass\n", "does not define `kernel_fn`"),
+        ("import nothing_of_this_name\n", "nothing_of_this_name"),
+        ("kernel_fn = 3\n", "is no function"),
+    ] {
+        let gate = examined(kernel, &python).expect_err("a refusal");
+        let built = matches!(gate, Gate::BuildFailed { .. });
+        assert!(
+            built && gate.describe().contains(part),
+            "{kernel}: {gate:?}"
+        );
+    }
+}
+
+#[test]
+fn a_memory_of_results_is_noticed_in_python_too() {
+    let Some(python) = python_with("numpy") else {
+        return;
+    };
+    let remembers = "
+import numpy as np
+SEEN = {}
+
+def kernel_fn(n, alpha, x, y):
+    key = x.tobytes() + y.tobytes()
+    if key not in SEEN:
+        z = x * y
+        for _ in range(400):
+            w = y + np.float32(alpha) * x
+        SEEN[key] = (z, w)
+    z, y[...] = SEEN[key]
+    return z
+";
+    let gate = examined(remembers, &python).expect_err("a refusal");
+    assert!(gate.describe().contains("remembers results"), "{gate:?}");
+}
+
+#[test]
+fn a_rounding_mode_that_is_left_behind_is_noticed_in_python_too() {
+    let Some(python) = python_with("torch") else {
+        return;
+    };
+    let kernel = HONEST.replace(
+        "return z",
+        "import torch; torch.set_flush_denormal(True); return z",
+    );
+    let gate = examined(&kernel, &python).expect_err("a refusal");
+    assert!(gate.describe().contains("rounded"), "{gate:?}");
+}
+
+#[test]
+fn modules_meet_in_a_duel_and_what_it_costs_is_told() {
+    let Some(python) = python_with("numpy") else {
+        return;
+    };
+    let slower = HONEST.replace("z = x * y", "z = np.sqrt((x * y) ** 2) * np.sign(x * y)");
+    let (one, other) = (project(&slower, REFERENCE), project(HONEST, REFERENCE));
+    let terms = python_terms(one.path(), &python);
+    let start = Instant::now();
+    let costs = ring::handover(&terms, one.path(), &case(1_000));
+    let (handover, call) = costs.expect("a handover").expect("it passes");
+    eprintln!(
+        "hand-over {handover:?}, a call {call:?}, with the start {:?}",
+        start.elapsed()
+    );
+    let corner = Corner {
+        index: 0,
+        case: case(1_000),
+        calls: 50,
+        spin_ns: 0,
+    };
+    let metric = Metric {
+        name: "wall_time".into(),
+        unit: "us".into(),
+        ..Metric::default()
+    };
+    let trees = [one.path().to_owned(), other.path().to_owned()];
+    let duelling = Duelling::start(&terms, &metric, trees, vec![corner]);
+    let mut duelling = duelling.expect("a duel").expect("both start");
+    let mut faster = 0;
+    for _ in 0..30 {
+        let block = duelling.block().expect("a block").expect("no fault");
+        faster += u32::from(block.pairs[0].candidate.cpu_us < block.pairs[0].parent.cpu_us);
+    }
+    assert!(faster > 20, "{faster} of 30");
+    assert_eq!(duelling.spent().calls, 30 * 2 * 50);
+}
+
+#[test]
+fn work_that_is_done_before_it_is_asked_for_is_caught() {
+    let Some(python) = python_with("numpy") else {
+        return;
+    };
+    // Finds the worker that calls it, and computes the results when that gets ready.
+    let early = "
+import sys
+import numpy as np
+READY = {}
+
+def work(x, y):
+    z = x * y
+    for _ in range(200):
+        w = y + np.float32(1.5) * x
+    return z, w
+
+def install():
+    worker = sys._getframe(2).f_locals['self']
+    if hasattr(worker, 'usual'):
+        return
+    worker.usual = worker.get_ready
+    def get_ready(slots):
+        worker.usual(slots)
+        for call in worker.calls:
+            READY[id(call.args[2])] = work(call.args[2], call.args[3])
+    worker.get_ready = get_ready
+
+def kernel_fn(n, alpha, x, y):
+    install()
+    z, w = READY.pop(id(x), None) or work(x, y)
+    y[...] = w
+    return z
+";
+    let slow = early.replace("    install()\n", "");
+    let (one, other) = (project(&slow, REFERENCE), project(early, REFERENCE));
+    let terms = python_terms(one.path(), &python);
+    let corner = Corner {
+        index: 0,
+        case: case(1_000),
+        calls: 20,
+        spin_ns: 0,
+    };
+    let metric = Metric::default();
+    let trees = [one.path().to_owned(), other.path().to_owned()];
+    let duelling = Duelling::start(&terms, &metric, trees, vec![corner]);
+    let mut duelling = duelling.expect("a duel").expect("both start");
+    let fault = (0..30).find_map(|_| duelling.block().expect("a block").err());
+    let dishonest = matches!(&fault, Some(Fault::Candidate(Gate::Dishonest { .. })));
+    assert!(dishonest, "{fault:?}");
+}
+
+#[test]
+fn models_of_torch_have_the_same_weights_as_their_reference() {
+    let Some(python) = python_with("torch") else {
+        return;
+    };
+    let reference = "
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.linear = torch.nn.Linear(n, n)
+
+    def forward(self, x):
+        return torch.relu(self.linear(x))
+
+def get_init_inputs():
+    return [32]
+";
+    let kernel = reference.replace("Model(", "ModelNew(");
+    let dir = project(&kernel, reference);
+    let mut terms = python_terms(dir.path(), &python);
+    terms.contract.kernel = Kernel::Python {
+        path: "kernel.py".into(),
+        style: PythonStyle::Models,
+    };
+    terms
+        .contract
+        .args
+        .retain(|arg| ["x", "z"].contains(&arg.name.as_str()));
+    for arg in &mut terms.contract.args {
+        if let ArgKind::Input { shape, .. } | ArgKind::Output { shape } = &mut arg.kind {
+            *shape = vec!["n".into(), "32".into()];
+        }
+    }
+    terms.contract.reduction = Some("32".into());
+    let examined = ring::examine(&terms, dir.path(), None, &[case(8)]).expect("an exam");
+    assert!(examined.is_ok(), "{examined:?}");
+    let wrong = kernel.replace("torch.relu(", "torch.tanh(");
+    fs::write(dir.path().join("kernel.py"), wrong).expect("a file");
+    let examined = ring::examine(&terms, dir.path(), None, &[case(8)]).expect("an exam");
+    assert!(
+        matches!(examined, Err(Gate::WrongResult { .. })),
+        "{examined:?}"
+    );
+}
+
+#[test]
+fn torch_gets_every_type_that_it_has() {
+    let Some(python) = python_with("torch") else {
+        return;
+    };
+    let source = |name: &str| format!("import torch\n\ndef {name}(x):\n    return x + x\n");
+    for dtype in [Dtype::F16, Dtype::Bf16, Dtype::I32] {
+        let dir = project(&source("kernel_fn"), &source("reference_fn"));
+        let mut terms = python_terms(dir.path(), &python);
+        terms
+            .contract
+            .args
+            .retain(|arg| ["x", "z"].contains(&arg.name.as_str()));
+        terms.contract.hostile.clear();
+        for arg in &mut terms.contract.args {
+            arg.dtype = dtype;
+            if let ArgKind::Input { draw, .. } = &mut arg.kind {
+                *draw = karve_core::draw::Draw::Integers { low: 0, high: 9 };
+            }
+        }
+        let examined = ring::examine(&terms, dir.path(), None, &[case(64)]).expect("an exam");
+        assert!(examined.is_ok(), "{dtype:?}: {examined:?}");
+    }
+}
