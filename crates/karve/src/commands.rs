@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod history;
 pub mod init;
 pub mod list;
+pub mod new;
 pub mod noise;
 pub mod report;
 pub mod run;
@@ -38,6 +39,7 @@ use clap::{Parser, Subcommand};
 )]
 #[command(after_help = "Examples:
   karve demo                      a whole campaign on an embedded kernel, in under three minutes
+  karve new --template c          a kernel to begin with: c, rust, python-numpy, triton or cuda
   karve init && karve doctor      write karve.toml for your kernel, and check it
   karve run --yes --hours 8       run a campaign overnight; resume it with \"karve run\"
   karve report                    what became faster, by how much, and why the rest was dropped
@@ -55,6 +57,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Demo),
+    New(new::New),
     Init(init::Init),
     Doctor(doctor::Doctor),
     Run(run::Run),
@@ -87,6 +90,7 @@ pub fn run(cli: &Cli) -> Result<()> {
     let _sweeper = starts_others(&cli.command).then(sweep::Sweep::start);
     match &cli.command {
         Command::Demo(command) => command.run(),
+        Command::New(command) => command.run(place),
         Command::Init(command) => command.run(place),
         Command::Doctor(command) => command.run(place),
         Command::Run(command) => command.run(place),

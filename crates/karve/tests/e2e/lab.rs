@@ -96,6 +96,14 @@ impl Lab {
         lab
     }
 
+    /// An empty directory.
+    pub(crate) fn empty() -> Self {
+        let lab = Self { dir: scratch() };
+        fs::create_dir(lab.path("")).unwrap();
+        fs::create_dir(lab.beside("tmp")).unwrap();
+        lab
+    }
+
     /// A path in the project.
     pub(crate) fn path(&self, relative: &str) -> PathBuf {
         self.dir.path().join("project").join(relative)

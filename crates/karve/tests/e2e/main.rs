@@ -23,6 +23,7 @@ mod kill;
 mod lab;
 mod load;
 mod log;
+mod new;
 mod noop;
 mod output;
 mod sandbox;

@@ -1,0 +1,144 @@
+//! `karve new`: a directory with a kernel, its contract and a reference, ready to run.
+
+use crate::clock;
+use crate::error::{CommandError, Context, Result};
+use crate::git::{self, CommitNote, NewFile, Repo};
+use crate::project::Place;
+use crate::ui;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Make a directory with a kernel under a contract, ready to run
+///
+/// Writes a kernel with knobs, its contract in karve.toml, a reference, a README and a .gitignore,
+/// and makes it a git repository with one commit, unless it lies in one.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve new --template c && cd c && karve run
+  karve new --template python-numpy my-softmax")]
+pub struct New {
+    /// What to begin with
+    #[arg(short, long, value_enum)]
+    template: Template,
+    /// The directory; one of the template's name without it
+    #[arg(value_name = "DIR")]
+    into: Option<PathBuf>,
+    /// Write into a directory that is not empty, over files of the same names
+    #[arg(short, long)]
+    force: bool,
+}
+
+/// What there is to begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Template {
+    /// A matrix product in C
+    C,
+    /// A softmax in Rust, with an entry point for C
+    Rust,
+    /// A softmax in Python, with NumPy
+    PythonNumpy,
+    /// A matrix product for a GPU, in Triton; needs PyTorch and a GPU
+    Triton,
+    /// A matrix product for a GPU, in CUDA; needs nvcc, PyTorch and a GPU
+    Cuda,
+}
+
+/// What no template commits.
+const GITIGNORE: &str = "/.karve/\n/build/\n__pycache__/\n";
+
+/// Names and contents of files.
+type Files = &'static [(&'static str, &'static str)];
+
+macro_rules! embedded {
+    ($dir:literal: $($name:literal),+) => {
+        &[$(($name, include_str!(concat!("../../templates/", $dir, "/", $name)))),+]
+    };
+}
+
+impl Template {
+    fn name(self) -> &'static str {
+        match self {
+            Self::C => "c",
+            Self::Rust => "rust",
+            Self::PythonNumpy => "python-numpy",
+            Self::Triton => "triton",
+            Self::Cuda => "cuda",
+        }
+    }
+
+    fn files(self) -> Files {
+        match self {
+            Self::C => embedded!("c": "README.md", "karve.toml", "kernel.c", "reference.c"),
+            Self::Rust => embedded!("rust": "README.md", "karve.toml", "kernel.rs", "reference.rs"),
+            Self::PythonNumpy => {
+                embedded!("python-numpy": "README.md", "karve.toml", "kernel.py", "reference.py")
+            }
+            Self::Triton => {
+                embedded!("triton": "README.md", "karve.toml", "kernel.py", "reference.py")
+            }
+            Self::Cuda => {
+                embedded!(
+                    "cuda": "README.md", "karve.toml", "kernel.cu", "launch.py", "reference.py"
+                )
+            }
+        }
+    }
+}
+
+impl New {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let name = self
+            .into
+            .clone()
+            .unwrap_or_else(|| self.template.name().into());
+        let dir = place.here()?.join(&name);
+        let occupied = fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_some());
+        if occupied && !self.force {
+            return Err(
+                CommandError::usage(format!("{} is not empty", name.display()))
+                    .hint("name another directory, or write into this one with --force"),
+            );
+        }
+        let mut files = vec![new_file((".gitignore", GITIGNORE))];
+        files.extend(self.template.files().iter().copied().map(new_file));
+        fs::create_dir_all(&dir).context(|| format!("cannot make {}", dir.display()))?;
+        if is_in_repository(&dir) {
+            write(&dir, &files)?;
+            ui::outln(&format!("wrote {}", name.display()));
+            ui::outln("next: commit it, for a campaign starts from a commit, then \"karve run\"");
+            return Ok(());
+        }
+        let message = format!("A kernel to begin with: {}\n", self.template.name());
+        let note = CommitNote {
+            message: &message,
+            date: clock::now_s(),
+        };
+        git::init_with(&dir, &files, &note)?;
+        ui::outln(&format!("wrote {}, with one commit", name.display()));
+        ui::outln(&format!("next: cd {} && karve run", name.display()));
+        Ok(())
+    }
+}
+
+fn new_file((path, text): (&str, &str)) -> NewFile {
+    NewFile {
+        path: path.to_owned(),
+        bytes: text.as_bytes().to_vec(),
+        executable: false,
+    }
+}
+
+/// Whether a directory lies in a repository, with or without a commit.
+fn is_in_repository(dir: &Path) -> bool {
+    let has_git = |dir: &Path| dir.join(".git").symlink_metadata().is_ok();
+    dir.ancestors().any(has_git) || Repo::discover(dir).is_ok()
+}
+
+fn write(dir: &Path, files: &[NewFile]) -> Result<()> {
+    for file in files {
+        let path = dir.join(&file.path);
+        fs::write(&path, &file.bytes).context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! `karve new`: every template is whole, and those that this machine can run do run.
+
+use crate::lab::{Lab, Said};
+use std::process::Command;
+
+/// As little evidence as the rules allow, so that a test takes seconds.
+const HASTY: &str = "
+[policy.accept]
+alpha = 0.2
+guard_evidence = 2.0
+blocks_min = 1
+
+[policy.controls]
+blocks = 8
+
+[device]
+pressure_max = 100
+
+[campaign]
+name = \"toy\"
+";
+
+/// Makes a project of a template in an empty directory.
+fn made(template: &str) -> Lab {
+    let lab = Lab::empty();
+    let said = lab.karve(&["new", "--template", template, "."]);
+    said.ends(0)
+        .shows(&["with one commit", "next: cd . && karve run"]);
+    lab
+}
+
+/// Runs two rounds of a template, with some directories before the others on the `PATH`.
+#[track_caller]
+fn runs(template: &str, path: &str) -> Lab {
+    let lab = made(template);
+    assert_eq!(lab.git(&["status", "--porcelain"]), "", "all is committed");
+    lab.replace("karve.toml", "rounds = 8", "rounds = 8\nfinal_blocks = 4");
+    lab.configure(HASTY).commit();
+    let mut command = lab.command(&["run", "--yes", "--rounds", "2"]);
+    if !path.is_empty() {
+        command.env("PATH", format!("{path}:/usr/bin:/bin"));
+    }
+    let said = Said::of(&command.output().unwrap());
+    let ended = [0, 1].contains(&said.code) && lab.verdicts().len() == 2;
+    assert!(ended, "{said:#?}");
+    for verdict in lab.verdicts() {
+        // Whether a knob helps depends on the host; that it is an honest one does not.
+        let gates = [
+            "build_failed",
+            "wrong_result",
+            "out_of_scope",
+            "timed_out",
+            "dishonest",
+        ];
+        assert!(!gates.contains(&verdict.as_str()), "{verdict}: {said:#?}");
+    }
+    lab
+}
+
+#[test]
+fn the_template_in_c_runs() {
+    runs("c", "");
+}
+
+#[test]
+fn the_template_in_rust_runs() {
+    let output = Command::new("rustc").args(["--print", "sysroot"]).output();
+    let sysroot = String::from_utf8(output.unwrap().stdout).unwrap();
+    runs("rust", &format!("{}/bin", sysroot.trim()));
+}
+
+#[test]
+fn the_template_in_python_runs() {
+    let mut python = Command::new("/usr/bin/python3");
+    let output = python.args(["-c", "import numpy"]).output();
+    if !output.is_ok_and(|output| output.status.success()) {
+        println!("skipped: /usr/bin/python3 has no NumPy");
+        return;
+    }
+    runs("python-numpy", "");
+}
+
+#[test]
+fn templates_for_a_gpu_are_whole() {
+    for template in ["triton", "cuda"] {
+        let lab = made(template);
+        // Read, with every expression and path in it; the kernel has its knobs.
+        lab.karve(&["doctor"]).complains(&[]);
+        let files = lab.git(&["ls-files"]);
+        for file in files.lines().filter(|file| file.ends_with(".py")) {
+            let code = "import ast, sys; ast.parse(open(sys.argv[1]).read())";
+            let mut python = Command::new("python3");
+            let status = python.args(["-c", code]).arg(lab.path(file)).status();
+            assert!(status.is_ok_and(|status| status.success()), "{file}");
+        }
+        let kernel = if template == "cuda" {
+            "kernel.cu"
+        } else {
+            "kernel.py"
+        };
+        assert!(lab.read(kernel).contains("karve: knob "), "{template}");
+    }
+}
+
+#[test]
+fn the_template_in_cuda_compiles_where_nvcc_is() {
+    let lab = made("cuda");
+    let mut nvcc = Command::new("nvcc");
+    nvcc.args([
+        "-O3",
+        "-arch=sm_80",
+        "-ptx",
+        "-o",
+        "kernel.ptx",
+        "kernel.cu",
+    ]);
+    match nvcc.current_dir(lab.path("")).output() {
+        Ok(output) => assert_eq!(Said::of(&output).code, 0),
+        Err(_) => println!("skipped: there is no nvcc"),
+    }
+}
+
+#[test]
+fn an_occupied_directory_is_left_alone_unless_forced() {
+    let lab = made("c");
+    lab.write("kernel.c", "mine");
+    let said = lab.karve(&["new", "--template", "c", "."]);
+    said.ends(2).complains(&["is not empty", "--force"]);
+    assert_eq!(lab.read("kernel.c"), "mine");
+    let said = lab.karve(&["new", "--template", "c", ".", "--force"]);
+    said.ends(0).shows(&["commit it"]);
+    assert!(lab.read("kernel.c").contains("sgemm"));
+}
+
+#[test]
+fn in_a_repository_nothing_is_committed() {
+    let lab = made("c");
+    let said = lab.karve(&["new", "--template", "python-numpy"]);
+    said.ends(0).shows(&["wrote python-numpy", "commit it"]);
+    assert_eq!(lab.git(&["log", "--oneline"]).lines().count(), 1);
+    assert!(lab.read("python-numpy/kernel.py").contains("kernel_fn"));
+}
+
+#[test]
+fn an_unknown_template_lists_those_there_are() {
+    let said = Lab::empty().karve(&["new", "--template", "fortran"]);
+    said.ends(2)
+        .complains(&["c, rust, python-numpy, triton, cuda"]);
+}
