@@ -131,3 +131,27 @@ fn the_agents_of_the_documentation_propose_and_implement() {
         assert!(shown.contains("+#define LANES 2"), "{shown}");
     }
 }
+
+#[test]
+fn the_contract_of_the_documentation_holds() {
+    let home = tempfile::tempdir().unwrap();
+    let scale = home.path().join("scale");
+    fs::create_dir(&scale).unwrap();
+    for file in ["kernel.c", "reference.c", "karve.toml"] {
+        let blocks = marked_blocks("docs/contract.md", &format!("contract {file}:"));
+        assert_eq!(blocks.len(), 1, "{file}");
+        fs::write(scale.join(file), &blocks[0]).unwrap();
+    }
+    let start = "printf '*.so\n' > .gitignore && git init -q && git add . && git commit -qm start";
+    sh(start, &scale, home.path());
+    let said = stdout(&sh("karve doctor", &scale, home.path()));
+    assert!(said.contains("noticed a planted fault"), "{said}");
+}
+
+#[test]
+fn the_launcher_of_the_documentation_is_that_of_the_template() {
+    let template = "crates/karve/templates/cuda/launch.py";
+    let blocks = marked_blocks("docs/contract.md", &format!("same as {template}"));
+    let text = fs::read_to_string(root().join(template)).unwrap();
+    assert_eq!(blocks, [text.trim_end()]);
+}
