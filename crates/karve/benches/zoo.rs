@@ -9,6 +9,13 @@
 //!
 //! Two processes keep the CPUs busy all the while.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a benchmark stops where something unexpected happens, and prints its figures"
+)]
+
 use karve::arena::Fault;
 use karve::config::{self, Now, Overrides};
 use karve::process::{Command, StopFlag};
