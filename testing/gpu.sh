@@ -7,7 +7,8 @@
 # Copy karve and this file there if that is another machine; a karve that is linked statically runs
 # anywhere: RUSTFLAGS="-C target-feature=+crt-static" cargo build --release -p karve --locked \
 #   --target x86_64-unknown-linux-gnu
-# Projects and campaigns lie in DIR afterwards, for "karve report" and "karve log".
+# Projects and campaigns lie in DIR afterwards, for "karve report" and "karve log". DIR must not lie
+# in a git repository: each project becomes one.
 set -eu
 karve=$(readlink -f "${1:?"usage: testing/gpu.sh KARVE [DIR] [ROUNDS]"}")
 dir=${2:-$(mktemp -d)}
