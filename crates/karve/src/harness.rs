@@ -6,11 +6,13 @@
 pub mod output;
 
 mod artifacts;
+mod chance;
 mod contract;
 mod raw;
 mod rows;
 mod samples;
 
+pub use chance::{fresh_seed, secret};
 pub use raw::{RAW_BYTES_MAX, take as take_raw};
 pub use rows::knows_format;
 
@@ -24,7 +26,7 @@ use karve_core::measurement::{FailureCategory, Gate, Sample, classify_failure};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Characters of a log that an excerpt keeps, from its end.
@@ -449,17 +451,11 @@ impl Harness {
 
 /// The same line, followed by plain work that counts to its time.
 fn followed_by_work(line: &str, us: u64) -> Result<String> {
-    let own = own_program()?;
+    let own = contract::own_program()?;
     let own = own.to_string_lossy().replace('\'', r"'\''");
     Ok(format!(
         "{line}\nstatus=$?\n'{own}' spin {us} || exit 1\nexit $status"
     ))
-}
-
-/// karve's own program.
-fn own_program() -> Result<PathBuf> {
-    std::env::current_exe()
-        .map_err(|error| CommandError::environment("cannot find karve's own program").cause(error))
 }
 
 /// Whether a command is run once for each case.
@@ -498,31 +494,4 @@ pub fn excerpt(run: &Run) -> String {
     let tail: String = text.chars().skip(skip).collect();
     let ended = run.exit.describe();
     format!("{ended}{}{tail}", if tail.is_empty() { "" } else { ": " })
-}
-
-/// A seed that nobody can know beforehand.
-pub fn fresh_seed() -> Result<u64> {
-    // Programs often read a seed as a signed 32-bit number.
-    Ok(secret()? & 0x7fff_ffff)
-}
-
-/// A number that nobody can know or guess.
-pub fn secret() -> Result<u64> {
-    let mut bytes = [0; 8];
-    random_source()
-        .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut bytes))
-        .map_err(|error| {
-            CommandError::environment("cannot read the system's random source").cause(error)
-        })?;
-    Ok(u64::from_le_bytes(bytes))
-}
-
-/// The system's random source, opened once.
-fn random_source() -> std::io::Result<&'static fs::File> {
-    static SOURCE: OnceLock<fs::File> = OnceLock::new();
-    if let Some(source) = SOURCE.get() {
-        return Ok(source);
-    }
-    let opened = fs::File::open("/dev/urandom")?;
-    Ok(SOURCE.get_or_init(|| opened))
 }

@@ -108,6 +108,9 @@ fn the_agents_of_the_documentation_propose_and_implement() {
     sh(start, &root(), home.path());
     let config = fs::read_to_string(dot.join("karve.toml")).unwrap();
     let mut config = config.replace("final_blocks = 40", "final_blocks = 8");
+    // What lies among other temporary files is shown to an agent only if it is named.
+    let shown = ["a", "b"].map(|name| format!("{:?}", home.path().join(name)));
+    config.push_str(&format!("\n[sandbox]\nread = [{}]\n", shown.join(", ")));
     for (name, program, text) in [("a", "sh", &agents[0]), ("b", "python3", &agents[1])] {
         let file = home.path().join(name);
         fs::write(&file, text).unwrap();

@@ -1,6 +1,6 @@
 //! The harness under a contract: karve calls the kernel itself, in the ring.
 
-use super::{Gated, Harness, own_program, secret};
+use super::{Gated, Harness, secret};
 use crate::arena::{Fault, NumberedCase};
 use crate::error::{CommandError, ErrorKind, Result};
 use crate::process::Command;
@@ -142,4 +142,10 @@ impl Harness {
         }
         Duelling::start(&terms, &self.metric, [parent, candidate], corners)
     }
+}
+
+/// karve's own program.
+pub(super) fn own_program() -> Result<PathBuf> {
+    std::env::current_exe()
+        .map_err(|error| CommandError::environment("cannot find karve's own program").cause(error))
 }

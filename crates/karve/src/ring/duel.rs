@@ -23,6 +23,10 @@ use std::time::{Duration, Instant};
 /// Blocks after which both arms are fresh processes again.
 const BLOCKS_OF_A_PROCESS: u32 = 25;
 
+/// Unless starting them took more than this share of the time since; a worker in Python may take
+/// seconds.
+const START_SHARE: f64 = 0.2;
+
 /// The share of a duel's time that the reference may take.
 const ORACLE_SHARE: f64 = 0.05;
 
@@ -60,6 +64,10 @@ pub struct Duelling {
     oracle_took: Duration,
     /// Where the time went.
     spent: Spent,
+    /// How long it took to start the arms, and when they had started.
+    started: (Duration, Instant),
+    /// Blocks since.
+    since: u32,
 }
 
 /// Where the time of a duel went.
@@ -94,6 +102,7 @@ impl Duelling {
         let cases: Vec<&Case> = corners.iter().map(|c| &c.case).collect();
         let oracle = terms.oracle(&parent, &cases)?;
         let trees = [parent, candidate];
+        let began = Instant::now();
         let arms = match start_arms(terms, &trees, &stage)? {
             Ok(arms) => arms,
             Err(fault) => return Ok(Err(fault)),
@@ -113,6 +122,8 @@ impl Duelling {
             clocks: Default::default(),
             oracle_took: Duration::ZERO,
             spent: Spent::default(),
+            started: (began.elapsed(), Instant::now()),
+            since: 0,
         }))
     }
 
@@ -124,14 +135,19 @@ impl Duelling {
     /// One block: each case once by each arm.
     pub fn block(&mut self) -> Result<Fought<Block>> {
         let start = Instant::now();
-        if self.blocks > 0 && self.blocks.is_multiple_of(BLOCKS_OF_A_PROCESS) {
+        let (took, then) = self.started;
+        let worth = took.as_secs_f64() <= START_SHARE * then.elapsed().as_secs_f64();
+        if self.since >= BLOCKS_OF_A_PROCESS && worth {
             self.arms = match start_arms(&self.terms, &self.trees, &self.stage)? {
                 Ok(arms) => arms,
                 Err(fault) => return Ok(Err(fault)),
             };
+            self.started = (start.elapsed(), Instant::now());
+            self.since = 0;
             self.facing = None;
             self.met.clear();
         }
+        self.since += 1;
         self.blocks += 1;
         let seed = secret()?;
         let mut pairs = Vec::with_capacity(self.corners.len());
