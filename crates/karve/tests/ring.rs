@@ -142,6 +142,31 @@ fn a_reference_may_be_a_command() {
 }
 
 #[test]
+fn a_reference_that_does_not_agree_with_itself_is_no_reference() {
+    let dir = built(kernels::HONEST);
+    let unsteady = kernels::REFERENCE.replace(
+        "{ z[i] = x[i] * y[i];",
+        "{ static int calls; z[i] = x[i] * y[i] + 1e-9 * calls++;",
+    );
+    fs::write(dir.path().join("reference.c"), unsteady).expect("a file");
+    let status = std::process::Command::new("cc")
+        .args([
+            "-O2",
+            "-shared",
+            "-fPIC",
+            "-o",
+            "reference.so",
+            "reference.c",
+        ])
+        .current_dir(dir.path())
+        .status();
+    assert!(status.expect("a C compiler").success());
+    let error = ring::examine(&terms(dir.path()), dir.path(), None, &[case(9)]);
+    let shown = error.expect_err("no exam").to_string();
+    assert!(shown.contains("asked again"), "{shown}");
+}
+
+#[test]
 fn a_kernel_that_is_wrong_in_any_way_is_refused() {
     refused(&kernels::with("z[n / 2] += 1e-2f * (1 + z[n / 2]);"), "z:");
     refused(&kernels::with("z[n - 1] = 0.0f / 0.0f;"), "z:");

@@ -125,6 +125,10 @@ impl Oracle {
         let sensitivity = match self.sensitivity.take() {
             Some(known) => known,
             None => {
+                let again = self.ask(stage, call, Inputs::AsDrawn)?;
+                if !same_bits(&values, &again) {
+                    return Err(fails("it says another thing when it is asked again"));
+                }
                 let nudged = self.ask(stage, call, Inputs::Nudged)?;
                 let drawn = stage
                     .contract()
@@ -245,6 +249,12 @@ fn given(stage: &Stage, call: &Call, (index, dtype): (usize, Dtype), how: Inputs
     let mut wide = vec![0; values.len() * dtype.bytes()];
     tensor::from_f64(dtype, &values, &mut wide);
     wide
+}
+
+/// Whether a reference said the same twice, to the bit.
+fn same_bits(one: &[Vec<f64>], other: &[Vec<f64>]) -> bool {
+    let bits = |of: &[Vec<f64>]| -> Vec<u64> { of.iter().flatten().map(|v| v.to_bits()).collect() };
+    bits(one) == bits(other)
 }
 
 fn unfit(why: &str) -> CommandError {
