@@ -78,6 +78,7 @@ fi
 step demo cargo run --release --locked -- demo
 step scale cargo bench --locked --bench scale -- --quick
 step rules cargo bench --locked --bench rules
+step zoo cargo bench --locked --bench zoo -- --quick
 
 printf '%s' "$skipped"
 echo "passed in $(($(date +%s) - begun)) s"

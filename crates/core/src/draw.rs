@@ -283,9 +283,17 @@ fn element(dtype: Dtype, value: f64) -> Vec<u8> {
     bytes
 }
 
+/// Bytes that are copied at a time; a multiple of every element, and soon at hand.
+const REPEAT_BYTES: usize = 4_096;
+
+/// Fills `out`, a whole number of elements, by copying what is there already.
 fn repeat(element: &[u8], out: &mut [u8]) {
-    for chunk in out.chunks_exact_mut(element.len()) {
-        chunk.copy_from_slice(element);
+    let mut done = element.len().min(out.len());
+    out[..done].copy_from_slice(&element[..done]);
+    while done < out.len() {
+        let more = done.min(out.len() - done).min(REPEAT_BYTES);
+        out.copy_within(..more, done);
+        done += more;
     }
 }
 

@@ -25,6 +25,9 @@ use std::time::Duration;
 /// Blocks of one duel.
 const BLOCKS: u32 = 200;
 
+/// Pairs of which the median is shown, the smallest and the largest of them.
+const GROUP: usize = 25;
+
 /// The cost of handing over a call at most, in microseconds.
 const HANDOVER_MAX_US: f64 = 30.0;
 
@@ -95,6 +98,13 @@ fn main() {
         println!(
             "  equal kernels      {:>10.4} candidate over parent, median of {BLOCKS} pairs",
             stats::median(&ratios).unwrap_or(1.0)
+        );
+        let groups = ratios.chunks(GROUP).filter_map(stats::median);
+        let (least, most) = groups.fold((f64::MAX, 0.0_f64), |(least, most), ratio| {
+            (least.min(ratio), most.max(ratio))
+        });
+        println!(
+            "  by {GROUP} pairs        {least:>10.4} to {most:.4}: luck that stays would show"
         );
         let slow = handover_us > HANDOVER_MAX_US;
         failed |= slow || (n == 320 && share < KERNEL_SHARE_MIN);

@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 const HONEST: usize = 210;
 
 /// Blocks of a duel that only looks for flags.
-const BLOCKS: u32 = 24;
+const BLOCKS: u32 = 12;
 
 /// Duels of equal kernels, and of each hog.
 const EQUAL: usize = 200;

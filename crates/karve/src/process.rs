@@ -32,6 +32,7 @@ mod guardian;
 mod launch;
 mod line;
 mod room;
+mod seat;
 #[allow(unsafe_code)]
 mod sys;
 mod table;
@@ -61,6 +62,7 @@ pub use self::confinement::{Bounds, Confinement, Grants, Kernel, Variables};
 pub use self::exit::{Excess, Exit};
 pub use self::guardian::{Guardian, Sweeper};
 pub use self::room::{Access, Layered, Room, Shown, View};
+pub use self::seat::Seated;
 
 /// Gives up, for this process and for good, what no kernel needs: files that are written, other
 /// processes, and the clocks and priorities of the host. For a worker, before it loads a kernel.

@@ -12,6 +12,7 @@
 //! check     what an output is worth
 //! exam      the gate: everything that must hold before a kernel is timed
 //! duel      the pairs of a duel        clocks   whether all clocks tell the same
+//! pace      the turns of a block       seat     the CPUs of both arms
 //! protocol  the messages        worker   the other side of them
 //! python    the same worker for modules in Python: worker.py, and how it is started
 //! sys       shared memory and calls into shared objects; unsafe code
@@ -23,8 +24,10 @@ mod clocks;
 mod duel;
 mod exam;
 mod oracle;
+mod pace;
 mod protocol;
 mod python;
+mod seat;
 mod solo;
 mod stage;
 #[allow(unsafe_code)]

@@ -264,7 +264,10 @@ fn honest_kernels_meet_on_every_case_and_again_in_fresh_processes() {
         assert_eq!(cases, [0, 1]);
         assert!(block.pairs.iter().all(|pair| pair.parent.value > 0.0));
     }
-    assert_eq!(duelling.spent().calls, 30 * 2 * 2 * 5);
+    // Both arms, both cases, five calls in a batch, and at least one turn in every block.
+    let calls = duelling.spent().calls;
+    assert!(calls >= 30 * 2 * 2 * 5, "{calls}");
+    assert_eq!(calls % (2 * 2 * 5), 0);
 }
 
 #[test]

@@ -82,6 +82,22 @@ impl Lanes {
         words
     }
 
+    /// Bytes that look like chance.
+    pub(super) fn bytes(&mut self, out: &mut [u8]) {
+        // A copy can stay in registers.
+        let mut lanes = self.clone();
+        let (parts, rest) = out.as_chunks_mut::<{ 4 * LANES }>();
+        for part in parts {
+            for (four, word) in part.as_chunks_mut::<4>().0.iter_mut().zip(lanes.step()) {
+                *four = word.to_ne_bytes();
+            }
+        }
+        for (few, word) in rest.chunks_mut(4).zip(lanes.step()) {
+            few.copy_from_slice(&word.to_ne_bytes()[..few.len()]);
+        }
+        *self = lanes;
+    }
+
     /// Evenly from `low` to `high`, in 2^24 steps; as `of` makes elements of them.
     #[inline(always)]
     pub(super) fn uniform_f32<T>(

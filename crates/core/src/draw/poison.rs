@@ -32,11 +32,7 @@ pub fn poison(kind: Poison<'_>, seed: u64, dtype: Dtype, out: &mut [u8]) {
         Poison::Nan if dtype.is_float() => repeat(&element(dtype, f64::NAN), out),
         Poison::Plausible { of } => fill_part(of, dtype, key, out),
         Poison::Nan | Poison::Pattern => {
-            let mut lanes = Lanes::of(key);
-            for chunk in out.chunks_mut(4) {
-                let bytes = lanes.word().to_ne_bytes();
-                chunk.copy_from_slice(&bytes[..chunk.len()]);
-            }
+            Lanes::of(key).bytes(out);
         }
     }
 }

@@ -25,6 +25,9 @@ const TICK: Duration = Duration::from_millis(100);
 /// How long its threads may take to stop. A loaded host needs milliseconds.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 
+/// How long its end is waited for before all processes are looked through.
+const END_LIMIT: Duration = Duration::from_secs(1);
+
 /// A process that stays beside karve.
 #[derive(Debug)]
 pub struct Companion {
@@ -164,8 +167,13 @@ impl Companion {
         let Some(mut tree) = self.tree.take() else {
             return (Exit::Stopped, String::new());
         };
-        let itself = sys::has_ended(Some(tree.child().pid));
-        tree.end();
+        let child = tree.child();
+        let itself = sys::has_ended(Some(child.pid));
+        // Usually it has no descendants, which is soon seen once it has ended.
+        sys::kill(child.pid);
+        let pidfd = child.pidfd.as_ref().map(AsFd::as_fd);
+        let _ = sys::wait_readable([pidfd], pidfd.map_or(Duration::ZERO, |_| END_LIMIT));
+        tree.end_strays();
         let exit = match tree.finish() {
             Ok((status, _)) if itself => match sys::parse_status(status) {
                 Ok(code) => Exit::Code(code),

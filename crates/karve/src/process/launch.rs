@@ -208,14 +208,19 @@ fn cpu_mask(command: &Command) -> Result<Option<Box<CpuMask>>> {
     if command.cpus.is_empty() {
         return Ok(None);
     }
-    let mut mask = Box::new([0; CPUS_MAX / 64]);
-    for &cpu in &command.cpus {
-        let Some(word) = mask.get_mut(cpu / 64) else {
-            return Err(cannot_pin(command));
-        };
-        *word |= 1_u64 << (cpu % 64);
+    match mask_of(&command.cpus) {
+        None => Err(cannot_pin(command)),
+        mask => Ok(mask),
     }
-    Ok(Some(mask))
+}
+
+/// CPUs as the kernel takes them; nothing if it cannot know one of them.
+pub(super) fn mask_of(cpus: &[usize]) -> Option<Box<CpuMask>> {
+    let mut mask = Box::new([0; CPUS_MAX / 64]);
+    for &cpu in cpus {
+        *mask.get_mut(cpu / 64)? |= 1_u64 << (cpu % 64);
+    }
+    Some(mask)
 }
 
 fn cannot_pin(command: &Command) -> CommandError {

@@ -28,7 +28,9 @@ pub(super) use self::companion::{
 };
 pub(super) use self::lock::lock;
 pub(super) use self::room::{Act, Plan, Room, TREES_MAX};
-pub(super) use self::start::{CPUS_MAX, Child, CpuMask, Death, SpawnError, Start, spawn};
+pub(super) use self::start::{
+    CPUS_MAX, Child, CpuMask, Death, SpawnError, Start, affinity, set_affinity, spawn,
+};
 
 /// A process id, as the kernel writes it.
 pub(super) type Pid = libc::pid_t;

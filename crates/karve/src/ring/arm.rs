@@ -203,6 +203,11 @@ impl Arm {
         memory: &Memory,
         limit: Duration,
     ) -> Result<Asked<Self>> {
+        Ok(Self::begin(program, memory, limit)?.ready())
+    }
+
+    /// Starts a worker that loads its kernel meanwhile.
+    pub(super) fn begin(program: &Program, memory: &Memory, limit: Duration) -> Result<Starting> {
         let mut arm = Self {
             companion: Companion::start(&program.command)?,
             buffer: vec![0; MESSAGE_BYTES_MAX],
@@ -219,14 +224,13 @@ impl Arm {
         let nonce = secret()?;
         let fds = [memory.input.fd(), memory.output.fd()];
         let sent = arm.companion.send(&hello.render(nonce), &fds);
-        let answer = match sent {
-            Ok(()) => arm.hear(nonce, START_LIMIT),
-            Err(_) => Err(arm.ended()),
-        };
-        if let Err(broken) = answer.and_then(done) {
-            return Ok(Err(broken));
-        }
-        Ok(arm.freeze().map(|()| arm))
+        let sent = sent.map_err(|_| arm.ended());
+        Ok(Starting { arm, nonce, sent })
+    }
+
+    /// Ends its process.
+    pub(super) fn end(&mut self) {
+        self.companion.end();
     }
 
     /// Tells it how the calls from now on look.
@@ -401,6 +405,29 @@ impl Arm {
     fn ended(&mut self) -> Broken {
         let (exit, said) = self.companion.end();
         Broken::Ended { exit, said }
+    }
+}
+
+/// A worker that loads its kernel.
+#[derive(Debug)]
+pub(super) struct Starting {
+    arm: Arm,
+    nonce: u64,
+    sent: Asked<()>,
+}
+
+impl Starting {
+    /// Waits until it has loaded its kernel. It stands still afterwards.
+    pub(super) fn ready(self) -> Asked<Arm> {
+        let Self {
+            mut arm,
+            nonce,
+            sent,
+        } = self;
+        sent?;
+        arm.hear(nonce, START_LIMIT).and_then(done)?;
+        arm.freeze()?;
+        Ok(arm)
     }
 }
 

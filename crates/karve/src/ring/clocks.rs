@@ -5,11 +5,11 @@
 //! speaks for it: even that must lie beyond the incumbent's usual one, and by a good part of what
 //! the incumbent's turn takes, since what a hand-over costs does not depend on the kernel. Little
 //! is lost by that. What a worker says of its time is not believed anyway, and work before the
-//! question is added to the time.
+//! question is added to the time. What is moved to where no time is taken, see [`Around`].
 
 use super::arm::Turn;
 use karve_core::measurement::Gate;
-use karve_core::stats;
+use karve_core::stats::{self, Evidence};
 
 /// Readings that a check needs: so many turns are hardly ever all delayed.
 const READINGS_MIN: usize = 20;
@@ -18,11 +18,16 @@ const READINGS_MIN: usize = 20;
 /// and by how much its CPU time may exceed what its threads can use.
 const SHARE_MAX: f64 = 0.25;
 
-/// The share of a turn that a candidate may take longer than the incumbent around its batch.
+/// The share of a turn, and of what it saves in a turn, that a candidate may take longer than the
+/// incumbent around its batch.
 const AROUND_SHARE_MAX: f64 = 0.1;
+const AROUND_SAVED_MAX: f64 = 0.5;
 
-/// The share by which what is around a batch differs between equal kernels at most.
-const AROUND_NOISE: f64 = 0.05;
+/// Evidence that it takes longer.
+const AROUND_EVIDENCE: f64 = 20.0;
+
+/// By how much even its shortest reading may exceed the incumbent's usual one, as a share of that.
+const AROUND_LEAST_MAX: f64 = 0.1;
 
 /// What the clocks of one arm showed.
 #[derive(Clone, Debug, Default)]
@@ -35,10 +40,6 @@ pub(super) struct Clocks {
     woken: Vec<f64>,
     /// CPU time over the time of the turn.
     cpu: Vec<f64>,
-    /// Seconds of getting ready before the batch.
-    before: Vec<f64>,
-    /// Seconds of bringing outputs after it.
-    after: Vec<f64>,
     /// The time on the device over karve's.
     device: Vec<f64>,
 }
@@ -52,8 +53,6 @@ impl Clocks {
             .push(turn.wall.as_secs_f64() - turn.told.wall_ns as f64 * 1e-9);
         self.woken.push(turn.woken.as_secs_f64());
         self.cpu.push(turn.cpu.as_secs_f64() / time.max(1e-9));
-        self.before.push(turn.before.as_secs_f64());
-        self.after.push(turn.after.as_secs_f64());
         self.device
             .push(turn.told.device_ns as f64 * 1e-9 / turn.wall.as_secs_f64().max(1e-9));
     }
@@ -79,8 +78,8 @@ impl Clocks {
         if beyond(&self.woken, &parent.woken) {
             return dishonest("it works before it is asked, when nobody takes the time".into());
         }
-        if let Some(why) = self.hides_beside(parent) {
-            return dishonest(why.into());
+        if calm(&self.device) > 1.0 + SHARE_MAX {
+            return dishonest("the clock of the device does not agree with karve's clock".into());
         }
         if least(&self.cpu) > f64::from(threads.max(1)) + SHARE_MAX {
             let may = threads_in_words(threads);
@@ -90,24 +89,98 @@ impl Clocks {
         }
         Ok(())
     }
+}
 
-    /// Where a candidate hides work, if it does: an honest one takes as long as the incumbent to
-    /// get ready and to give its outputs, for these are the same bytes.
-    fn hides_beside(&self, parent: &Self) -> Option<&'static str> {
-        let turn = calm(&parent.time);
-        let longer = |own: &[f64], usual: &[f64]| {
-            let usual = calm(usual);
-            calm(own) - usual > (AROUND_SHARE_MAX * turn).max(AROUND_NOISE * usual)
+/// What both arms take around their batches, where no time is taken: to get ready, and to give
+/// outputs. An honest candidate takes as long as the incumbent, for these are the same bytes.
+/// Processes differ, so each pair of them is one piece of evidence; only what exceeds all that
+/// processes differ by is seen at once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Around {
+    /// Readings of the processes that live, case by case.
+    now: Vec<Sides>,
+    before: Evidence,
+    after: Evidence,
+}
+
+/// Seconds of the turns of both arms on one case: before and after their batches, and in them.
+#[derive(Clone, Debug, Default)]
+struct Sides {
+    before: [Vec<f64>; 2],
+    after: [Vec<f64>; 2],
+    time: [Vec<f64>; 2],
+}
+
+/// Where work was hidden.
+const EARLY: &str = "it works before it is asked to: getting ready takes too long";
+const LATE: &str = "it puts its work off: its outputs come too late";
+
+impl Around {
+    /// Takes in the turns of both arms on one case, of so many.
+    pub(super) fn add(&mut self, (case, cases): (usize, usize), turns: &[[Turn; 2]]) {
+        self.now.resize_with(cases, Sides::default);
+        let Some(sides) = self.now.get_mut(case) else {
+            return;
         };
-        if longer(&self.before, &parent.before) {
-            return Some("it works before it is asked to: getting ready takes too long");
+        for (arm, turn) in turns.iter().flat_map(|both| both.iter().enumerate()) {
+            sides.before[arm].push(turn.before.as_secs_f64());
+            sides.after[arm].push(turn.after.as_secs_f64());
+            sides.time[arm].push(turn.time().as_secs_f64());
         }
-        if longer(&self.after, &parent.after) {
-            return Some("it puts its work off: its outputs come too late");
-        }
-        let beyond = calm(&self.device) > 1.0 + SHARE_MAX;
-        beyond.then_some("the clock of the device does not agree with karve's clock")
     }
+
+    /// Whether even the shortest reading of the candidate is too long.
+    pub(super) fn check(&self) -> Result<(), Gate> {
+        let beyond = |sides: &Sides, [parent, candidate]: &[Vec<f64>; 2]| {
+            let usual = usual(parent);
+            let may = sides.may(SHARE_MAX).max(AROUND_LEAST_MAX * usual);
+            candidate.len() >= READINGS_MIN && least(candidate) > usual + may
+        };
+        if self.now.iter().any(|sides| beyond(sides, &sides.before)) {
+            return hides(EARLY);
+        }
+        match self.now.iter().any(|sides| beyond(sides, &sides.after)) {
+            true => hides(LATE),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes what the processes showed as evidence, before others take their place.
+    pub(super) fn end_processes(&mut self) -> Result<(), Gate> {
+        let now = std::mem::take(&mut self.now);
+        let all = |of: fn(&Sides) -> f64| now.iter().map(of).sum::<f64>();
+        let may = all(|sides| sides.may(AROUND_SHARE_MAX));
+        self.before.see(all(|sides| longer(&sides.before)) > may);
+        self.after.see(all(|sides| longer(&sides.after)) > may);
+        if self.before.reached(AROUND_EVIDENCE) {
+            return hides(EARLY);
+        }
+        match self.after.reached(AROUND_EVIDENCE) {
+            true => hides(LATE),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Sides {
+    /// By how much a candidate may take longer: a share of the incumbent's turn, or of its gain.
+    fn may(&self, share: f64) -> f64 {
+        let saved = -longer(&self.time);
+        (share * usual(&self.time[0])).max(AROUND_SAVED_MAX * saved)
+    }
+}
+
+fn hides(why: &str) -> Result<(), Gate> {
+    Err(Gate::Dishonest { why: why.into() })
+}
+
+/// By how much the candidate usually takes longer.
+fn longer([parent, candidate]: &[Vec<f64>; 2]) -> f64 {
+    usual(candidate) - usual(parent)
+}
+
+fn usual(readings: &[f64]) -> f64 {
+    stats::median(readings).unwrap_or_default()
 }
 
 /// The lower quartile of some readings: a busy host makes single ones longer.
@@ -208,5 +281,62 @@ mod tests {
             2,
             Some("other threads"),
         );
+    }
+
+    /// Processes of which the candidate's takes so long to get ready, in its batch, and to give
+    /// its outputs, in microseconds, beside 1,000, 200 and 1,000; every second pair takes 300 more
+    /// to give them. A process lives for so many turns.
+    fn around(candidate: [u64; 3], processes: u64, turns: u32) -> Result<(), Gate> {
+        let turn = |[before, wall, after]: [u64; 3], late: u64| Turn {
+            wall: Duration::from_micros(wall),
+            woken: Duration::ZERO,
+            cpu: Duration::from_micros(wall),
+            told: Told {
+                wall_ns: 0,
+                cpu_ns: 0,
+                flags: 0,
+                device_ns: 0,
+            },
+            before: Duration::from_micros(before),
+            after: Duration::from_micros(after + late),
+        };
+        let mut around = Around::default();
+        for process in 0..processes {
+            let late = process % 2 * 300;
+            let both = [turn([1_000, 200, 1_000], late), turn(candidate, late)];
+            for _ in 0..turns {
+                around.add((0, 1), &[both]);
+                around.check()?;
+            }
+            around.end_processes()?;
+        }
+        Ok(())
+    }
+
+    #[track_caller]
+    fn hidden(found: Result<(), Gate>, part: &str) {
+        match found {
+            Err(Gate::Dishonest { why }) => assert!(why.contains(part), "{why}"),
+            found => panic!("{found:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_saved_in_a_batch_may_not_be_spent_around_it() {
+        for honest in [[1_000, 200, 1_000], [1_015, 100, 900], [1_070, 50, 1_000]] {
+            assert!(around(honest, 100, 3).is_ok(), "{honest:?}");
+        }
+        // One odd pair of processes or two are none.
+        assert!(around([1_090, 100, 1_000], 2, 100).is_ok());
+        hidden(around([1_100, 100, 1_000], 20, 3), "getting ready");
+        hidden(around([1_000, 100, 1_060], 20, 3), "too late");
+        hidden(around([1_025, 180, 1_000], 20, 3), "getting ready");
+    }
+
+    #[test]
+    fn what_no_processes_differ_by_is_seen_at_once() {
+        hidden(around([1_150, 50, 1_000], 1, 20), "getting ready");
+        hidden(around([1_000, 50, 1_150], 1, 20), "too late");
+        assert!(around([1_150, 50, 1_000], 1, 19).is_ok());
     }
 }

@@ -1,12 +1,17 @@
 //! The pairs of a duel: both arms on the same secret inputs, in an order that nobody can foresee.
 //!
-//! Both arms are fresh processes, and are made anew every 25 blocks. What they wrote is compared on
-//! every timed call; a secret few calls are also held against the reference.
+//! Luck belongs to a process: to its CPU, its pages, its place in memory. So a pair is made of
+//! processes, not of turns: every block has a fresh process for each arm, on the same CPUs and
+//! started in an order by a coin, and the turns that they take in it give one pair. Processes that
+//! take seconds to start stay for 25 blocks. What the arms wrote is compared on every timed call; a
+//! secret few calls are also held against the reference.
 
 use super::arm::{Arm, Turn};
 use super::check::{self, Bounds};
-use super::clocks::{Clocks, threads_in_words};
+use super::clocks::{Around, Clocks, threads_in_words};
 use super::oracle::Oracle;
+use super::pace::{self, Pace};
+use super::seat::Seat;
 use super::stage::{Call, Stage, Written};
 use super::terms::Terms;
 use crate::arena::Fault;
@@ -16,16 +21,9 @@ use karve_core::charter::{Case, Metric, OwnClock};
 use karve_core::contract::Kernel;
 use karve_core::draw;
 use karve_core::measurement::{Block, First, Gate, Pair, Sample};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-
-/// Blocks after which both arms are fresh processes again.
-const BLOCKS_OF_A_PROCESS: u32 = 25;
-
-/// Unless starting them took more than this share of the time since; a worker in Python may take
-/// seconds.
-const START_SHARE: f64 = 0.2;
 
 /// The share of a duel's time that the reference may take.
 const ORACLE_SHARE: f64 = 0.05;
@@ -53,21 +51,26 @@ pub struct Duelling {
     stage: Stage,
     oracle: Oracle,
     arms: [Arm; 2],
+    /// Where they sit.
+    seat: Seat,
     /// The case that the arms are set up for.
     facing: Option<usize>,
+    /// The case that the reference is set up for, which outlives the arms.
+    asked: Option<usize>,
     bounds: BTreeMap<usize, Bounds>,
-    /// Cases on which these processes were called before.
-    met: BTreeSet<usize>,
-    blocks: u32,
+    /// What each arm wrote in the calls of its last turn.
+    written: [Vec<Written>; 2],
+    pairs: u32,
     clocks: [Clocks; 2],
+    around: Around,
     /// What the reference took last time.
     oracle_took: Duration,
     /// Where the time went.
     spent: Spent,
-    /// How long it took to start the arms, and when they had started.
-    started: (Duration, Instant),
-    /// Blocks since.
-    since: u32,
+    /// What blocks cost so far.
+    pace: Pace,
+    /// Blocks of these processes.
+    blocks: u32,
 }
 
 /// Where the time of a duel went.
@@ -84,8 +87,14 @@ pub struct Spent {
 const PARENT: usize = 0;
 const CANDIDATE: usize = 1;
 
-/// The time of a turn, and what was written in each of its calls.
-type Took = (Turn, Vec<Written>);
+/// Who comes first, and who second.
+type Order = [usize; 2];
+
+/// One turn of each arm, of so many calls.
+struct Met {
+    turns: [Turn; 2],
+    calls: usize,
+}
 
 type Fought<T> = std::result::Result<T, Fault>;
 
@@ -102,11 +111,14 @@ impl Duelling {
         let cases: Vec<&Case> = corners.iter().map(|c| &c.case).collect();
         let oracle = terms.oracle(&parent, &cases)?;
         let trees = [parent, candidate];
+        let seat = Seat::draw(terms)?;
         let began = Instant::now();
-        let arms = match start_arms(terms, &trees, &stage)? {
+        let arms = match start_arms(&seat.terms(terms), &trees, &stage)? {
             Ok(arms) => arms,
             Err(fault) => return Ok(Err(fault)),
         };
+        let mut pace = Pace::default();
+        pace.started(began.elapsed());
         Ok(Ok(Self {
             terms: terms.clone(),
             metric: metric.clone(),
@@ -115,15 +127,18 @@ impl Duelling {
             stage,
             oracle,
             arms,
+            seat,
             facing: None,
+            asked: None,
             bounds: BTreeMap::new(),
-            met: BTreeSet::new(),
-            blocks: 0,
+            written: Default::default(),
+            pairs: 0,
             clocks: Default::default(),
+            around: Around::default(),
             oracle_took: Duration::ZERO,
             spent: Spent::default(),
-            started: (began.elapsed(), Instant::now()),
-            since: 0,
+            pace,
+            blocks: 0,
         }))
     }
 
@@ -132,33 +147,37 @@ impl Duelling {
         self.spent
     }
 
-    /// One block: each case once by each arm.
+    /// One block: a fresh process for each arm, and each case by both.
     pub fn block(&mut self) -> Result<Fought<Block>> {
         let start = Instant::now();
-        let (took, then) = self.started;
-        let worth = took.as_secs_f64() <= START_SHARE * then.elapsed().as_secs_f64();
-        if self.since >= BLOCKS_OF_A_PROCESS && worth {
-            self.arms = match start_arms(&self.terms, &self.trees, &self.stage)? {
-                Ok(arms) => arms,
-                Err(fault) => return Ok(Err(fault)),
-            };
-            self.started = (start.elapsed(), Instant::now());
-            self.since = 0;
-            self.facing = None;
-            self.met.clear();
+        if self.blocks >= self.pace.blocks()
+            && let Err(fault) = self.renew()?
+        {
+            return Ok(Err(fault));
         }
-        self.since += 1;
         self.blocks += 1;
+        let renewed = start.elapsed();
+        let mut around = Duration::ZERO;
+        let _seated = self.seat.hold();
+        let turns = self.pace.turns();
         let seed = secret()?;
         let mut pairs = Vec::with_capacity(self.corners.len());
         for corner in 0..self.corners.len() {
-            match self.pair(corner, seed)? {
+            let before = Instant::now();
+            if let Err(fault) = self.face(corner)? {
+                return Ok(Err(fault));
+            }
+            around += before.elapsed();
+            match self.pair(corner, seed, turns)? {
                 Ok(pair) => pairs.push(pair),
                 Err(fault) => return Ok(Err(fault)),
             }
         }
+        let all = start.elapsed();
+        self.pace
+            .add(around, all.saturating_sub(around + renewed), turns);
         self.spent.total += start.elapsed();
-        if let Err(gate) = self.cross_check().and_then(|()| self.census()) {
+        if let Err(gate) = self.cross_check() {
             return Ok(Err(Fault::Candidate(gate)));
         }
         Ok(Ok(Block {
@@ -170,19 +189,60 @@ impl Duelling {
         }))
     }
 
-    fn pair(&mut self, corner: usize, seed: u64) -> Result<Fought<Pair>> {
-        if let Err(fault) = self.face(corner)? {
-            return Ok(Err(fault));
-        }
+    /// Makes both processes anew.
+    fn renew(&mut self) -> Result<Fought<()>> {
+        let start = Instant::now();
+        self.arms.iter_mut().for_each(Arm::end);
+        self.facing = None;
+        self.blocks = 0;
+        self.seat = Seat::draw(&self.terms)?;
+        let terms = self.seat.terms(&self.terms);
+        Ok(match start_arms(&terms, &self.trees, &self.stage)? {
+            Ok(arms) => {
+                self.arms = arms;
+                self.pace.started(start.elapsed());
+                Ok(())
+            }
+            Err(fault) => Err(fault),
+        })
+    }
+
+    /// Both arms by turns on a case, so many times each; gives the usual turn.
+    fn pair(&mut self, corner: usize, seed: u64, turns: u32) -> Result<Fought<Pair>> {
         let root = draw::hash64(seed, &(corner as u64).to_le_bytes());
+        let mut taken = Vec::with_capacity(turns as usize);
+        let mut first = None;
+        let mut calls = 0;
+        for turn in 0..turns {
+            let root = draw::hash64(root, &turn.to_le_bytes());
+            let (order, both) = match self.meet(corner, root)? {
+                Ok(met) => met,
+                Err(fault) => return Ok(Err(fault)),
+            };
+            first.get_or_insert(order);
+            calls = both.calls;
+            taken.push(both.turns);
+        }
+        self.around.add((corner, self.corners.len()), &taken);
+        let [parent, candidate] = pace::usual(&taken);
+        let sample = |clocks| sample_of(&self.metric, clocks, calls);
+        Ok(Ok(Pair {
+            case: self.corners[corner].index,
+            first: match first {
+                Some([CANDIDATE, _]) => First::Candidate,
+                _ => First::Parent,
+            },
+            parent: sample(parent),
+            candidate: sample(candidate),
+        }))
+    }
+
+    /// One turn of each arm on the same fresh inputs.
+    fn meet(&mut self, corner: usize, root: u64) -> Result<Fought<(Order, Met)>> {
         let calls = self.stage.calls(self.corners[corner].calls, root);
         calls.iter().for_each(|call| self.stage.fill(call));
         // The coin comes from the operating system, after everything else is fixed.
-        let order = if secret()? & 1 == 0 {
-            [PARENT, CANDIDATE]
-        } else {
-            [CANDIDATE, PARENT]
-        };
+        let order = toss()?;
         let mut turns = [None, None];
         for arm in order {
             match self.turn(corner, arm, &calls)? {
@@ -190,31 +250,29 @@ impl Duelling {
                 Err(fault) => return Ok(Err(fault)),
             }
         }
-        let [Some((parent, of_parent)), Some((candidate, of_candidate))] = turns else {
+        let [Some(parent), Some(candidate)] = turns else {
             return Ok(Err(Fault::Parent(Gate::Passed)));
         };
-        let written = [of_parent, of_candidate];
-        if let Err(fault) = self.verify(corner, &calls, &written)? {
+        let written = std::mem::take(&mut self.written);
+        let verified = self.verify(corner, &calls, &written)?;
+        self.written = written;
+        if let Err(fault) = verified {
             return Ok(Err(fault));
         }
         self.clocks[PARENT].add(&parent);
         self.clocks[CANDIDATE].add(&candidate);
+        self.pairs += 1;
         self.spent.kernels += parent.wall + candidate.wall;
         self.spent.calls += 2 * calls.len() as u64;
-        let sample = |turn: Turn| sample_of(&self.metric, turn, calls.len());
-        Ok(Ok(Pair {
-            case: self.corners[corner].index,
-            first: match order {
-                [PARENT, _] => First::Parent,
-                _ => First::Candidate,
-            },
-            parent: sample(parent),
-            candidate: sample(candidate),
-        }))
+        let met = Met {
+            turns: [parent, candidate],
+            calls: calls.len(),
+        };
+        Ok(Ok((order, met)))
     }
 
-    /// Lets one arm call its kernel; gives what it wrote in each call.
-    fn turn(&mut self, corner: usize, arm: usize, calls: &[Call]) -> Result<Fought<Took>> {
+    /// Lets one arm call its kernel, and takes down what it wrote in each call.
+    fn turn(&mut self, corner: usize, arm: usize, calls: &[Call]) -> Result<Fought<Turn>> {
         calls.iter().for_each(|call| self.stage.lay(call));
         let slots: Vec<_> = calls.iter().map(Call::slot).collect();
         let spin_ns = match arm {
@@ -231,8 +289,12 @@ impl Duelling {
         if !calls.iter().all(inside) {
             return Ok(Err(fault(arm, check::outside(name))));
         }
-        let written = calls.iter().map(|call| self.stage.written(call)).collect();
-        Ok(Ok((turn, written)))
+        let written = &mut self.written[arm];
+        written.resize_with(calls.len(), Written::new);
+        for (call, written) in calls.iter().zip(written) {
+            self.stage.copy_written(call, written);
+        }
+        Ok(Ok(turn))
     }
 
     /// Sets both arms up for a case. What they may differ by is learnt when it is met first, and
@@ -243,31 +305,29 @@ impl Duelling {
         }
         let case = self.corners[corner].case.clone();
         self.stage.set(&self.terms.contract, &case)?;
-        for arm in [PARENT, CANDIDATE] {
+        for arm in toss()? {
             let ready = self.arms[arm].set_up(&self.terms.contract, self.stage.layout())?;
             if let Err(broken) = ready {
                 return Ok(Err(fault(arm, broken.gate(&case.name))));
             }
         }
-        self.oracle.set(&self.terms.contract, &case)?;
-        self.facing = Some(corner);
-        if !self.met.insert(corner) {
-            return Ok(Ok(()));
+        if self.asked != Some(corner) {
+            self.oracle.set(&self.terms.contract, &case)?;
+            self.asked = Some(corner);
         }
+        self.facing = Some(corner);
         let calls = self.stage.fresh_calls(1)?;
         calls.iter().for_each(|call| self.stage.fill(call));
-        let mut written = [Written::new(), Written::new()];
-        for arm in [PARENT, CANDIDATE] {
-            match self.turn(corner, arm, &calls)? {
-                Ok((_, mut all)) => written[arm] = all.pop().unwrap_or_default(),
-                Err(fault) => return Ok(Err(fault)),
+        for arm in toss()? {
+            if let Err(fault) = self.turn(corner, arm, &calls)? {
+                return Ok(Err(fault));
             }
         }
         if self.bounds.contains_key(&corner) {
             return Ok(Ok(()));
         }
-        let [parent, candidate] = &written;
-        match self.hold_against_reference(corner, &calls[0], [parent, candidate])? {
+        let [parent, candidate] = std::mem::take(&mut self.written);
+        match self.hold_against_reference(corner, &calls[0], [&parent[0], &candidate[0]])? {
             Ok(bounds) => {
                 self.bounds.insert(corner, bounds);
                 Ok(Ok(()))
@@ -335,16 +395,21 @@ impl Duelling {
 
     /// Now and then, when nobody can know it, a timed call is held against the reference.
     fn spot_check_is_due(&self) -> Result<bool> {
-        let kernel = self.spent.kernels.as_secs_f64() / f64::from(self.blocks.max(1));
+        let kernel = self.spent.kernels.as_secs_f64() / f64::from(self.pairs.max(1));
         let chance = ORACLE_SHARE * kernel / self.oracle_took.as_secs_f64().max(1e-9);
         let drawn = secret()? as f64 / u64::MAX as f64;
         Ok(drawn < chance)
     }
 
     /// Whether the candidate's own clock and its CPU time fit what karve's clock shows.
-    fn cross_check(&self) -> std::result::Result<(), Gate> {
+    fn cross_check(&mut self) -> std::result::Result<(), Gate> {
         let [parent, candidate] = &self.clocks;
-        candidate.check(parent, self.terms.contract.threads)
+        candidate.check(parent, self.terms.contract.threads)?;
+        self.around.check()?;
+        if self.blocks == self.pace.blocks() {
+            self.around.end_processes()?;
+        }
+        self.census()
     }
 
     /// Whether the candidate has more threads than it may, which its examination did not show.
@@ -366,15 +431,33 @@ impl Duelling {
     }
 }
 
+/// Starts both arms in an order by a coin.
 fn start_arms(terms: &Terms, trees: &[PathBuf; 2], stage: &Stage) -> Result<Fought<[Arm; 2]>> {
-    let parent = match terms.arm(&trees[PARENT], stage)? {
+    let mut starting = [None, None];
+    for arm in toss()? {
+        match terms.start_arm(&trees[arm], stage)? {
+            Ok(started) => starting[arm] = Some(started),
+            Err(gate) => return Ok(Err(fault(arm, gate))),
+        }
+    }
+    let [Some(parent), Some(candidate)] = starting else {
+        return Ok(Err(Fault::Parent(Gate::Passed)));
+    };
+    let parent = match parent.ready() {
         Ok(arm) => arm,
         Err(gate) => return Ok(Err(Fault::Parent(gate))),
     };
-    let candidate = terms.arm(&trees[CANDIDATE], stage)?;
-    Ok(match candidate {
+    Ok(match candidate.ready() {
         Ok(candidate) => Ok([parent, candidate]),
         Err(gate) => Err(Fault::Candidate(gate)),
+    })
+}
+
+/// An order by a coin of the operating system.
+fn toss() -> Result<Order> {
+    Ok(match secret()? & 1 {
+        0 => [PARENT, CANDIDATE],
+        _ => [CANDIDATE, PARENT],
     })
 }
 
@@ -385,16 +468,16 @@ fn fault(arm: usize, gate: Gate) -> Fault {
     }
 }
 
-/// A turn as a sample: the time of one call, and both clocks for all of them.
-pub(super) fn sample_of(metric: &Metric, turn: Turn, calls: usize) -> Sample {
+/// The clocks of a turn as a sample: the time of one call, and both clocks for all of them.
+pub(super) fn sample_of(metric: &Metric, clocks: pace::Clocked, calls: usize) -> Sample {
     let unit = metric.seconds_per_unit().unwrap_or(1e-6);
     let time = match metric.own_clock() {
-        Some(OwnClock::Cpu) => turn.cpu,
-        Some(OwnClock::Wall) | None => turn.time(),
+        Some(OwnClock::Cpu) => clocks.cpu,
+        Some(OwnClock::Wall) | None => clocks.time,
     };
     Sample {
         value: time.as_secs_f64() / unit / calls.max(1) as f64,
-        wall_us: turn.time().as_micros() as u64,
-        cpu_us: turn.cpu.as_micros() as u64,
+        wall_us: clocks.time.as_micros() as u64,
+        cpu_us: clocks.cpu.as_micros() as u64,
     }
 }

@@ -15,6 +15,7 @@ use super::check::{self, Errors};
 use super::clocks::threads_in_words;
 use super::oracle::Oracle;
 use super::protocol::FLAG_MODE_CHANGED;
+use super::seat::Seat;
 use super::stage::{Call, Kind, Stage, Written};
 use super::terms::Terms;
 use crate::error::Result;
@@ -77,13 +78,14 @@ pub fn examine(
     let sized: Vec<(&Case, u32)> = cases.iter().map(|case| (case, BATCH)).collect();
     let all: Vec<&Case> = cases.iter().collect();
     let stage = Stage::new(&terms.contract, &sized)?;
-    let arm = match terms.arm(tree, &stage)? {
+    let seated = Seat::draw(terms)?.terms(terms);
+    let arm = match seated.arm(tree, &stage)? {
         Ok(arm) => arm,
         Err(gate) => return Ok(Err(gate)),
     };
     let incumbent = match incumbent {
         None => None,
-        Some(tree) => match terms.arm(tree, &stage)? {
+        Some(tree) => match seated.arm(tree, &stage)? {
             Ok(arm) => Some(arm),
             Err(gate) => return Ok(Err(gate)),
         },

@@ -2,6 +2,8 @@
 
 use super::arm::{Arm, Broken};
 use super::duel::sample_of;
+use super::pace::Clocked;
+use super::seat::Seat;
 use super::stage::{Call, Stage};
 use super::terms::Terms;
 use crate::error::Result;
@@ -28,18 +30,20 @@ const CALLS_MAX: u32 = 4_096;
 struct Solo {
     stage: Stage,
     arm: Arm,
+    seat: Seat,
 }
 
 impl Solo {
     fn start(terms: &Terms, tree: &Path, case: &Case, calls: u32) -> Result<Gated<Self>> {
         let stage = Stage::new(&terms.contract, &[(case, calls)])?;
-        let mut arm = match terms.arm(tree, &stage)? {
+        let seat = Seat::draw(terms)?;
+        let mut arm = match seat.terms(terms).arm(tree, &stage)? {
             Ok(arm) => arm,
             Err(gate) => return Ok(Err(gate)),
         };
         let ready = arm.set_up(&terms.contract, stage.layout())?;
         Ok(match ready {
-            Ok(()) => Ok(Self { stage, arm }),
+            Ok(()) => Ok(Self { stage, arm, seat }),
             Err(broken) => Err(broken.gate(&case.name)),
         })
     }
@@ -75,6 +79,7 @@ pub fn handover(terms: &Terms, tree: &Path, case: &Case) -> Result<Gated<(Durati
         Ok(solo) => solo,
         Err(gate) => return Ok(Err(gate)),
     };
+    let _seated = solo.seat.hold();
     let mut call = Duration::MAX;
     for _ in 0..PROBES {
         match solo.batch(1)? {
@@ -111,11 +116,14 @@ pub fn readings(
         Ok(solo) => solo,
         Err(gate) => return Ok(Err(gate)),
     };
+    let _seated = solo.seat.hold();
     let mut samples = Vec::new();
     // The first loads caches and pages.
     for index in 0..=n {
         match solo.batch(calls)? {
-            Ok(turn) if index > 0 => samples.push(sample_of(metric, turn, calls as usize)),
+            Ok(turn) if index > 0 => {
+                samples.push(sample_of(metric, Clocked::of(&turn), calls as usize))
+            }
             Ok(_) => {}
             Err(broken) => return Ok(Err(broken.gate(&case.name))),
         }

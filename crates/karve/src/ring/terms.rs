@@ -1,6 +1,6 @@
 //! The terms of the ring: where kernel and reference come from, and how a worker is started.
 
-use super::arm::{Arm, Broken, Program};
+use super::arm::{Arm, Broken, Program, Starting};
 use super::oracle::{Oracle, Source};
 use super::python;
 use super::stage::Stage;
@@ -78,20 +78,21 @@ impl Terms {
         }
     }
 
-    /// Starts an arm with the kernel of a tree; `case` is for messages.
+    /// Starts an arm with the kernel of a tree.
     pub(super) fn arm(&self, tree: &Path, stage: &Stage) -> Result<Gated<Arm>> {
+        let starting = self.start_arm(tree, stage)?;
+        Ok(starting.and_then(StartingArm::ready))
+    }
+
+    /// Begins to start an arm with the kernel of a tree.
+    pub(super) fn start_arm(&self, tree: &Path, stage: &Stage) -> Result<Gated<StartingArm>> {
         let program = match self.kernel(tree)? {
             Ok(program) => program,
             Err(gate) => return Ok(Err(gate)),
         };
-        let arm = Arm::start(&program, stage.memory(), self.limit)?;
-        Ok(arm.map_err(|broken| match broken {
-            // A module that cannot be loaded is what elsewhere does not compile.
-            Broken::Refused(excerpt) if program.module.is_some() => Gate::BuildFailed {
-                category: FailureCategory::BuildCompile,
-                excerpt,
-            },
-            broken => broken.gate("its start"),
+        Ok(Ok(StartingArm {
+            starting: Arm::begin(&program, stage.memory(), self.limit)?,
+            is_module: program.module.is_some(),
         }))
     }
 
@@ -142,6 +143,26 @@ impl Terms {
         };
         let limits = (self.limit, &self.stop);
         Oracle::start(&source, precision, (&self.contract, cases), limits)
+    }
+}
+
+/// An arm that loads its kernel.
+pub(super) struct StartingArm {
+    starting: Starting,
+    is_module: bool,
+}
+
+impl StartingArm {
+    /// Waits until it has loaded its kernel.
+    pub(super) fn ready(self) -> Gated<Arm> {
+        self.starting.ready().map_err(|broken| match broken {
+            // A module that cannot be loaded is what elsewhere does not compile.
+            Broken::Refused(excerpt) if self.is_module => Gate::BuildFailed {
+                category: FailureCategory::BuildCompile,
+                excerpt,
+            },
+            broken => broken.gate("its start"),
+        })
     }
 }
 

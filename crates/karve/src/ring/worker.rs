@@ -9,6 +9,7 @@ use super::protocol::{
 use super::sys::{self, Access, Entry, Mapped, Registers};
 use crate::plain_work;
 use crate::process;
+use std::cell::OnceCell;
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
@@ -19,8 +20,8 @@ struct Worker {
     input: Mapped,
     output: Mapped,
     setup: Option<Prepared>,
-    /// Iterations of plain work in a nanosecond.
-    spin_rate: f64,
+    /// Iterations of plain work in a nanosecond, once some is wanted.
+    spin_rate: OnceCell<f64>,
 }
 
 /// Arguments of which only the addresses are still to be found.
@@ -87,14 +88,13 @@ impl Worker {
         let name = |text: &str| CString::new(text).map_err(|_| "a name with a zero".to_owned());
         let input = map(input, hello.input_bytes, Access::Read)?;
         let output = map(output, hello.output_bytes, Access::Write)?;
-        let spin_rate = plain_work::rate();
         let (path, entry) = (name(&hello.path)?, name(&hello.entry)?);
         // From here on the code of a candidate runs.
         process::give_up();
         Ok(Self {
             input,
             output,
-            spin_rate,
+            spin_rate: OnceCell::new(),
             entry: sys::load(&path, &entry)?,
             setup: None,
         })
@@ -112,7 +112,10 @@ impl Worker {
             calls.push(call);
         }
         let mode = sys::floating_point_mode();
-        let spin = (spin_ns as f64 * self.spin_rate) as u64;
+        let spin = match spin_ns {
+            0 => 0,
+            ns => (ns as f64 * self.spin_rate.get_or_init(plain_work::rate)) as u64,
+        };
         let cpu = sys::own_cpu_ns();
         let start = Instant::now();
         for call in &calls {

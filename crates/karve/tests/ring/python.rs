@@ -211,7 +211,10 @@ fn modules_meet_in_a_duel_and_what_it_costs_is_told() {
         faster += u32::from(block.pairs[0].candidate.cpu_us < block.pairs[0].parent.cpu_us);
     }
     assert!(faster > 20, "{faster} of 30");
-    assert_eq!(duelling.spent().calls, 30 * 2 * 50);
+    // A start takes longer than many turns, so a block has many.
+    let calls = duelling.spent().calls;
+    assert!(calls > 30 * 2 * 50 * 5, "{calls}");
+    assert_eq!(calls % (2 * 50), 0);
 }
 
 #[test]

@@ -29,6 +29,22 @@ pub(in crate::process) const CPUS_MAX: usize = 8192;
 /// A set of CPUs, as the kernel reads it: one bit for each.
 pub(in crate::process) type CpuMask = [u64; CPUS_MAX / 64];
 
+/// The CPUs on which this thread may run.
+pub(in crate::process) fn affinity() -> Option<CpuMask> {
+    let mut got: CpuMask = [0; CPUS_MAX / 64];
+    let size = mem::size_of::<CpuMask>();
+    // SAFETY: the set is valid for its size.
+    let found = unsafe { libc::sched_getaffinity(0, size, got.as_mut_ptr().cast()) };
+    (found != -1).then_some(got)
+}
+
+/// From now on this thread runs on these CPUs, as far as it may. Gives whether it may at all.
+pub(in crate::process) fn set_affinity(cpus: &CpuMask) -> bool {
+    let size = mem::size_of::<CpuMask>();
+    // SAFETY: the set is valid for its size.
+    unsafe { libc::sched_setaffinity(0, size, cpus.as_ptr().cast()) != -1 }
+}
+
 /// Why a command did not start.
 #[derive(Debug)]
 pub(in crate::process) enum SpawnError {
@@ -397,20 +413,15 @@ impl Start<'_> {
     /// that it may not have.
     fn pin(&self) -> bool {
         let Some(cpus) = self.cpus else { return true };
-        let mut got: CpuMask = [0; CPUS_MAX / 64];
-        let size = mem::size_of::<CpuMask>();
-        // SAFETY: both sets are valid for their size; errno belongs to this thread.
-        unsafe {
-            if libc::sched_setaffinity(0, size, cpus.as_ptr().cast()) == -1
-                || libc::sched_getaffinity(0, size, got.as_mut_ptr().cast()) == -1
-            {
-                return false;
-            }
-            if got != *cpus {
-                *libc::__errno_location() = libc::EINVAL;
-            }
+        if !set_affinity(cpus) {
+            return false;
         }
-        got == *cpus
+        let held = affinity().is_some_and(|got| got == *cpus);
+        if !held {
+            // SAFETY: errno belongs to this thread.
+            unsafe { *libc::__errno_location() = libc::EINVAL };
+        }
+        held
     }
 
     fn enter(&self) -> bool {

@@ -1,0 +1,46 @@
+//! Holds karve's own thread to some CPUs for a while.
+
+use super::launch;
+use super::sys::{self, CpuMask};
+
+/// While it lives, the thread that made it runs on some CPUs only; then where it could before.
+#[derive(Debug)]
+pub struct Seated(Option<Box<CpuMask>>);
+
+impl Seated {
+    /// Holds this thread to these CPUs, if it may be; to none in particular if there are none.
+    pub fn on(cpus: &[usize]) -> Self {
+        if cpus.is_empty() {
+            return Self(None);
+        }
+        let before = sys::affinity().map(Box::new);
+        let held = launch::mask_of(cpus).is_some_and(|mask| sys::set_affinity(&mask));
+        Self(before.filter(|_| held))
+    }
+}
+
+impl Drop for Seated {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            sys::set_affinity(before);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::cpu;
+
+    #[test]
+    fn a_thread_is_held_and_let_go_again() {
+        let before = sys::affinity();
+        let first = cpu::allowed()[0];
+        {
+            let _seated = Seated::on(&[first]);
+            assert_eq!(sys::affinity(), launch::mask_of(&[first]).map(|mask| *mask));
+            let _further = Seated::on(&[1 << 20]);
+        }
+        assert_eq!(sys::affinity(), before);
+    }
+}
