@@ -13,6 +13,7 @@
 //! exam      the gate: everything that must hold before a kernel is timed
 //! duel      the pairs of a duel        clocks   whether all clocks tell the same
 //! pace      the turns of a block       seat     the CPUs of both arms
+//! spread    many calls at once, for devices
 //! protocol  the messages        worker   the other side of them
 //! python    the same worker for modules in Python: worker.py, and how it is started
 //! sys       shared memory and calls into shared objects; unsafe code
@@ -29,6 +30,7 @@ mod protocol;
 mod python;
 mod seat;
 mod solo;
+mod spread;
 mod stage;
 #[allow(unsafe_code)]
 mod sys;

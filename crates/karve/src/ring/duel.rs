@@ -12,17 +12,19 @@ use super::clocks::{Around, Clocks, threads_in_words};
 use super::oracle::Oracle;
 use super::pace::{self, Pace};
 use super::seat::Seat;
+use super::spread;
 use super::stage::{Call, Stage, Written};
 use super::terms::Terms;
 use crate::arena::Fault;
 use crate::error::Result;
 use crate::harness::secret;
-use karve_core::charter::{Case, Metric, OwnClock};
+use karve_core::charter::{Case, Metric};
 use karve_core::contract::Kernel;
 use karve_core::draw;
-use karve_core::measurement::{Block, First, Gate, Pair, Sample};
+use karve_core::measurement::{Block, First, Gate, Pair};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The share of a duel's time that the reference may take.
@@ -225,7 +227,7 @@ impl Duelling {
         }
         self.around.add((corner, self.corners.len()), &taken);
         let [parent, candidate] = pace::usual(&taken);
-        let sample = |clocks| sample_of(&self.metric, clocks, calls);
+        let sample = |clocks| pace::sample_of(&self.metric, clocks, calls);
         Ok(Ok(Pair {
             case: self.corners[corner].index,
             first: match first {
@@ -240,7 +242,7 @@ impl Duelling {
     /// One turn of each arm on the same fresh inputs.
     fn meet(&mut self, corner: usize, root: u64) -> Result<Fought<(Order, Met)>> {
         let calls = self.stage.calls(self.corners[corner].calls, root);
-        calls.iter().for_each(|call| self.stage.fill(call));
+        self.stage.fill_all(&calls);
         // The coin comes from the operating system, after everything else is fixed.
         let order = toss()?;
         let mut turns = [None, None];
@@ -273,7 +275,7 @@ impl Duelling {
 
     /// Lets one arm call its kernel, and takes down what it wrote in each call.
     fn turn(&mut self, corner: usize, arm: usize, calls: &[Call]) -> Result<Fought<Turn>> {
-        calls.iter().for_each(|call| self.stage.lay(call));
+        self.stage.lay_all(calls);
         let slots: Vec<_> = calls.iter().map(Call::slot).collect();
         let spin_ns = match arm {
             CANDIDATE => self.corners[corner].spin_ns,
@@ -285,14 +287,19 @@ impl Duelling {
             Ok(turn) => turn,
             Err(broken) => return Ok(Err(fault(arm, broken.gate(name)))),
         };
-        let inside = |call: &Call| self.stage.guards_hold(call) && self.stage.inputs_hold(call);
-        if !calls.iter().all(inside) {
-            return Ok(Err(fault(arm, check::outside(name))));
-        }
         let written = &mut self.written[arm];
         written.resize_with(calls.len(), Written::new);
-        for (call, written) in calls.iter().zip(written) {
-            self.stage.copy_written(call, written);
+        let stage = &self.stage;
+        let outside = AtomicBool::new(false);
+        let items: Vec<(&Call, &mut Written)> = calls.iter().zip(written).collect();
+        spread::over(stage.hands(), items, |(call, written)| {
+            if !(stage.guards_hold(call) && stage.inputs_hold(call)) {
+                outside.store(true, Ordering::Relaxed);
+            }
+            stage.copy_written(call, written);
+        });
+        if outside.into_inner() {
+            return Ok(Err(fault(arm, check::outside(name))));
         }
         Ok(Ok(turn))
     }
@@ -317,7 +324,7 @@ impl Duelling {
         }
         self.facing = Some(corner);
         let calls = self.stage.fresh_calls(1)?;
-        calls.iter().for_each(|call| self.stage.fill(call));
+        self.stage.fill_all(&calls);
         for arm in toss()? {
             if let Err(fault) = self.turn(corner, arm, &calls)? {
                 return Ok(Err(fault));
@@ -365,24 +372,22 @@ impl Duelling {
         calls: &[Call],
         [parent, candidate]: &[Vec<Written>; 2],
     ) -> Result<Fought<()>> {
-        for (call, both) in calls.iter().zip(parent.iter().zip(candidate)) {
-            let Some(bounds) = &self.bounds.get(&corner).cloned() else {
+        for at in self.differing(corner, [parent, candidate]) {
+            let Some(bounds) = self.bounds.get(&corner).cloned() else {
                 continue;
             };
-            let both = [both.0, both.1];
-            if check::agree(&self.stage, both, bounds).is_err() {
-                // Which of the two is wrong, only the reference can say.
-                let wider = match self.hold_against_reference(corner, call, both)? {
-                    Ok(found) => found.or(bounds),
-                    Err(fault) => return Ok(Err(fault)),
-                };
-                // Both are right on these inputs: they are harder than those met before.
-                if let Err(why) = check::agree(&self.stage, both, &wider) {
-                    let name = &self.corners[corner].case.name;
-                    return Ok(Err(Fault::Candidate(check::wrong(name, why))));
-                }
-                self.bounds.insert(corner, wider);
+            let both = [&parent[at], &candidate[at]];
+            // Which of the two is wrong, only the reference can say.
+            let wider = match self.hold_against_reference(corner, &calls[at], both)? {
+                Ok(found) => found.or(&bounds),
+                Err(fault) => return Ok(Err(fault)),
+            };
+            // Both are right on these inputs: they are harder than those met before.
+            if let Err(why) = check::agree(&self.stage, both, &wider) {
+                let name = &self.corners[corner].case.name;
+                return Ok(Err(Fault::Candidate(check::wrong(name, why))));
             }
+            self.bounds.insert(corner, wider);
         }
         if !self.spot_check_is_due()? {
             return Ok(Ok(()));
@@ -391,6 +396,26 @@ impl Duelling {
         let both = [&parent[picked], &candidate[picked]];
         let held = self.hold_against_reference(corner, &calls[picked], both)?;
         Ok(held.map(|_| ()))
+    }
+
+    /// The calls in which the arms did not write the same.
+    fn differing(&self, corner: usize, [parent, candidate]: [&Vec<Written>; 2]) -> Vec<usize> {
+        let Some(bounds) = self.bounds.get(&corner) else {
+            return Vec::new();
+        };
+        let mut differs = vec![false; parent.len().min(candidate.len())];
+        let both = parent.iter().zip(candidate).zip(&mut differs);
+        spread::over(
+            self.stage.hands(),
+            both.collect(),
+            |((one, other), differs)| {
+                *differs = check::agree(&self.stage, [one, other], bounds).is_err();
+            },
+        );
+        let found = differs.into_iter().enumerate();
+        found
+            .filter_map(|(at, differs)| differs.then_some(at))
+            .collect()
     }
 
     /// Now and then, when nobody can know it, a timed call is held against the reference.
@@ -465,19 +490,5 @@ fn fault(arm: usize, gate: Gate) -> Fault {
     match arm {
         PARENT => Fault::Parent(gate),
         _ => Fault::Candidate(gate),
-    }
-}
-
-/// The clocks of a turn as a sample: the time of one call, and both clocks for all of them.
-pub(super) fn sample_of(metric: &Metric, clocks: pace::Clocked, calls: usize) -> Sample {
-    let unit = metric.seconds_per_unit().unwrap_or(1e-6);
-    let time = match metric.own_clock() {
-        Some(OwnClock::Cpu) => clocks.cpu,
-        Some(OwnClock::Wall) | None => clocks.time,
-    };
-    Sample {
-        value: time.as_secs_f64() / unit / calls.max(1) as f64,
-        wall_us: clocks.time.as_micros() as u64,
-        cpu_us: clocks.cpu.as_micros() as u64,
     }
 }

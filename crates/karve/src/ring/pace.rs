@@ -6,14 +6,17 @@
 //! seconds to start, with a device say, stay for more than one block.
 
 use super::arm::Turn;
+use karve_core::charter::{Metric, OwnClock};
+use karve_core::measurement::Sample;
 use std::time::Duration;
 
 /// How many times as long as getting ready the turns of a block take at least.
 const TURNS_OVER_START: f64 = 15.0;
 
-/// Turns of each arm in a block at most, and in the first one, when nothing is known yet.
+/// Turns of each arm in a block at most, and in the first one, when nothing is known yet: on a
+/// device drawing what one turn needs may take a second.
 const TURNS_MAX: u32 = 25;
-const TURNS_FIRST: u32 = 5;
+const TURNS_FIRST: u32 = 1;
 
 /// Blocks of processes that take longer to start than so much for both arms.
 const BLOCKS_OF_SLOW: u32 = 25;
@@ -104,6 +107,20 @@ fn middle(turns: &[[Clocked; 2]], clock: fn(&Clocked) -> Duration) -> [Clocked; 
         .copied()
         .copied()
         .unwrap_or_default()
+}
+
+/// The clocks of a turn as a sample: the time of one call, and both clocks for all of them.
+pub(super) fn sample_of(metric: &Metric, clocks: Clocked, calls: usize) -> Sample {
+    let unit = metric.seconds_per_unit().unwrap_or(1e-6);
+    let time = match metric.own_clock() {
+        Some(OwnClock::Cpu) => clocks.cpu,
+        Some(OwnClock::Wall) | None => clocks.time,
+    };
+    Sample {
+        value: time.as_secs_f64() / unit / calls.max(1) as f64,
+        wall_us: clocks.time.as_micros() as u64,
+        cpu_us: clocks.cpu.as_micros() as u64,
+    }
 }
 
 #[cfg(test)]

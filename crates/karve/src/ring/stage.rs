@@ -6,6 +6,7 @@
 
 use super::arm::{Memory, Sizes};
 use super::protocol::Slot;
+use super::spread;
 use crate::error::{CommandError, Result};
 use crate::harness::secret;
 use karve_core::charter::Case;
@@ -18,6 +19,9 @@ const MEMORY_BYTES_MAX: u64 = 128 << 20;
 /// The same for kernels on a device: they are faster, so that a batch needs more calls.
 const DEVICE_BYTES_MAX: u64 = 512 << 20;
 
+/// Threads that draw and compare at most.
+const HANDS_MAX: usize = 16;
+
 /// Slots beyond those of one batch, so that a call does not find the addresses of the last one.
 const SPARE_SLOTS: u32 = 3;
 
@@ -27,6 +31,8 @@ pub(super) struct Stage {
     contract: Contract,
     memory: Memory,
     layout: Layout,
+    /// Threads that draw and compare.
+    hands: usize,
 }
 
 /// One call: where, and from which seed.
@@ -63,6 +69,10 @@ impl Kind {
 }
 
 impl Call {
+    fn at(&self) -> usize {
+        self.slot as usize
+    }
+
     /// The question for a worker.
     pub(super) fn slot(&self) -> Slot {
         Slot {
@@ -104,7 +114,13 @@ impl Stage {
             contract: contract.clone(),
             memory: Memory::new(sizes)?,
             layout,
+            hands: hands_for(contract),
         })
+    }
+
+    /// Threads that draw and compare.
+    pub(super) fn hands(&self) -> usize {
+        self.hands
     }
 
     /// The memory that all arms share.
@@ -156,44 +172,35 @@ impl Stage {
 
     /// Draws the inputs of a call.
     pub(super) fn fill(&mut self, call: &Call) {
-        let start = u64::from(call.slot) * self.layout.input_bytes;
-        for (index, place) in self.layout.places.iter().enumerate() {
-            if let (Place::Input(region), Some(draw)) = (place, self.contract.args[index].draw()) {
-                let out = self
-                    .memory
-                    .input
-                    .part_mut(start + region.offset, region.bytes);
-                let dtype = self.layout.dtypes[index];
-                draw::fill(draw, dtype, call.seed, stream_of(index), out);
-            }
-        }
+        self.fill_all(std::slice::from_ref(call));
+    }
+
+    /// Draws the inputs of all calls of a batch.
+    pub(super) fn fill_all(&mut self, calls: &[Call]) {
+        let bytes = self.layout.input_bytes;
+        let whole = u64::from(self.slots()) * bytes;
+        let (contract, layout, hands) = (&self.contract, &self.layout, self.hands);
+        let memory = self.memory.input.part_mut(0, whole);
+        spread::over(hands, in_slots(memory, bytes, calls), |(call, slot)| {
+            fill_slot(contract, layout, call, slot);
+        });
     }
 
     /// Lays out what an arm finds in the memory that it writes: poison, guards, and the contents
     /// of what it also reads.
     pub(super) fn lay(&mut self, call: &Call) {
-        let start = u64::from(call.slot) * self.layout.output_bytes;
-        for (from, to) in self.layout.guards() {
-            let part = self.memory.output.part_mut(start + from, to - from);
-            guard(call, from, part);
-        }
-        let of = plausible(&self.contract);
-        for (index, region) in self.layout.outputs() {
-            let dtype = self.layout.dtypes[index];
-            let output = &mut self.memory.output;
-            let part = output.part_mut(start + region.offset, region.bytes);
-            if let Some(draw) = self.contract.args[index].draw() {
-                draw::fill(draw, dtype, call.seed, stream_of(index), part);
-            } else {
-                let poison = match call.poison {
-                    Kind::Nan => Poison::Nan,
-                    Kind::Plausible => Poison::Plausible { of: &of },
-                    Kind::Pattern => Poison::Pattern,
-                };
-                let seed = call.seed ^ POISON_STREAM ^ index as u64;
-                draw::poison(poison, seed, dtype, part);
-            }
-        }
+        self.lay_all(std::slice::from_ref(call));
+    }
+
+    /// The same for all calls of a batch.
+    pub(super) fn lay_all(&mut self, calls: &[Call]) {
+        let bytes = self.layout.output_bytes;
+        let whole = u64::from(self.slots()) * bytes;
+        let (contract, layout, hands) = (&self.contract, &self.layout, self.hands);
+        let memory = self.memory.output.part_mut(0, whole);
+        spread::over(hands, in_slots(memory, bytes, calls), |(call, slot)| {
+            lay_slot(contract, layout, call, slot);
+        });
     }
 
     /// Whether the guards around the outputs of a call are as they were.
@@ -272,6 +279,55 @@ impl Stage {
     }
 }
 
+/// The memory of each call, of slots of so many bytes.
+fn in_slots<'a>(
+    memory: &'a mut [u8],
+    bytes: u64,
+    calls: &'a [Call],
+) -> Vec<(&'a Call, &'a mut [u8])> {
+    let slots = memory.chunks_exact_mut((bytes as usize).max(1));
+    let mut slots: Vec<Option<&mut [u8]>> = slots.map(Some).collect();
+    let of_call = |call| Some((call, slots.get_mut(Call::at(call))?.take()?));
+    calls.iter().filter_map(of_call).collect()
+}
+
+fn fill_slot(contract: &Contract, layout: &Layout, call: &Call, slot: &mut [u8]) {
+    for (index, place) in layout.places.iter().enumerate() {
+        if let (Place::Input(region), Some(draw)) = (place, contract.args[index].draw()) {
+            let dtype = layout.dtypes[index];
+            let out = &mut slot[range(*region)];
+            draw::fill(draw, dtype, call.seed, stream_of(index), out);
+        }
+    }
+}
+
+fn lay_slot(contract: &Contract, layout: &Layout, call: &Call, slot: &mut [u8]) {
+    for (from, to) in layout.guards() {
+        guard(call, from, &mut slot[from as usize..to as usize]);
+    }
+    let of = plausible(contract);
+    for (index, region) in layout.outputs() {
+        let dtype = layout.dtypes[index];
+        let part = &mut slot[range(region)];
+        if let Some(draw) = contract.args[index].draw() {
+            draw::fill(draw, dtype, call.seed, stream_of(index), part);
+        } else {
+            let poison = match call.poison {
+                Kind::Nan => Poison::Nan,
+                Kind::Plausible => Poison::Plausible { of: &of },
+                Kind::Pattern => Poison::Pattern,
+            };
+            let seed = call.seed ^ POISON_STREAM ^ index as u64;
+            draw::poison(poison, seed, dtype, part);
+        }
+    }
+}
+
+fn range(region: Region) -> std::ops::Range<usize> {
+    let from = region.offset as usize;
+    from..from + region.bytes as usize
+}
+
 /// What an arm wrote in a call: the bytes of every tensor.
 pub(super) type Written = Vec<Vec<u8>>;
 
@@ -287,6 +343,15 @@ fn plausible(contract: &Contract) -> Draw {
 fn guard(call: &Call, from: u64, part: &mut [u8]) {
     let seed = call.seed ^ from.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     draw::poison(Poison::Pattern, seed, karve_core::tensor::Dtype::U8, part);
+}
+
+/// Threads that draw and compare. A device works on more bytes than one CPU draws in time; what a
+/// CPU works on is drawn there, so that it lies in the caches of that CPU.
+fn hands_for(contract: &Contract) -> usize {
+    match contract.modules.device {
+        None => 1,
+        Some(_) => std::thread::available_parallelism().map_or(1, |n| n.get().min(HANDS_MAX)),
+    }
 }
 
 /// Slots for a batch of so many calls, in memory of at most so many bytes.

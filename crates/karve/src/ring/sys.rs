@@ -29,6 +29,9 @@ struct Map {
 // SAFETY: a mapping belongs to its owner alone and may move between threads.
 unsafe impl Send for Map {}
 
+// SAFETY: through a shared borrow a mapping is only read, by copying out of it.
+unsafe impl Sync for Map {}
+
 /// What a mapping is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
