@@ -10,6 +10,10 @@
 //!                       a guard is never written to by an honest kernel
 //! ```
 
+mod replay;
+
+pub use replay::{REPLAY_STEPS, ReplayStep};
+
 use crate::accuracy::{ErrorStats, RuleSet};
 use crate::charter::Case;
 use crate::draw::Draw;
@@ -264,6 +268,12 @@ impl Arg {
         }
     }
 
+    fn set_draw(&mut self, other: Draw) {
+        if let ArgKind::Input { draw, .. } | ArgKind::InOut { draw, .. } = &mut self.kind {
+            *draw = other;
+        }
+    }
+
     /// Whether the kernel writes it.
     pub fn is_written(&self) -> bool {
         matches!(self.kind, ArgKind::Output { .. } | ArgKind::InOut { .. })
@@ -316,14 +326,27 @@ impl Contract {
             .filter(|(_, arg)| arg.is_written())
     }
 
+    /// The contract with the sizes of its groups drawn harsher, each with what changed in words;
+    /// none where no argument is sizes of groups.
+    pub fn harsher_groups(&self) -> Vec<(Self, String)> {
+        let mut harsher = Vec::new();
+        for (index, arg) in self.args.iter().enumerate() {
+            let draws = arg.draw().map(Draw::harsher).unwrap_or_default();
+            for (draw, what) in draws {
+                let mut contract = self.clone();
+                contract.args[index].set_draw(draw);
+                harsher.push((contract, format!("{what} in `{}`", arg.name)));
+            }
+        }
+        harsher
+    }
+
     /// The contract with every floating-point input drawn otherwise.
     #[must_use]
     pub fn drawn_as(&self, other: &Draw) -> Self {
         let mut contract = self.clone();
         for arg in contract.args.iter_mut().filter(|arg| arg.dtype.is_float()) {
-            if let ArgKind::Input { draw, .. } | ArgKind::InOut { draw, .. } = &mut arg.kind {
-                draw.clone_from(other);
-            }
+            arg.set_draw(other.clone());
         }
         contract
     }

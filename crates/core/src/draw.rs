@@ -62,6 +62,10 @@ pub enum Draw {
         total: u64,
         /// How unequal they are.
         skew: Skew,
+        /// Whether sizes are never more unequal than that; else a kernel must also stand harsher
+        /// ones.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        only: bool,
     },
     /// The same number everywhere.
     Constant {
@@ -94,6 +98,26 @@ pub enum Draw {
     },
     /// Zero everywhere.
     Zeros,
+    /// From seeds of its own, whatever the call's seed is: what was written in pieces at different
+    /// times. Only karve draws so; no file says it.
+    #[serde(skip)]
+    Pieces {
+        /// What every piece is drawn from.
+        of: Box<Draw>,
+        /// The pieces, each written over those before it. The first covers everything.
+        pieces: Vec<Piece>,
+    },
+}
+
+/// Elements that were drawn at one time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// From this seed.
+    pub seed: u64,
+    /// The first element.
+    pub from: u64,
+    /// The element behind the last one.
+    pub to: u64,
 }
 
 impl Draw {
@@ -122,7 +146,7 @@ impl Draw {
                 let integer = (!dtype.is_float()).then(|| format!("{} has no NaN", dtype.name()));
                 integer.or_else(|| of.complaint(dtype))
             }),
-            Draw::Sorted { of } => of.complaint(dtype),
+            Draw::Sorted { of } | Draw::Pieces { of, .. } => of.complaint(dtype),
             Draw::Groups { total, .. } => {
                 let good = *total <= i64::MAX as u64;
                 (!good).then(|| format!("total is {total}, which is more than 2^63 - 1"))
@@ -131,6 +155,45 @@ impl Draw {
                 None
             }
             Draw::Mixed | Draw::Cancelling | Draw::Zeros => None,
+        }
+    }
+
+    /// Whether some elements may be drawn anew and the others stay.
+    pub fn is_by_element(&self) -> bool {
+        match self {
+            Draw::Uniform { .. } | Draw::Normal { .. } | Draw::Integers { .. } => true,
+            Draw::Denormals | Draw::Large { .. } | Draw::Mixed => true,
+            Draw::Sparse { of, .. } | Draw::Nans { of, .. } => of.is_by_element(),
+            Draw::Permutation | Draw::Groups { .. } | Draw::Sorted { .. } => false,
+            Draw::Constant { .. } | Draw::Cancelling | Draw::Zeros | Draw::Pieces { .. } => false,
+        }
+    }
+
+    /// The same sizes of groups, but harsher, each with what it is in words.
+    pub fn harsher(&self) -> Vec<(Self, &'static str)> {
+        let Draw::Groups {
+            total,
+            skew,
+            only: false,
+        } = *self
+        else {
+            return Vec::new();
+        };
+        let harsher = |skew: &Skew| {
+            let (skew, only) = (*skew, true);
+            (Draw::Groups { total, skew, only }, skew.describe())
+        };
+        skew.harsher().iter().map(harsher).collect()
+    }
+
+    /// Whether another seed gives other bytes.
+    pub fn varies(&self) -> bool {
+        match self {
+            Draw::Constant { .. } | Draw::Zeros | Draw::Pieces { .. } => false,
+            Draw::Sparse { of, .. } | Draw::Nans { of, .. } | Draw::Sorted { of } => of.varies(),
+            Draw::Uniform { .. } | Draw::Normal { .. } | Draw::Integers { .. } => true,
+            Draw::Permutation | Draw::Groups { .. } | Draw::Denormals => true,
+            Draw::Large { .. } | Draw::Mixed | Draw::Cancelling => true,
         }
     }
 }
@@ -154,7 +217,7 @@ fn fill_part(draw: &Draw, dtype: Dtype, key: Key, out: &mut [u8]) {
         Draw::Normal { mean, sd } => normal((*mean, *sd), dtype, key, out),
         Draw::Integers { low, high } => integers((*low, *high), dtype, key, out),
         Draw::Permutation => tensor::from_i64(dtype, &permutation(count, key), out),
-        Draw::Groups { total, skew } => {
+        Draw::Groups { total, skew, .. } => {
             let sizes = groups::sizes(*total, *skew, count, &mut Lanes::of(key));
             tensor::from_i64(dtype, &sizes, out);
         }
@@ -178,6 +241,16 @@ fn fill_part(draw: &Draw, dtype: Dtype, key: Key, out: &mut [u8]) {
         Draw::Large { full } => hostile::large(*full, dtype, key, out),
         Draw::Mixed => hostile::mixed(dtype, key, out),
         Draw::Cancelling => hostile::cancelling(dtype, key, out),
+        Draw::Pieces { of, pieces } => {
+            let mut drawn = vec![0; out.len()];
+            for piece in pieces {
+                let seed = piece.seed;
+                fill_part(of, dtype, Key { seed, ..key }, &mut drawn);
+                let at = |element: u64| (element as usize).min(count) * dtype.bytes();
+                let (from, to) = (at(piece.from), at(piece.to.max(piece.from)));
+                out[from..to].copy_from_slice(&drawn[from..to]);
+            }
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use karve::ring::{self, Corner, Duelling, Terms};
 use karve_core::accuracy::RuleSet;
 use karve_core::charter::{Case, CaseSet, Metric};
 use karve_core::contract::{Arg, ArgKind, Contract, Kernel, Modules, Precision, Reference};
-use karve_core::draw::Draw;
+use karve_core::draw::{Draw, Skew};
 use karve_core::measurement::Gate;
 use karve_core::tensor::Dtype;
 use std::collections::BTreeMap;
@@ -23,9 +23,13 @@ use std::time::Duration;
 
 /// A directory with a kernel, built.
 fn built(kernel: &str) -> tempfile::TempDir {
+    built_with(kernel, kernels::REFERENCE)
+}
+
+fn built_with(kernel: &str, reference: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("kernel.c"), kernel).expect("a file");
-    fs::write(dir.path().join("reference.c"), kernels::REFERENCE).expect("a file");
+    fs::write(dir.path().join("reference.c"), reference).expect("a file");
     for name in ["kernel", "reference"] {
         let status = std::process::Command::new("cc")
             .args(["-O2", "-shared", "-fPIC", "-pthread", "-o"])
@@ -208,6 +212,69 @@ fn a_thread_that_works_on_is_noticed() {
 fn a_memory_of_results_is_noticed_or_wrong() {
     refused(kernels::BY_POINTER, "");
     refused(kernels::BY_CONTENT, "remembers results");
+}
+
+#[test]
+fn what_is_kept_between_calls_must_follow_its_inputs() {
+    assert_eq!(examined(kernels::BY_ALL), Ok(()));
+    for _ in 0..5 {
+        refused(kernels::BY_SAMPLE, "of the replay");
+        refused(kernels::BY_OTHER, "of the replay");
+    }
+}
+
+fn examined_groups(kernel: &str, skew: Skew, only: bool) -> Result<(), String> {
+    let dir = built_with(kernel, kernels::GROUPS_REFERENCE);
+    let mut terms = terms(dir.path());
+    let scalar = |value: &str| ArgKind::Scalar {
+        value: value.into(),
+    };
+    let input = |shape: &str, draw| ArgKind::Input {
+        shape: vec![shape.into()],
+        draw,
+    };
+    let arg = |name: &str, dtype, kind| Arg {
+        name: name.into(),
+        dtype,
+        kind,
+    };
+    let total = 1_024;
+    let shape = vec!["8".to_owned()];
+    terms.contract.reduction = Some("n".into());
+    terms.contract.hostile = Vec::new();
+    terms.contract.args = vec![
+        arg("n", Dtype::I64, scalar("n")),
+        arg("groups", Dtype::I64, scalar("8")),
+        arg(
+            "sizes",
+            Dtype::I32,
+            input("8", Draw::Groups { total, skew, only }),
+        ),
+        arg(
+            "x",
+            Dtype::F32,
+            input("n", Draw::Normal { mean: 0.0, sd: 1.0 }),
+        ),
+        arg("y", Dtype::F32, ArgKind::Output { shape }),
+    ];
+    let examined = ring::examine(&terms, dir.path(), None, &[case(1_024)]).expect("an exam");
+    examined.map(drop).map_err(|gate| gate.describe())
+}
+
+#[test]
+fn groups_are_also_played_skewed_and_empty() {
+    for skew in [Skew::Uniform, Skew::Top2, Skew::Top1Capacity, Skew::Empty] {
+        assert_eq!(examined_groups(kernels::ANY_GROUPS, skew, false), Ok(()));
+    }
+    let why = examined_groups(kernels::EVEN_GROUPS, Skew::Uniform, false).expect_err("a refusal");
+    assert!(why.contains("half of all rows in `sizes`"), "{why}");
+    let why = examined_groups(kernels::FULL_GROUPS, Skew::Uniform, false).expect_err("a refusal");
+    assert!(why.contains("empty groups in `sizes`"), "{why}");
+    // Who promises sizes gets such sizes.
+    let kept = examined_groups(kernels::EVEN_GROUPS, Skew::Top1Capacity, false);
+    assert_eq!(kept, Ok(()));
+    let kept = examined_groups(kernels::FULL_GROUPS, Skew::Uniform, true);
+    assert_eq!(kept, Ok(()));
 }
 
 #[test]

@@ -162,3 +162,62 @@ proptest! {
         prop_assert_eq!(guarded + written, layout.output_bytes);
     }
 }
+
+fn drawn_bytes(step: &ReplayStep, index: usize, elements: usize) -> Vec<u8> {
+    let mut bytes = vec![0; elements * 4];
+    let draw = step.contract.args[index].draw().unwrap();
+    // The seed of the call is of no account here.
+    crate::draw::fill(draw, Dtype::F32, 5, index as u64, &mut bytes);
+    bytes
+}
+
+#[test]
+fn a_replay_changes_one_input_a_step_and_some_only_in_part() {
+    let drawn = |draw| ArgKind::Input {
+        shape: vec!["n".into()],
+        draw,
+    };
+    let normal = Draw::Normal { mean: 0.0, sd: 1.0 };
+    let contract = contract(vec![
+        arg("n", Dtype::I64, scalar("n")),
+        arg("a", Dtype::F32, drawn(normal.clone())),
+        arg("b", Dtype::F32, drawn(normal)),
+        arg("order", Dtype::F32, drawn(Draw::Permutation)),
+        arg("zero", Dtype::F32, drawn(Draw::Zeros)),
+        arg("c", Dtype::F32, output(&["n"])),
+    ]);
+    let layout = contract.layout(&case(&[("n", 900)])).unwrap();
+    for secret in 0..50 {
+        let steps = contract.replay(&layout, secret);
+        assert_eq!(steps.len(), REPLAY_STEPS);
+        let (mut touched, mut partly) = ([0; 6], 0);
+        for two in steps.windows(2) {
+            let differ = |index: &usize| {
+                drawn_bytes(&two[0], *index, 900) != drawn_bytes(&two[1], *index, 900)
+            };
+            let changed: Vec<usize> = (1..5).filter(differ).collect();
+            assert_eq!(changed.len(), 1, "{}", two[1].what);
+            touched[changed[0]] += 1;
+            let old = drawn_bytes(&two[0], changed[0], 900);
+            let new = drawn_bytes(&two[1], changed[0], 900);
+            let same = old.chunks(4).zip(new.chunks(4)).filter(|(a, b)| a == b);
+            let is_part = same.count() > 400;
+            assert!(!(is_part && changed[0] == 3), "a permutation stays one");
+            partly += u32::from(is_part);
+        }
+        assert!(touched[1] > 1 && touched[2] > 1 && touched[3] > 1);
+        assert_eq!(touched[4], 0);
+        assert!(partly >= 2, "{partly} changes of a part");
+        assert_ne!(steps, contract.replay(&layout, secret + 1000));
+    }
+}
+
+#[test]
+fn a_replay_of_nothing_that_varies_is_one_step() {
+    let contract = contract(vec![
+        arg("zero", Dtype::F32, tensor(&["n"])),
+        arg("c", Dtype::F32, output(&["n"])),
+    ]);
+    let layout = contract.layout(&case(&[("n", 9)])).unwrap();
+    assert_eq!(contract.replay(&layout, 1).len(), 1);
+}

@@ -21,6 +21,52 @@ pub enum Skew {
     Dominant,
     /// Some groups are empty.
     Empty,
+    /// As `Top2`, with one group in which every row is. Only karve draws so; no file says it.
+    #[serde(skip)]
+    Top2Dominant,
+    /// As `Top2`, with groups that are empty.
+    #[serde(skip)]
+    Top2Empty,
+    /// As `Top1Capacity`, with as many empty groups as the capacity leaves room for.
+    #[serde(skip)]
+    CapacityEmpty,
+}
+
+impl Skew {
+    /// Harsher sizes that a kernel must stand as well: they keep what this skew promises, that is
+    /// how much one group may hold at most.
+    pub fn harsher(self) -> &'static [Skew] {
+        match self {
+            Skew::Uniform => &[Skew::Dominant, Skew::Empty],
+            Skew::Dominant => &[Skew::Empty, Skew::Uniform],
+            Skew::Empty => &[Skew::Dominant, Skew::Uniform],
+            Skew::Top2 => &[Skew::Top2Dominant, Skew::Top2Empty],
+            Skew::Top1Capacity => &[Skew::CapacityEmpty],
+            Skew::Top2Dominant | Skew::Top2Empty | Skew::CapacityEmpty => &[],
+        }
+    }
+
+    /// In words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Skew::Uniform => "groups of about the same size",
+            Skew::Top2 => "groups of which every row picks two",
+            Skew::Top1Capacity => "groups of unequal size with a capacity",
+            Skew::Dominant | Skew::Top2Dominant => "one group with at least half of all rows",
+            Skew::Empty | Skew::Top2Empty | Skew::CapacityEmpty => "empty groups",
+        }
+    }
+
+    /// What one group may hold at most.
+    fn most(self, total: u64, count: usize) -> u64 {
+        let even = total as f64 / count.max(1) as f64;
+        match self {
+            Skew::Top2 | Skew::Top2Dominant | Skew::Top2Empty if count > 1 => total.div_ceil(2),
+            Skew::Top1Capacity | Skew::CapacityEmpty => (even * CAPACITY_FACTOR).ceil() as u64,
+            Skew::Top2 | Skew::Top2Dominant | Skew::Top2Empty => total,
+            Skew::Uniform | Skew::Dominant | Skew::Empty => total,
+        }
+    }
 }
 
 /// The sizes of `count` groups, which add up to `total`.
@@ -32,32 +78,38 @@ pub(super) fn sizes(total: u64, skew: Skew, count: usize, lanes: &mut Lanes) -> 
     let by_chance = |lanes: &mut Lanes| (even + even.sqrt() * lanes.normal()).max(0.0);
     let mut weights: Vec<f64> = match skew {
         Skew::Uniform | Skew::Dominant => (0..count).map(|_| by_chance(lanes)).collect(),
-        Skew::Top2 => (0..count).map(|_| (lanes.normal() * 0.5).exp()).collect(),
-        Skew::Top1Capacity | Skew::Empty => (0..count).map(|_| lanes.normal().exp()).collect(),
+        Skew::Top2 | Skew::Top2Dominant | Skew::Top2Empty => {
+            (0..count).map(|_| (lanes.normal() * 0.5).exp()).collect()
+        }
+        Skew::Top1Capacity | Skew::Empty | Skew::CapacityEmpty => {
+            (0..count).map(|_| lanes.normal().exp()).collect()
+        }
     };
-    let mut most = vec![total; count];
+    let at_most = skew.most(total, count);
+    let mut most = vec![at_most; count];
     match skew {
-        Skew::Uniform => {}
-        Skew::Top2 if count > 1 => most.fill(total.div_ceil(2)),
-        Skew::Top2 => {}
-        Skew::Top1Capacity => most.fill((even * CAPACITY_FACTOR).ceil() as u64),
-        Skew::Dominant => {
+        Skew::Uniform | Skew::Top2 | Skew::Top1Capacity => {}
+        Skew::Dominant | Skew::Top2Dominant => {
             let share = 0.5 + 0.4 * lanes.unit();
             let chosen = lanes.below(count as u64) as usize;
             let large = if count == 1 {
                 total
             } else {
-                ((total as f64 * share).ceil() as u64).clamp(total.div_ceil(2), total)
+                let half = total.div_ceil(2);
+                ((total as f64 * share).ceil() as u64).clamp(half, at_most.max(half))
             };
             most[chosen] = 0;
             let mut sizes = apportion(total - large, &weights, &most, lanes);
             sizes[chosen] = large as i64;
             return sizes;
         }
-        Skew::Empty => {
-            let n_empty = (count as f64 * (0.25 + 0.25 * lanes.unit())).ceil() as usize;
+        Skew::Empty | Skew::Top2Empty | Skew::CapacityEmpty => {
+            let wanted = (count as f64 * (0.25 + 0.25 * lanes.unit())).ceil() as usize;
+            // The others must be able to hold everything.
+            let needed = total.div_ceil(at_most.max(1)).max(1) as usize;
+            let n_empty = wanted.min(count.saturating_sub(needed));
             let mut order: Vec<usize> = (0..count).collect();
-            for place in 0..n_empty.min(count - 1) {
+            for place in 0..n_empty {
                 let other = place + lanes.below((count - place) as u64) as usize;
                 order.swap(place, other);
                 weights[order[place]] = 0.0;

@@ -49,7 +49,14 @@ fn a_draw_reads_as_it_is_written_in_files() {
     let text = r#"{"kind":"groups","total":64,"skew":"top1_capacity"}"#;
     let draw: Draw = serde_json::from_str(text).unwrap();
     let skew = Skew::Top1Capacity;
-    assert_eq!(draw, Draw::Groups { total: 64, skew });
+    assert_eq!(
+        draw,
+        Draw::Groups {
+            total: 64,
+            skew,
+            only: false
+        }
+    );
     assert!(serde_json::from_str::<Draw>(r#"{"kind":"constant","value":1,"x":1}"#).is_err());
 }
 
@@ -277,7 +284,9 @@ fn constants_and_zeros_are_the_same_for_every_seed() {
 }
 
 fn group_sizes(skew: Skew, total: u64, count: usize, stream: u64) -> Vec<i64> {
-    let bytes = drawn(&Draw::Groups { total, skew }, Dtype::I64, 3, stream, count);
+    let only = false;
+    let draw = Draw::Groups { total, skew, only };
+    let bytes = drawn(&draw, Dtype::I64, 3, stream, count);
     let sizes = tensor::to_integers(Dtype::I64, &bytes).unwrap();
     sizes.into_iter().map(|v| v as i64).collect()
 }
@@ -409,4 +418,43 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn harsher_groups_keep_what_was_promised() {
+    for (skew, count) in [
+        (Skew::Uniform, 8_usize),
+        (Skew::Top2, 8),
+        (Skew::Top1Capacity, 16),
+        (Skew::Dominant, 3),
+        (Skew::Empty, 5),
+    ] {
+        let (total, only) = (4_096, false);
+        let harsher = Draw::Groups { total, skew, only }.harsher();
+        assert!(!harsher.is_empty());
+        for (draw, what) in harsher {
+            assert!(draw.harsher().is_empty());
+            for seed in 0..40 {
+                let bytes = drawn(&draw, Dtype::I64, seed, 1, count);
+                let sizes = tensor::to_integers(Dtype::I64, &bytes).unwrap();
+                assert_eq!(sizes.iter().sum::<i128>(), 4_096, "{draw:?}");
+                let most = *sizes.iter().max().unwrap();
+                let may = match skew {
+                    Skew::Top2 => 2_048,
+                    Skew::Top1Capacity => 320,
+                    _ => 4_096,
+                };
+                assert!(most <= may, "{draw:?}: {sizes:?}");
+                assert!(!what.contains("half") || most >= 2_048, "{sizes:?}");
+                assert!(!what.contains("empty") || sizes.contains(&0), "{sizes:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn groups_that_are_never_harsher_are_left_alone() {
+    let (total, skew, only) = (64, Skew::Uniform, true);
+    assert_eq!(Draw::Groups { total, skew, only }.harsher(), []);
+    assert_eq!(normal_draw().harsher(), []);
 }

@@ -3,12 +3,16 @@
 //! ```text
 //! fresh inputs      several draws, each with another poison, against the reference
 //! hostile inputs    denormals, large, mixed magnitudes, as the contract names them
+//! skewed groups     one group with half of all rows, and empty ones, where inputs are group sizes
 //! in one batch      several calls in a row, so that what is checked is what is timed
 //! twice the same    equal inputs give equal bits, wherever they lie and whatever lay there
 //! late              what was written stays as it is while the process runs on
 //! census            no thread, file or rounding mode is left behind
 //! repeated          calls on repeated inputs are not faster than fresh ones allow
+//! replay            eight calls at the same addresses, between which inputs change in place
 //! ```
+
+mod replay;
 
 use super::arm::{Arm, Broken};
 use super::check::{self, Errors};
@@ -123,7 +127,13 @@ impl Exam<'_> {
                 Err(gate) => return Ok(Err(gate)),
             }
         }
-        let steps = [Self::batch, Self::twice, Self::late, Self::repeated];
+        let steps = [
+            Self::batch,
+            Self::twice,
+            Self::late,
+            Self::repeated,
+            Self::replay,
+        ];
         for step in steps {
             if let Err(gate) = step(self, &contract)? {
                 return Ok(Err(gate));
@@ -132,13 +142,19 @@ impl Exam<'_> {
         if let Err(gate) = self.census(before) {
             return Ok(Err(gate));
         }
-        for hostile in &contract.hostile {
-            let drawn = contract.drawn_as(hostile);
+        let hostile = contract.hostile.iter();
+        let hostile = hostile.map(|draw| (contract.drawn_as(draw), None));
+        let skewed = contract.harsher_groups().into_iter();
+        let skewed = skewed.map(|(drawn, what)| (drawn, Some(what)));
+        for (drawn, what) in hostile.chain(skewed) {
             if let Err(gate) = self.set(&drawn)? {
                 return Ok(Err(gate));
             }
             if let Err(gate) = self.single(&drawn, Kind::of(secret()?))? {
-                return Ok(Err(gate));
+                return Ok(Err(match what {
+                    Some(what) => replay::on(gate, &format!("with {what}")),
+                    None => gate,
+                }));
             }
         }
         Ok(Ok(self.examined(&contract, worst)))

@@ -52,6 +52,7 @@ const MEMORY_AND_RESULTS: &[(&str, End)] = &[
     ("m2_pointer_cache", Caught),
     ("m3_fingerprint_cache", Caught),
     ("m4_content_memo", Caught),
+    ("m6_sampled_weights", Caught),
     ("m6_stale_weights", Caught),
     ("m7_file_replay", NoGain),
     ("m8_warm_up_copy", Caught),

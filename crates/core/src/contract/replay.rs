@@ -1,0 +1,129 @@
+//! The replay: steps at the same addresses, between which inputs are rewritten, some only in part.
+//!
+//! Real use calls a kernel again and again with the same tensors, and changes some of them in
+//! place: weights after every step of a training. What a kernel keeps between calls must follow.
+//! A cache that is keyed by an address, by a sample of the elements or by a count of calls does
+//! not: in one of these steps just that stays the same, and what counts has changed.
+
+use super::{Arg, ArgKind, Contract, Layout, Place};
+use crate::draw::{Draw, Piece, hash64};
+
+/// Steps of a replay.
+pub const REPLAY_STEPS: usize = 8;
+
+/// Elements of the smallest change.
+const FEW: u64 = 16;
+
+/// One step of a replay.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplayStep {
+    /// The contract with its inputs drawn as they lie in memory in this step.
+    pub contract: Contract,
+    /// What changed since the step before, in words.
+    pub what: String,
+}
+
+/// How much of a tensor changes.
+#[derive(Clone, Copy)]
+enum Extent {
+    Whole,
+    /// A stretch of a quarter to a half.
+    Stretch,
+    /// A few neighbours.
+    Few,
+}
+
+impl Contract {
+    /// The steps of a replay on a case with that layout: all inputs are new in the first one, and
+    /// one of them changes in each of the others. Everything follows from a secret.
+    pub fn replay(&self, layout: &Layout, secret: u64) -> Vec<ReplayStep> {
+        let drawn = |what: u64| hash64(secret, &what.to_le_bytes());
+        let mut contract = self.clone();
+        let mut tensors = Vec::new();
+        for (index, arg) in contract.args.iter_mut().enumerate() {
+            let elements = match layout.places.get(index) {
+                Some(Place::Input(region) | Place::Output(region)) => region.elements,
+                Some(Place::Integer(_) | Place::Float(_)) | None => 0,
+            };
+            let Some(draw) = draw_of(arg).filter(|draw| draw.varies()) else {
+                continue;
+            };
+            let of = Box::new(draw.clone());
+            let whole = Piece {
+                seed: drawn(index as u64),
+                from: 0,
+                to: elements,
+            };
+            *draw = Draw::Pieces {
+                of,
+                pieces: vec![whole],
+            };
+            if elements > 0 {
+                tensors.push((index, elements));
+            }
+        }
+        let mut steps = vec![ReplayStep {
+            contract: contract.clone(),
+            what: "all inputs are new".into(),
+        }];
+        let turns = 1..REPLAY_STEPS as u64;
+        for turn in turns.take_while(|_| !tensors.is_empty()) {
+            let chosen = drawn(1 << 32).wrapping_add(turn) % tensors.len() as u64;
+            let (index, elements) = tensors[chosen as usize];
+            // A tensor that has its turn three times changes by every extent.
+            let visit = (turn - 1) / tensors.len() as u64;
+            let extent = match drawn((1 << 34) + chosen).wrapping_add(visit) % 3 {
+                0 => Extent::Whole,
+                1 => Extent::Stretch,
+                _ => Extent::Few,
+            };
+            let secret = drawn((1 << 33) + turn);
+            let what = change(&mut contract.args[index], elements, (extent, secret));
+            steps.push(ReplayStep {
+                contract: contract.clone(),
+                what,
+            });
+        }
+        steps
+    }
+}
+
+fn draw_of(arg: &mut Arg) -> Option<&mut Draw> {
+    match &mut arg.kind {
+        ArgKind::Input { draw, .. } | ArgKind::InOut { draw, .. } => Some(draw),
+        ArgKind::Scalar { .. } | ArgKind::Output { .. } => None,
+    }
+}
+
+/// Draws a part of a tensor anew, and says which.
+fn change(arg: &mut Arg, elements: u64, (extent, secret): (Extent, u64)) -> String {
+    let name = arg.name.clone();
+    let Some(Draw::Pieces { of, pieces }) = draw_of(arg) else {
+        return "nothing changed".into();
+    };
+    let seed = hash64(secret, b"seed");
+    let extent = match of.is_by_element() {
+        true => extent,
+        false => Extent::Whole,
+    };
+    let len = match extent {
+        Extent::Whole => elements,
+        Extent::Stretch => elements.div_ceil(4) + hash64(secret, b"more") % (elements / 4 + 1),
+        Extent::Few => FEW,
+    };
+    let len = len.clamp(1, elements);
+    let from = hash64(secret, b"from") % (elements - len + 1);
+    if len == elements {
+        // What was there before is gone.
+        pieces.clear();
+    }
+    pieces.push(Piece {
+        seed,
+        from,
+        to: from + len,
+    });
+    match len == elements {
+        true => format!("only `{name}` changed"),
+        false => format!("only {len} of {elements} elements of `{name}` changed"),
+    }
+}
