@@ -7,6 +7,7 @@ mod controls;
 mod duels;
 mod event;
 mod in_round;
+mod plausible;
 mod record;
 mod round;
 #[cfg(test)]

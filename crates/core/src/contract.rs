@@ -11,8 +11,10 @@
 //! ```
 
 mod replay;
+mod work;
 
 pub use replay::{REPLAY_STEPS, ReplayStep};
+pub use work::Work;
 
 use crate::accuracy::{ErrorStats, RuleSet};
 use crate::charter::Case;
@@ -59,6 +61,9 @@ pub struct Contract {
     /// What runs modules, and where their tensors lie.
     #[serde(default, skip_serializing_if = "Modules::is_default")]
     pub modules: Modules,
+    /// What a call must do at least, as far as it is declared.
+    #[serde(default, skip_serializing_if = "Work::is_default")]
+    pub work: Work,
 }
 
 /// What runs the modules of a contract in Python, and where their tensors lie.

@@ -81,4 +81,7 @@ pub struct Profile {
     pub artifact: Option<String>,
     /// Why there is nothing, if there is nothing.
     pub skipped: Option<String>,
+    /// The share of the time that is spent in what a candidate may change, 0 to 1, if it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
 }

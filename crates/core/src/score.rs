@@ -64,7 +64,7 @@ pub fn implied_seconds(metric: &Metric, value: f64, case: &Case) -> Option<f64> 
 }
 
 /// Median baseline reading of each visible case.
-fn baseline_medians(campaign: &Campaign) -> BTreeMap<usize, f64> {
+pub(crate) fn baseline_medians(campaign: &Campaign) -> BTreeMap<usize, f64> {
     let Some(baseline) = campaign.baseline() else {
         return BTreeMap::new();
     };

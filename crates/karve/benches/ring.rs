@@ -221,6 +221,7 @@ fn terms(tree: &Path) -> Terms {
             threads: 1,
             hostile: Vec::new(),
             modules: Modules::default(),
+            work: Default::default(),
         },
         weights: 0,
         workdir: String::new(),

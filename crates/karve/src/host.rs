@@ -1,8 +1,10 @@
 //! What the host says of itself: the environment that readings are taken on and with.
 
 mod identity;
+mod roof;
 
 pub use identity::basis_of;
+pub use roof::roof_of;
 
 use crate::process::{self, Command, StopFlag};
 use crate::store;

@@ -85,6 +85,7 @@ fn terms(dir: &Path) -> Terms {
             threads: 1,
             hostile: vec![Draw::Denormals, Draw::Mixed],
             modules: Modules::default(),
+            work: Default::default(),
         },
         weights: 7,
         workdir: String::new(),

@@ -4,7 +4,7 @@ use super::controls::Control;
 use crate::charter::{CaseSet, Charter, Limits};
 use crate::contract::Examined;
 use crate::hypothesis::{Candidate, Hypothesis};
-use crate::integrity::Finding;
+use crate::integrity::{Finding, Roof};
 use crate::measurement::{Block, Conditions, Environment, Gate, Reading};
 use crate::profile::{Profile, ProfileDepth};
 use crate::strategy::Brief;
@@ -187,6 +187,9 @@ pub struct Baseline {
     /// The artifact with the reference of the unchanged project, under a contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
+    /// What the host or the device can do at most; times below that are not believed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roof: Option<Roof>,
 }
 
 /// How often the kernel is called in one run of a case.

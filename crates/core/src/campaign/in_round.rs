@@ -7,7 +7,7 @@ use crate::charter::CaseSet;
 use crate::hypothesis::{Candidate, Gist, Hypothesis};
 use crate::lineage::Kept;
 use crate::measurement::{Block, Gate};
-use crate::verdict::{self, Ruling, Time, Verdict};
+use crate::verdict::{self, DropReason, Ruling, Time, Verdict};
 
 /// The gate's verdict for source that failed it in this round already: asking again would let
 /// a kernel pass that is right only now and then.
@@ -429,6 +429,13 @@ impl Campaign {
         let on_quick = measuring.set == CaseSet::Quick;
         let high_risk = measuring.hypothesis.high_risk;
         let again = on_quick && self.full_needed(comparison.overall.ratio, high_risk);
+        let verdict = self.believed(verdict, &round.parent, &comparison);
+        if let Verdict::Drop {
+            reason: DropReason::Gate { gate },
+        } = &verdict
+        {
+            round.gate = Some(gate.clone());
+        }
         // Time can be up after the warm-up alone, which shows nothing.
         let shown = (comparison.blocks > 0).then_some(comparison);
         if on_quick {

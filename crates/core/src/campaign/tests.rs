@@ -3,6 +3,7 @@
 mod controls;
 mod flow;
 mod log;
+mod plausible;
 mod stops;
 
 use super::{Campaign, Control, DuelName, Event, Record, Step};

@@ -64,6 +64,7 @@ fn contract(args: Vec<Arg>) -> Contract {
         threads: 1,
         hostile: Vec::new(),
         modules: Modules::default(),
+        work: Work::default(),
     }
 }
 

@@ -7,9 +7,12 @@
 //! ```
 
 use crate::measurement::Gate;
+use serde::{Deserialize, Serialize};
 
 /// A measured peak is itself a little too low: a time may be below the floor by this factor.
 pub const ROOFLINE_SLACK: f64 = 0.8;
+/// A time below the floor by this factor cannot be, however the peak was measured.
+pub const ROOFLINE_HARD: f64 = 0.5;
 /// A share of the time is measured, too: a gain may exceed the bound by this factor.
 const AMDAHL_SLACK: f64 = 1.1;
 
@@ -29,6 +32,49 @@ pub struct Peaks {
     pub flops: Option<f64>,
     /// Bytes per second.
     pub bytes: Option<f64>,
+}
+
+/// What a host or a device can do at most, as it was measured or declared.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Roof {
+    /// Floating-point operations per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flops: Option<f64>,
+    /// How fast bytes are moved; caches make it faster where there are few.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<Rate>,
+}
+
+/// How fast bytes are moved.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rate {
+    /// When so many are moved again and again.
+    pub bytes: u64,
+    /// Bytes per second.
+    pub per_s: f64,
+}
+
+/// A part of the bytes may be where fewer would be: a rate holds for so many times its bytes.
+const RATE_FACTOR: f64 = 4.0;
+
+impl Roof {
+    /// The peaks for a call that moves so many bytes. The rate is that of the largest amount which
+    /// is well below them, so that what stays in a cache is not taken for impossible.
+    pub fn peaks(&self, demand: Demand) -> Peaks {
+        let moved = demand.bytes.unwrap_or(0.0);
+        let holds = |rate: &&Rate| rate.bytes as f64 * RATE_FACTOR <= moved;
+        let rate = self.rates.iter().filter(holds).max_by_key(|r| r.bytes);
+        Peaks {
+            flops: self.flops,
+            bytes: rate.map(|rate| rate.per_s),
+        }
+    }
+
+    /// The least time of one call, in seconds, as far as it is known.
+    pub fn floor_s(&self, demand: Demand) -> Option<f64> {
+        roofline_s(demand, self.peaks(demand))
+    }
 }
 
 /// Why a figure cannot be.
@@ -63,6 +109,14 @@ impl Implausible {
                 format!("{ratio:.3}x is more than the part that was changed can give, {bound:.3}x")
             }
             Self::NotANumber => "the figure is no positive number".to_owned(),
+        }
+    }
+
+    /// Whether it cannot be, whatever the slack of what was measured; else it is worth a look.
+    pub fn is_certain(self) -> bool {
+        match self {
+            Self::BelowRoofline { time_s, floor_s } => time_s < floor_s * ROOFLINE_HARD,
+            Self::BeyondAmdahl { .. } | Self::NotANumber => true,
         }
     }
 

@@ -7,6 +7,7 @@ use crate::campaign::{
 use crate::charter::{CaseSet, Charter};
 use crate::hypothesis::tests::hypothesis;
 use crate::hypothesis::{Candidate, Hypothesis};
+use crate::integrity::Roof;
 use crate::measurement::{
     Block, Discarded, Environment, FailureCategory, First, Gate, Pair, Reading, Sample,
 };
@@ -28,6 +29,9 @@ pub(crate) struct Script {
     pub(crate) engaged: bool,
     pub(crate) base_gate: Gate,
     pub(crate) peak_gflops: Option<f64>,
+    pub(crate) roof: Option<Roof>,
+    /// The share of the time that a profile names.
+    pub(crate) share: Option<f64>,
     /// Answers by round and try; beyond the end the agent has nothing left.
     pub(crate) rounds: Vec<Vec<Answer>>,
     /// Full width of the relative noise of a reading.
@@ -124,6 +128,8 @@ pub(crate) fn script(speeds: &[f64]) -> Script {
         engaged: true,
         base_gate: Gate::Passed,
         peak_gflops: None,
+        roof: None,
+        share: None,
         rounds: ideas.map(|idea| vec![Answer::Idea(idea)]).collect(),
         noise: 0.004,
         spent_ms: 100,
@@ -220,6 +226,7 @@ impl Script {
                     digest: "memory bound".into(),
                     artifact: None,
                     skipped: None,
+                    share: self.share,
                 },
             },
             Step::Propose { round, try_no, .. } => self.propose(*round, *try_no),
@@ -309,6 +316,7 @@ impl Script {
             repeats: Vec::new(),
             raw: None,
             conditions: None,
+            roof: self.roof.clone(),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::error::{CommandError, Result};
 use karve_core::accuracy::RuleSet;
 use karve_core::charter::{Case, Metric};
 use karve_core::contract::{
-    Arg, ArgKind, Contract, Kernel, Modules, Precision, PythonStyle, Reference,
+    Arg, ArgKind, Contract, Kernel, Modules, Precision, PythonStyle, Reference, Work,
 };
 use karve_core::draw::Draw;
 use karve_core::tensor::Dtype;
@@ -91,6 +91,10 @@ pub(super) fn contract_of(
         threads: table.threads.unwrap_or(1),
         hostile,
         modules: modules_of(source, table)?,
+        work: Work {
+            flops: table.flops.as_ref().map(|Scalar(text)| text.clone()),
+            bytes: table.bytes.as_ref().map(|Scalar(text)| text.clone()),
+        },
     };
     check(source, &contract, cases)?;
     Ok(Some(Box::new(contract)))
@@ -364,6 +368,15 @@ fn check(source: &Source<'_>, contract: &Contract, cases: &[Case]) -> Result<()>
                     "mend the expressions in contract.args, or the parameters in [cases]",
                 );
             }
+        }
+        if let Err(why) = contract.demand(case) {
+            let key = match &contract.work.flops {
+                Some(text) if why.contains(&format!("`{text}`")) => "contract.flops",
+                _ => "contract.bytes",
+            };
+            let message = format!("the work of the case `{}` is not known: {why}", case.name);
+            let hint = format!("mend {key}, or the parameters in [cases]");
+            return Err(source.error_at(key, message).hint(hint));
         }
     }
     Ok(())

@@ -34,6 +34,10 @@ pub(super) struct ContractTable {
     pub(super) accuracy: Option<AccuracyName>,
     /// How many terms are summed for one element of the result, such as `K`; 1 if none are.
     pub(super) reduction: Option<Scalar>,
+    /// Floating-point operations that a call must do at least, such as `2*M*N*K`.
+    pub(super) flops: Option<Scalar>,
+    /// Bytes that a call must read or write at least; those of its outputs by default.
+    pub(super) bytes: Option<Scalar>,
     /// Whether equal inputs must give equal bits; true by default.
     pub(super) deterministic: Option<bool>,
     /// Threads that the kernel may use; 1 by default.

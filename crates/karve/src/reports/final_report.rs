@@ -221,6 +221,12 @@ fn round_row(source: &Source<'_>, round: &RoundSummary) -> Vec<String> {
 
 fn peak(source: &Source<'_>, page: &mut Page) {
     page.section("Share of the measured peak");
+    let floors = floors(source);
+    if !floors.is_empty() {
+        page.block(format!(
+            "No call can take less than {floors}: see docs/integrity.md."
+        ));
+    }
     let (before, after) = (
         source.campaign.peak_share_at(1.0),
         source.campaign.peak_share_at(speedup_now(source)),
@@ -230,6 +236,17 @@ fn peak(source: &Source<'_>, page: &mut Page) {
         return;
     }
     page.block(format!("{} before, {} after.", share(before), share(after)));
+}
+
+/// The least time of a call on each visible case, as far as the roofline tells.
+fn floors(source: &Source<'_>) -> String {
+    let campaign = source.campaign;
+    let floor = |case: usize| {
+        let us = campaign.floor_s(case)? * 1e6;
+        Some(format!("{us:.3} us on {}", campaign.case_name(case)))
+    };
+    let floors = source.charter.visible_cases().into_iter().filter_map(floor);
+    floors.collect::<Vec<_>>().join(", ")
 }
 
 /// The rule, the evidence and the environment, for a reader who doubts.

@@ -3,6 +3,7 @@
 use super::World;
 use crate::error::{Context, Result};
 use crate::harness::{Call, Gated, Harness, PerCase, Variant};
+use crate::host;
 use crate::store;
 use karve_core::campaign::{Baseline, Campaign, Event, Halved, Repeats};
 use karve_core::charter::{Case, CaseSet};
@@ -41,6 +42,7 @@ impl World {
                 raw: None,
                 conditions: None,
                 reference: None,
+                roof: None,
             })
         };
         let built = match self
@@ -63,6 +65,7 @@ impl World {
         let read = read(&harness, &built.path, &cases);
         let peak = harness.peak(&built.path);
         self.device.after_block();
+        let peak = peak?;
         let (readings, repeats) = match read? {
             Ok(read) => read,
             Err(gate) => return Ok(failed(gate)),
@@ -70,12 +73,13 @@ impl World {
         Ok(Event::BaselineMeasured(Baseline {
             gate: Gate::Passed,
             readings,
-            peak: peak?,
             halved,
             repeats,
             raw: None,
             conditions: Some(Box::new(conditions)),
             reference: self.put_reference_aside(&harness, &built.path)?,
+            roof: host::roof_of(&peak, self.charter.contract.as_deref()),
+            peak,
         }))
     }
 }

@@ -36,6 +36,7 @@ impl World {
                 commit: commit.to_owned(),
                 depth,
                 bottleneck: bottleneck_in(&digest),
+                share: share_in(&digest),
                 digest,
                 artifact,
                 skipped,
@@ -381,4 +382,36 @@ fn bottleneck_in(digest: &str) -> Bottleneck {
         .filter_map(after)
         .find(|b| *b != Bottleneck::Unknown)
         .unwrap_or(Bottleneck::Unknown)
+}
+
+/// The share of the time that a profile names in a line like `Kernel share: 40%`, 0 to 1.
+fn share_in(digest: &str) -> Option<f64> {
+    let of_line = |line: &str| {
+        let lower = line.to_lowercase();
+        let (_, rest) = lower.split_once("kernel share")?;
+        let (number, _) = rest.split_once('%')?;
+        let number = number.trim_start_matches([':', ' ', '*', '=']).trim();
+        number.parse::<f64>().ok().map(|percent| percent / 100.0)
+    };
+    let mut shares = digest.lines().filter_map(of_line);
+    shares.rfind(|share| (0.0..=1.0).contains(share))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_may_name_the_share_of_the_kernel() {
+        assert_eq!(share_in("x\n**Kernel share**: 40 %\n"), Some(0.4));
+        assert_eq!(share_in("kernel share=12.5%"), Some(0.125));
+        for none in [
+            "",
+            "Kernel share: most of it",
+            "kernel share: 140%",
+            "share: 4%",
+        ] {
+            assert_eq!(share_in(none), None, "{none}");
+        }
+    }
 }

@@ -26,6 +26,7 @@ mod log;
 mod new;
 mod noop;
 mod output;
+mod plausible;
 mod sandbox;
 mod stop;
 mod sweep;

@@ -298,6 +298,7 @@ impl Player {
             repeats: Vec::new(),
             raw: None,
             conditions: None,
+            roof: None,
         })
     }
 

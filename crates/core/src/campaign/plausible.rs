@@ -1,0 +1,87 @@
+//! What a campaign knows of the bounds of a gain: the roofline of its cases, and the profile.
+
+use super::Campaign;
+use crate::charter::CaseSet;
+use crate::comparison::Comparison;
+use crate::expr::parse_expr;
+use crate::integrity::{Demand, Implausible, assess_gain, assess_time};
+use crate::score;
+use crate::verdict::{self, Doubt, Verdict};
+
+impl Campaign {
+    /// The least time of one call on a case, in seconds, as far as it is known. A floor that the
+    /// unchanged kernel is below already says nothing: then the work or the peak is wrong.
+    pub fn floor_s(&self, case: usize) -> Option<f64> {
+        let floor = self.baseline()?.roof.as_ref()?.floor_s(self.demand(case)?);
+        let usual = self.seconds(case, *score::baseline_medians(self).get(&case)?)?;
+        assess_time(usual, floor).ok()?;
+        floor
+    }
+
+    /// What one call on a case must do at least.
+    pub fn demand(&self, case: usize) -> Option<Demand> {
+        let charter = self.charter()?;
+        let of_case = self.case(case)?;
+        let metric = &charter.metric;
+        let mut demand = match &charter.contract {
+            Some(contract) => contract.demand(&of_case).ok()?,
+            None => Demand::default(),
+        };
+        // Of other metrics the work may be in bytes.
+        let in_flops = metric.rate_per_unit().or(metric.seconds_per_unit());
+        if let (None, Some(work), Some(_)) = (demand.work, &metric.work, in_flops) {
+            let work = parse_expr(work).ok()?.evaluate_params(&of_case.params);
+            demand.work = work.ok();
+        }
+        Some(demand)
+    }
+
+    fn seconds(&self, case: usize, value: f64) -> Option<f64> {
+        score::implied_seconds(&self.charter()?.metric, value, &self.case(case)?)
+    }
+
+    /// The verdict of a duel, unless what it has shown cannot be.
+    pub(super) fn believed(
+        &self,
+        verdict: Verdict,
+        parent: &str,
+        comparison: &Comparison,
+    ) -> Verdict {
+        if !verdict.keeps() {
+            return verdict;
+        }
+        let mut doubts = Vec::new();
+        for case in &comparison.cases {
+            let mut doubt = |why: Implausible, certain: bool| {
+                doubts.push(Doubt {
+                    case: case.case,
+                    name: self.case_name(case.case),
+                    why,
+                    certain,
+                });
+            };
+            if let (Some(time_s), Some(floor_s)) = (
+                self.seconds(case.case, case.candidate_median),
+                self.floor_s(case.case),
+            ) && let Err(why) = assess_time(time_s, Some(floor_s))
+            {
+                // Without a contract nobody knows how many threads the peak is for.
+                let knows = self.charter().is_some_and(|c| c.contract.is_some());
+                doubt(why, knows && why.is_certain());
+            }
+            let ratio = case.estimate.low.unwrap_or(case.estimate.ratio);
+            if let Err(why) = assess_gain(ratio, self.share(parent, case.case)) {
+                doubt(why, why.is_certain());
+            }
+        }
+        verdict::judge_doubts(verdict, &doubts)
+    }
+
+    /// The share of the parent's time on a case that is spent in what a candidate may change, if
+    /// its profile told.
+    fn share(&self, parent: &str, case: usize) -> Option<f64> {
+        let profiled = self.cases_of(CaseSet::Full).into_iter().next()?;
+        let profile = self.profile()?;
+        (profile.commit == parent && profiled == case).then_some(profile.share)?
+    }
+}

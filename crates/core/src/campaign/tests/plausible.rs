@@ -1,0 +1,140 @@
+//! What is too good to be true is dropped or noted, and what is merely good is not.
+
+use super::*;
+use crate::contract::{Arg, ArgKind, Contract, Kernel, Modules, Precision, Reference, Work};
+use crate::integrity::{Rate, Roof};
+use crate::tensor::Dtype;
+use crate::verdict::{DropReason, Note};
+
+/// One idea that is so much faster. The larger case takes 20 ms at first.
+fn scripted(speed: f64, flops: f64) -> Script {
+    let mut script = script(&[speed]);
+    script.roof = Some(Roof {
+        flops: Some(flops),
+        rates: Vec::new(),
+    });
+    script
+}
+
+/// The same under a contract.
+fn under_contract(speed: f64, flops: f64) -> Script {
+    let mut script = scripted(speed, flops);
+    let output = ArgKind::Output {
+        shape: vec!["M".into(), "M".into()],
+    };
+    script.charter.contract = Some(Box::new(Contract {
+        kernel: Kernel::Library {
+            path: "kernel.so".into(),
+            entry: "f".into(),
+        },
+        args: vec![Arg {
+            name: "c".into(),
+            dtype: Dtype::F32,
+            kind: output,
+        }],
+        reference: Reference::Library {
+            path: "reference.so".into(),
+            entry: "g".into(),
+            precision: Precision::Wide,
+        },
+        accuracy: Default::default(),
+        reduction: None,
+        deterministic: true,
+        threads: 1,
+        hostile: Vec::new(),
+        modules: Modules::default(),
+        work: Work {
+            flops: Some("2*M*M*M".into()),
+            bytes: None,
+        },
+    }));
+    script
+}
+
+fn verdict_of(script: &Script) -> Verdict {
+    let (campaign, log) = play(script);
+    // What was judged once is judged the same when the log is read again.
+    assert_eq!(fold(&log).rounds(), campaign.rounds());
+    campaign.rounds()[0].verdict.clone()
+}
+
+fn is_doubtful(verdict: &Verdict) -> bool {
+    match verdict {
+        Verdict::Keep { notes } => notes
+            .iter()
+            .any(|note| matches!(note, Note::NearImpossible { .. })),
+        _ => false,
+    }
+}
+
+/// 33.6 million operations at 2 GFLOPS take 16.8 ms.
+const FLOPS: f64 = 2e9;
+
+#[test]
+fn a_gain_within_the_roofline_is_kept_without_a_word() {
+    for script in [scripted(1.3, FLOPS), under_contract(1.3, FLOPS)] {
+        let verdict = verdict_of(&script);
+        assert!(verdict.keeps() && !is_doubtful(&verdict), "{verdict:?}");
+    }
+}
+
+#[test]
+fn a_gain_a_little_beyond_the_roofline_is_noted() {
+    for script in [scripted(1.6, FLOPS), under_contract(1.6, FLOPS)] {
+        assert!(is_doubtful(&verdict_of(&script)));
+    }
+}
+
+#[test]
+fn a_gain_far_beyond_the_roofline_is_dropped_under_a_contract() {
+    let (campaign, _) = play(&under_contract(3.0, FLOPS));
+    let round = &campaign.rounds()[0];
+    let Verdict::Drop {
+        reason: DropReason::Gate { gate },
+    } = &round.verdict
+    else {
+        panic!("{:?}", round.verdict);
+    };
+    assert!(
+        gate.describe().contains("large: 6.6"),
+        "{}",
+        gate.describe()
+    );
+    assert_eq!(round.gate.as_ref(), Some(gate));
+    // Nobody knows how many threads a declared peak is for.
+    assert!(is_doubtful(&verdict_of(&scripted(3.0, FLOPS))));
+}
+
+#[test]
+fn a_roofline_that_the_unchanged_kernel_is_beyond_says_nothing() {
+    let verdict = verdict_of(&under_contract(3.0, FLOPS / 2.0));
+    assert!(verdict.keeps() && !is_doubtful(&verdict), "{verdict:?}");
+}
+
+#[test]
+fn outputs_must_be_written_whatever_is_declared() {
+    let mut script = under_contract(3.0, 1e15);
+    // 256 KiB at so many bytes per second take 16 ms.
+    let rate = |bytes| Rate {
+        bytes,
+        per_s: 16.4e6,
+    };
+    script.roof.as_mut().unwrap().rates = vec![rate(65_536)];
+    assert!(!verdict_of(&script).keeps());
+    // A rate says nothing of fewer bytes: they may be in a cache.
+    script.roof.as_mut().unwrap().rates = vec![rate(65_537)];
+    assert!(verdict_of(&script).keeps());
+}
+
+#[test]
+fn a_gain_beyond_what_the_profile_leaves_is_dropped() {
+    let mut script = script(&[1.3]);
+    script.charter.commands.profile = Some("./profile".into());
+    script.share = Some(0.5);
+    assert!(verdict_of(&script).keeps());
+    // A tenth of the time can give 1.11x at most.
+    script.share = Some(0.1);
+    let verdict = verdict_of(&script);
+    let why = verdict.describe(&|case| case.to_string());
+    assert!(why.contains("small") && why.contains("1.111x"), "{why}");
+}

@@ -1,0 +1,39 @@
+//! What becomes of a keep whose figures are too good to be true.
+
+use super::{Note, Verdict, judge_gate};
+use crate::integrity::Implausible;
+
+/// A figure of a case that is too good.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Doubt {
+    /// Index of the case in the charter.
+    pub case: usize,
+    /// Its name.
+    pub name: String,
+    /// Why it cannot be.
+    pub why: Implausible,
+    /// Whether it cannot be, for sure; else it is worth a look.
+    pub certain: bool,
+}
+
+/// Judges a keep with its doubts: what cannot be is dropped, what should not be is noted.
+pub fn judge_doubts(verdict: Verdict, doubts: &[Doubt]) -> Verdict {
+    let certain = doubts.iter().find(|doubt| doubt.certain);
+    let dropped = certain.and_then(|doubt| judge_gate(&doubt.why.gate(&doubt.name), false));
+    if let Some(dropped) = dropped {
+        return dropped;
+    }
+    let mut cases: Vec<usize> = doubts.iter().map(|doubt| doubt.case).collect();
+    cases.dedup();
+    let mut verdict = verdict;
+    match &mut verdict {
+        Verdict::Keep { notes } | Verdict::KeepGated { notes, .. } if !cases.is_empty() => {
+            notes.push(Note::NearImpossible { cases });
+        }
+        Verdict::Keep { .. }
+        | Verdict::KeepGated { .. }
+        | Verdict::Drop { .. }
+        | Verdict::Undecided { .. } => {}
+    }
+    verdict
+}

@@ -1,0 +1,69 @@
+//! A verdict in words, for screens and reports.
+
+use super::{DropReason, Note, Verdict};
+
+impl Verdict {
+    /// Why, in words; `name` gives the name of a case.
+    pub fn describe(&self, name: &dyn Fn(usize) -> String) -> String {
+        let list = |cases: &[usize]| {
+            cases
+                .iter()
+                .map(|c| name(*c))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let noted = |notes: &[Note]| -> String {
+            notes
+                .iter()
+                .map(|note| match note {
+                    Note::SmallGain => "; a small gain".to_owned(),
+                    Note::Losses { cases } => format!("; slower on {}", list(cases)),
+                    Note::ShownBy { clock } => format!("; shown by the {}", clock.name()),
+                    Note::CommandSlower => {
+                        "; the whole command became slower, so look at what moved there".to_owned()
+                    }
+                    Note::NearImpossible { cases } => {
+                        format!("; faster than the roofline allows on {}", list(cases))
+                    }
+                })
+                .collect()
+        };
+        match self {
+            Self::Keep { notes } => format!("faster{}", noted(notes)),
+            Self::KeepGated { predicate, notes } => {
+                format!("faster, behind `{predicate}`{}", noted(notes))
+            }
+            Self::Undecided { blocks } => {
+                format!("could not tell after {blocks} blocks: the readings are too noisy")
+            }
+            Self::Drop { reason } => match reason {
+                DropReason::NoCandidate { why } => format!("no candidate: {why}"),
+                DropReason::NoChange => "the granted files did not change".into(),
+                DropReason::SameArtifact => "the built artifact is byte-identical".into(),
+                DropReason::AlreadyTried { round } => {
+                    format!("the same source was judged in round {round}")
+                }
+                DropReason::Gate { gate } => gate.describe(),
+                DropReason::NotFaster => "not faster".into(),
+                DropReason::Regressed { cases } => format!("slower on {}", list(cases)),
+                DropReason::RoundTimeUp => "the round ran past its time".into(),
+                DropReason::LayoutLuck { ratios } => {
+                    let ratios: Vec<String> = ratios.iter().map(|r| format!("{r:.3}x")).collect();
+                    format!(
+                        "the gain hangs on the layout of the code: {} in its layouts",
+                        ratios.join(", ")
+                    )
+                }
+                DropReason::ClocksDisagree {
+                    clock,
+                    metric,
+                    second,
+                } => format!(
+                    "the clocks disagree: {metric:.3}x by the metric, {second:.3}x by the {}; \
+                     work sleeps, was moved off or hides in threads (metric.clocks)",
+                    clock.name()
+                ),
+            },
+        }
+    }
+}
