@@ -212,6 +212,18 @@ pub struct Examined {
     pub tensor: String,
     /// How far it was from the reference.
     pub error: ErrorStats,
+    /// How far the incumbent's was on the same inputs, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<ErrorStats>,
+}
+
+impl Examined {
+    /// The error as a multiple of the incumbent's, if that had one.
+    pub fn ratio(&self) -> Option<f64> {
+        let beside = self.beside.as_ref()?;
+        let ratio = self.error.rms / beside.rms;
+        ratio.is_finite().then_some(ratio)
+    }
 }
 
 /// One argument of one call, placed.

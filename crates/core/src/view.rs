@@ -2,6 +2,7 @@
 
 use crate::campaign::{Campaign, RoundSummary, Usage};
 use crate::comparison::{Comparison, Estimate};
+use crate::contract::Examined;
 use crate::integrity::Finding;
 use crate::measurement::Gate;
 use crate::strategy::{self, Directive, QueueItem};
@@ -107,6 +108,9 @@ pub struct RoundView {
     /// What the audit found.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
+    /// How far its results were from the reference, under a contract.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<Examined>,
 }
 
 impl View {
@@ -215,6 +219,7 @@ impl Campaign {
                 .and_then(|_| self.aggregate_at(round.cumulative_ratio * before)),
             lesson: round.lesson.text.clone(),
             findings: round.findings.clone(),
+            errors: round.errors.clone(),
         }
     }
 }

@@ -7,6 +7,7 @@
 //! `source` says what may be told to whom, `text` makes it safe, `page` puts it together; the
 //! other modules render one kind of file each.
 
+mod accuracy;
 mod coordinator;
 mod figures;
 mod final_report;

@@ -339,7 +339,7 @@ impl Campaign {
                 set,
                 gate,
                 same_artifact,
-                errors: _,
+                errors,
                 findings,
             },
             Stage::Gating {
@@ -361,6 +361,7 @@ impl Campaign {
         };
         round.gate = Some(gate.clone());
         round.findings.clone_from(findings);
+        round.errors.clone_from(errors);
         if !gate.passed() && !matches!(gate, Gate::OutOfScope { .. }) {
             round.failed_trees.push(candidate.tree.clone());
         }

@@ -3,6 +3,7 @@
 use super::{DuelName, Lesson, Usage};
 use crate::charter::CaseSet;
 use crate::comparison::Comparison;
+use crate::contract::Examined;
 use crate::duel::{Clock, Duel};
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::integrity::Finding;
@@ -27,6 +28,8 @@ pub struct RoundState {
     pub gate: Option<Gate>,
     /// What the audit of the last candidate found.
     pub findings: Vec<Finding>,
+    /// How far the last candidate was from the reference, under a contract.
+    pub errors: Vec<Examined>,
     /// Trees that did not pass the gate in this round.
     pub failed_trees: Vec<String>,
     /// What the quick set showed, if it was measured on its own.
@@ -181,6 +184,9 @@ pub struct RoundSummary {
     /// What the audit of the last candidate found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
+    /// How far the candidate was from the reference, under a contract.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<Examined>,
     /// What the quick set showed, if it was measured on its own.
     pub quick: Option<Comparison>,
     /// What the deciding duel showed.
@@ -217,6 +223,7 @@ impl RoundState {
             candidate: None,
             gate: None,
             findings: Vec::new(),
+            errors: Vec::new(),
             failed_trees: Vec::new(),
             quick: None,
             comparison: None,
@@ -242,6 +249,7 @@ impl RoundState {
             candidate: self.candidate,
             gate: self.gate,
             findings: self.findings,
+            errors: self.errors,
             quick: self.quick,
             comparison: self.comparison,
             layouts: self.layouts,

@@ -1,5 +1,6 @@
 //! `REPORT.md`: what a campaign achieved, how that is known, and how to check it.
 
+use super::accuracy;
 use super::figures::{
     Figures, change, deciding, estimated, goal, headline, speedup_now, with_unit,
 };
@@ -46,6 +47,7 @@ pub fn render_final_report(campaign: &Campaign) -> String {
     summary(source, &mut page);
     cases(source, &mut page);
     rounds(source, &mut page);
+    accuracy::of_campaign(source, &mut page);
     peak(source, &mut page);
     measured(source, &mut page);
     inflation(source, &mut page);

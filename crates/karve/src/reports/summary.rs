@@ -2,6 +2,7 @@
 //!
 //! It depends on the rounds up to its own only, so that it never changes again.
 
+use super::accuracy;
 use super::figures::{change, deciding, estimated};
 use super::ledgers::changed_files;
 use super::page::Page;
@@ -159,6 +160,7 @@ fn results(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
         }
         None => page.block("Nothing was measured."),
     }
+    accuracy::of_round(source, round, page);
 }
 
 /// What the same code showed in other layouts.

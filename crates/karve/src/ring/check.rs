@@ -12,6 +12,8 @@ use karve_core::tensor;
 pub(super) struct Errors {
     /// The errors.
     pub(super) stats: Vec<ErrorStats>,
+    /// The incumbent's on the same inputs; none if there is no incumbent.
+    pub(super) beside: Vec<ErrorStats>,
     outputs: Vec<Output>,
 }
 
@@ -53,6 +55,7 @@ pub(super) fn errors(stage: &Stage, written: &Written, truth: &Truth) -> Errors 
     });
     Errors {
         stats: stats.collect(),
+        beside: Vec::new(),
         outputs: truth.outputs.clone(),
     }
 }

@@ -161,12 +161,13 @@ impl Exam<'_> {
     }
 
     fn examined(&self, contract: &Contract, worst: Errors) -> Vec<Examined> {
-        let named = contract.written().zip(worst.stats);
+        let named = contract.written().zip(worst.stats).enumerate();
         named
-            .map(|((_, arg), error)| Examined {
+            .map(|(index, ((_, arg), error))| Examined {
                 case: self.case.name.clone(),
                 tensor: arg.name.clone(),
                 error,
+                beside: worst.beside.get(index).cloned(),
             })
             .collect()
     }
@@ -344,12 +345,15 @@ impl Exam<'_> {
         outcome: &Outcome,
     ) -> Result<Passed<Errors>> {
         let truth = self.oracle.truth(&self.stage, call)?;
-        let errors = check::errors(&self.stage, &outcome.own, &truth);
+        let mut errors = check::errors(&self.stage, &outcome.own, &truth);
         let usual = outcome.usual.as_ref();
         let usual = usual.map(|written| check::errors(&self.stage, written, &truth));
         let judged = check::judge(contract, &errors, usual.as_ref());
         Ok(match judged {
-            Ok(()) => Ok(errors),
+            Ok(()) => {
+                errors.beside = usual.map(|errors| errors.stats).unwrap_or_default();
+                Ok(errors)
+            }
             Err(why) => Err(check::wrong(&self.case.name, why)),
         })
     }
@@ -388,9 +392,14 @@ fn keep_worst(worst: &mut Errors, errors: Errors) {
         *worst = errors;
         return;
     }
-    for (worst, error) in worst.stats.iter_mut().zip(errors.stats) {
-        if error.rms > worst.rms {
-            *worst = error;
+    let mut beside = errors.beside.into_iter();
+    for (index, error) in errors.stats.into_iter().enumerate() {
+        let beside = beside.next();
+        if error.rms > worst.stats[index].rms {
+            worst.stats[index] = error;
+            if let Some(beside) = beside {
+                worst.beside[index] = beside;
+            }
         }
     }
 }

@@ -1,0 +1,82 @@
+//! How far the results of candidates were from the reference, in tables.
+
+use super::page::Page;
+use super::source::Source;
+use super::text::{CELL_MAX, NO_VALUE, decimals, ratio};
+use karve_core::accuracy::SNR_DB_MAX;
+use karve_core::campaign::RoundSummary;
+use karve_core::contract::Examined;
+use std::collections::BTreeMap;
+
+const COLUMNS: [&str; 6] = [
+    "Tensor",
+    "Case",
+    "Largest error",
+    "In last places",
+    "SNR (dB)",
+    "Beside the parent",
+];
+
+/// Every tensor of every case, for the summary of a round.
+pub(super) fn of_round(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
+    if round.errors.is_empty() {
+        return;
+    }
+    page.block("How far its results were from the reference, at their worst:");
+    let rows = round.errors.iter().map(|error| row(source, error));
+    page.table(&COLUMNS, &rows.collect::<Vec<_>>());
+}
+
+/// The worst case of each tensor of every kept round, for the final report.
+pub(super) fn of_campaign(source: &Source<'_>, page: &mut Page) {
+    let mut rows = Vec::new();
+    for round in source
+        .campaign
+        .rounds()
+        .iter()
+        .filter(|r| r.verdict.keeps())
+    {
+        let mut worst: BTreeMap<&str, &Examined> = BTreeMap::new();
+        for error in &round.errors {
+            let known = worst.entry(&error.tensor).or_insert(error);
+            if error.error.snr_db < known.error.snr_db {
+                *known = error;
+            }
+        }
+        for error in worst.into_values() {
+            let mut cells = vec![round.number.to_string()];
+            cells.extend(row(source, error));
+            rows.push(cells);
+        }
+    }
+    if rows.is_empty() {
+        return;
+    }
+    page.section("Accuracy");
+    page.block(
+        "How far the results of the kept kernels were from the reference, on the worst case, and \
+         how that compares with the kernel before on the same inputs: 1.000x is as far as that.",
+    );
+    let columns: Vec<&str> = ["Round"].into_iter().chain(COLUMNS).collect();
+    page.table(&columns, &rows);
+}
+
+fn row(source: &Source<'_>, examined: &Examined) -> Vec<String> {
+    let error = &examined.error;
+    let is_exact = error.snr_db >= SNR_DB_MAX;
+    vec![
+        source.markdown(&examined.tensor, CELL_MAX),
+        source.markdown(&examined.case, CELL_MAX),
+        format!("{:.3e}", error.max_abs),
+        decimals(Some(error.max_ulp), 1),
+        match is_exact {
+            true => "exact".to_owned(),
+            false => decimals(Some(error.snr_db), 1),
+        },
+        match (examined.ratio(), &examined.beside) {
+            (Some(times), _) => ratio(Some(times)),
+            (None, Some(beside)) if is_exact && beside.rms == 0.0 => "both are exact".to_owned(),
+            (None, _) => NO_VALUE.to_owned(),
+        },
+    ]
+}
