@@ -75,6 +75,9 @@ pub struct Modules {
     /// The device that tensors are on, as the modules call it; the host if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+    /// Whether the reference is asked for the arguments, once, before a campaign begins.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks: bool,
 }
 
 impl Modules {

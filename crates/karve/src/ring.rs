@@ -16,6 +16,7 @@
 //! spread    many calls at once, for devices
 //! protocol  the messages        worker   the other side of them
 //! python    the same worker for modules in Python: worker.py, and how it is started
+//! inputs    asks the module of a reference for its arguments
 //! sys       shared memory and calls into shared objects; unsafe code
 //! ```
 
@@ -24,6 +25,7 @@ mod check;
 mod clocks;
 mod duel;
 mod exam;
+mod inputs;
 mod oracle;
 mod pace;
 mod protocol;
@@ -39,6 +41,7 @@ mod worker;
 
 pub use duel::{Corner, Duelling, Spent};
 pub use exam::examine;
+pub use inputs::ask_inputs;
 pub use solo::{calls_for, handover, readings};
 pub use terms::Terms;
 pub use worker::serve;

@@ -2,7 +2,7 @@
 
 use super::controls::Control;
 use crate::charter::{CaseSet, Charter, Limits};
-use crate::contract::Examined;
+use crate::contract::{Arg, Examined};
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::integrity::{Finding, Roof};
 use crate::measurement::{Block, Conditions, Environment, Gate, Reading};
@@ -131,6 +131,9 @@ pub struct Preparation {
     pub environment: Environment,
     /// Where an extracted workspace came from.
     pub provenance: Option<Provenance>,
+    /// The arguments that the reference of the unchanged project named, if it was asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<Arg>,
 }
 
 /// Where an extracted workspace came from.

@@ -129,6 +129,12 @@ impl Campaign {
             }
             (Event::Prepared(preparation), Phase::Defined) => {
                 self.facts.preparation = Some(preparation.clone());
+                let charter = self.facts.charter.as_deref_mut();
+                if let Some(contract) = charter.and_then(|c| c.contract.as_deref_mut())
+                    && contract.modules.asks
+                {
+                    contract.args.clone_from(&preparation.args);
+                }
                 self.phase = Phase::Prepared;
             }
             (Event::EngagementChecked { engaged, faults }, Phase::Prepared) => {

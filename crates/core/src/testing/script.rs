@@ -282,6 +282,7 @@ impl Script {
                 harness_hash: "h0".into(),
                 environment: Environment::default(),
                 provenance: None,
+                args: Vec::new(),
             }),
             Step::ProveEngagement => Event::EngagementChecked {
                 engaged: self.engaged,

@@ -63,6 +63,7 @@ pub(super) fn contract_of(
         return Ok(None);
     };
     refuse_commands(source, file, metric)?;
+    check_inputs(source, table)?;
     let mut args = Vec::new();
     for (index, arg) in table.args.iter().enumerate() {
         args.push(arg_of(
@@ -98,6 +99,35 @@ pub(super) fn contract_of(
     };
     check(source, &contract, cases)?;
     Ok(Some(Box::new(contract)))
+}
+
+/// Arguments are either declared, or asked of a reference in Python.
+fn check_inputs(source: &Source<'_>, table: &ContractTable) -> Result<()> {
+    let asks = table.inputs.is_some();
+    if asks && (table.python.is_none() || table.reference.python.is_none()) {
+        return Err(source
+            .error_at(
+                "contract.inputs",
+                "only a Python file can be asked for inputs",
+            )
+            .hint(
+                "name python in [contract] and in [contract.reference], or write contract.args",
+            ));
+    }
+    if asks && !table.args.is_empty() {
+        return Err(source
+            .error_at(
+                "contract.inputs",
+                "the arguments are declared in `args` already",
+            )
+            .hint("remove contract.inputs or contract.args"));
+    }
+    if !asks && table.args.is_empty() {
+        return Err(source
+            .error_at("contract", "the key `args` is missing in [contract]")
+            .hint("list the arguments in contract.args; see docs/contract.md"));
+    }
+    Ok(())
 }
 
 /// Commands that a contract replaces would mislead.
@@ -179,6 +209,7 @@ fn modules_of(source: &Source<'_>, table: &ContractTable) -> Result<Modules> {
             None | Some(DeviceName::Cpu) => None,
             Some(DeviceName::Cuda) => Some("cuda".into()),
         },
+        asks: table.inputs.is_some(),
     })
 }
 
@@ -343,7 +374,7 @@ fn check(source: &Source<'_>, contract: &Contract, cases: &[Case]) -> Result<()>
         let error: CommandError = source.error_at("contract.args", message);
         Err(error.hint(hint))
     };
-    if contract.written().next().is_none() {
+    if contract.written().next().is_none() && !contract.modules.asks {
         return wrong(
             "the kernel writes nothing".into(),
             "name what it writes in contract.args, of kind output or inout",

@@ -26,8 +26,11 @@ pub(super) struct ContractTable {
     /// Where the tensors of Python files are; `cpu` by default.
     pub(super) device: Option<DeviceName>,
     /// The arguments of the call, in order.
+    #[serde(default)]
     #[schemars(length(min = 1, max = 24))]
     pub(super) args: Vec<ArgTable>,
+    /// Where the arguments come from, instead of `args`.
+    pub(super) inputs: Option<InputsName>,
     /// What says which result is right.
     pub(super) reference: ReferenceTable,
     /// How near a result must be; `default` by default.
@@ -57,6 +60,14 @@ pub(super) enum StyleName {
     Functions,
     /// `ModelNew`, and in the reference `Model` and `get_init_inputs`.
     Models,
+}
+
+/// Where the arguments come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum InputsName {
+    /// From `get_inputs` of the reference, asked once: types and extents, but no values.
+    FromModule,
 }
 
 /// Where the tensors of Python files are.

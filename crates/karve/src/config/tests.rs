@@ -483,6 +483,12 @@ fn a_contract_that_cannot_be_kept_is_refused() {
     );
     refuse_with("name = \"c\"", "name = \"a\"", args, &["declared twice"]);
     refuse_with(
+        "args = [",
+        "inputs = \"from-module\"\nargs = [",
+        args,
+        &["only a Python file", "contract.args"],
+    );
+    refuse_with(
         "draw = \"normal\"",
         "draw = \"norml\"",
         15,

@@ -6,7 +6,7 @@ use crate::error::{CommandError, ErrorKind, Result};
 use crate::process::Command;
 use crate::ring::{self, Corner, Duelling, Terms};
 use karve_core::charter::Case;
-use karve_core::contract::{Contract, Examined, Reference};
+use karve_core::contract::{Arg, Contract, Examined, Reference};
 use karve_core::measurement::Sample;
 use std::path::{Path, PathBuf};
 
@@ -55,7 +55,25 @@ impl Harness {
         }
     }
 
-    fn terms(&self, under: &UnderContract) -> Result<Terms> {
+    /// The arguments that the reference of a tree names.
+    pub fn ask_inputs(&self, tree: &Path) -> Result<Vec<Arg>> {
+        match &self.under_contract {
+            Some(under) => ring::ask_inputs(&self.bare_terms(under)?, tree),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The terms of a tree. Outside a campaign its own reference is asked for the arguments, where
+    /// the contract leaves them to it.
+    fn terms(&self, under: &UnderContract, tree: &Path) -> Result<Terms> {
+        let mut terms = self.bare_terms(under)?;
+        if terms.contract.modules.asks && terms.contract.args.is_empty() {
+            terms.contract.args = ring::ask_inputs(&terms, tree)?;
+        }
+        Ok(terms)
+    }
+
+    fn bare_terms(&self, under: &UnderContract) -> Result<Terms> {
         Ok(Terms {
             contract: under.contract.clone(),
             workdir: self.workdir.clone(),
@@ -78,7 +96,7 @@ impl Harness {
             return Ok(None);
         };
         let incumbent = under.incumbent.as_deref();
-        ring::examine(&self.terms(under)?, tree, incumbent, cases).map(Some)
+        ring::examine(&self.terms(under, tree)?, tree, incumbent, cases).map(Some)
     }
 
     /// One reading of each case, or why not; `None` if there is no contract.
@@ -90,7 +108,7 @@ impl Harness {
         let Some(under) = &self.under_contract else {
             return Ok(None);
         };
-        let terms = self.terms(under)?;
+        let terms = self.terms(under, tree)?;
         let mut samples = Vec::new();
         for case in cases {
             let calls = self.of_cases(std::slice::from_ref(case)).repeats;
@@ -106,7 +124,7 @@ impl Harness {
     pub fn calls_for(&self, tree: &Path, case: &Case) -> Result<Option<Gated<u32>>> {
         match &self.under_contract {
             None => Ok(None),
-            Some(under) => ring::calls_for(&self.terms(under)?, tree, case).map(Some),
+            Some(under) => ring::calls_for(&self.terms(under, tree)?, tree, case).map(Some),
         }
     }
 
@@ -122,7 +140,7 @@ impl Harness {
                 "a ring without a contract",
             ));
         };
-        let terms = self.terms(under)?;
+        let terms = self.terms(under, &parent)?;
         let mut corners = Vec::with_capacity(cases.len());
         for (index, case) in cases {
             let of_case = self.of_cases(std::slice::from_ref(case));

@@ -115,8 +115,18 @@ fn hidden(reference: &Reference) -> Vec<String> {
 }
 
 fn command(terms: &Terms, dir: &Path, cache: &str) -> Result<Command> {
+    command_of(terms, dir, cache, ("worker.py", WORKER))
+}
+
+/// The same for a program that karve carries.
+pub(super) fn command_of(
+    terms: &Terms,
+    dir: &Path,
+    cache: &str,
+    program: (&str, &str),
+) -> Result<Command> {
     let interpreter = terms.contract.modules.interpreter.as_deref();
-    let worker = written(&terms.scratch)?;
+    let worker = written(&terms.scratch, program)?;
     let args = vec![
         interpreter.unwrap_or(INTERPRETER).into(),
         // No bytecode is written, and nothing of the user's is imported.
@@ -144,15 +154,15 @@ fn command(terms: &Terms, dir: &Path, cache: &str) -> Result<Command> {
     Ok(command.env("PYTHONHASHSEED", "0"))
 }
 
-/// The worker as a file.
-fn written(scratch: &Path) -> Result<PathBuf> {
+/// A program as a file.
+fn written(scratch: &Path, (name, program): (&str, &str)) -> Result<PathBuf> {
     let dir = scratch.join("worker");
-    let path = dir.join("worker.py");
+    let path = dir.join(name);
     let cannot = || format!("cannot write {}", path.display());
-    if fs::read(&path).is_ok_and(|found| found == WORKER.as_bytes()) {
+    if fs::read(&path).is_ok_and(|found| found == program.as_bytes()) {
         return Ok(path);
     }
     fs::create_dir_all(&dir).context(cannot)?;
-    fs::write(&path, WORKER).context(cannot)?;
+    fs::write(&path, program).context(cannot)?;
     Ok(path)
 }

@@ -38,7 +38,7 @@ pub struct Terms {
 
 impl Terms {
     /// Where the project lies in a tree.
-    fn place(&self, tree: &Path) -> PathBuf {
+    pub(super) fn place(&self, tree: &Path) -> PathBuf {
         tree.join(&self.workdir)
     }
 

@@ -6,6 +6,7 @@ use crate::git::{Expected, Oid, Repo};
 use crate::{config, host, sandbox, store};
 use karve_core::campaign::{Event, Preparation};
 use karve_core::charter::{Branch, Charter, Mode};
+use karve_core::contract::{Arg, Contract};
 
 impl World {
     pub(super) fn prepare(&mut self) -> Result<Event> {
@@ -25,6 +26,7 @@ impl World {
         }
         let start = format!("{}/base", refs_of(&self.charter.name));
         self.repo.update_ref(&start, &base, Expected::Any)?;
+        let args = self.ask_inputs(&base)?;
         let mut environment = host::environment(&self.stop);
         let layers = sandbox::active(&self.charter.sandbox);
         environment.facts.insert("sandbox".into(), layers);
@@ -35,7 +37,27 @@ impl World {
             environment,
             base: base.to_string(),
             provenance,
+            args,
         }))
+    }
+}
+
+impl World {
+    /// The arguments that the reference of the unchanged project names, if the contract leaves
+    /// them to it. They are the campaign's from now on.
+    fn ask_inputs(&mut self, base: &Oid) -> Result<Vec<Arg>> {
+        let asks = |contract: &&mut Box<Contract>| contract.modules.asks;
+        if self.charter.contract.as_mut().filter(asks).is_none() {
+            return Ok(Vec::new());
+        }
+        let tree = self.trees.fresh(&self.repo, "inputs", base.as_str())?;
+        let args = self.harness().ask_inputs(&tree);
+        self.trees.remove(&self.repo, &tree)?;
+        let args = args?;
+        if let Some(contract) = &mut self.charter.contract {
+            contract.args.clone_from(&args);
+        }
+        Ok(args)
     }
 }
 

@@ -19,6 +19,7 @@ mod device;
 mod disk;
 mod git_states;
 mod harness;
+mod inputs;
 mod kill;
 mod lab;
 mod load;

@@ -64,6 +64,7 @@ fn python_terms(dir: &Path, interpreter: &str) -> Terms {
     terms.contract.modules = Modules {
         interpreter: Some(interpreter.into()),
         device: None,
+        asks: false,
     };
     terms
 }

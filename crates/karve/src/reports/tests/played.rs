@@ -377,6 +377,7 @@ fn prepared() -> Event {
             facts: BTreeMap::from([("cpu".to_owned(), "Example | CPU".to_owned())]),
         },
         provenance: None,
+        args: Vec::new(),
     })
 }
 
