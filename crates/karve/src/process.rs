@@ -70,6 +70,12 @@ pub fn give_up() {
     sys::lock();
 }
 
+/// The same for a program that is not karve, which puts it on itself before it loads a kernel: as
+/// JSON, for `ring/worker.py`.
+pub fn lock_text() -> String {
+    serde_json::to_string(&sys::Lock::of_host()).unwrap_or_default()
+}
+
 /// How much of each stream is kept unless the command says otherwise.
 pub const CAPTURE_BYTES: usize = 4 << 20;
 

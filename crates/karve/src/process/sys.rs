@@ -26,7 +26,7 @@ pub(super) use self::companion::{
     bounded_file, continue_process, cpu_time_of, receive_message, send_message, socket_pair,
     stop_and_wait, written_text,
 };
-pub(super) use self::lock::lock;
+pub(super) use self::lock::{Lock, lock};
 pub(super) use self::room::{Act, Plan, Room, TREES_MAX};
 pub(super) use self::start::{
     CPUS_MAX, Child, CpuMask, Death, SpawnError, Start, affinity, set_affinity, spawn,

@@ -115,7 +115,14 @@ fn hidden(reference: &Reference) -> Vec<String> {
 }
 
 fn command(terms: &Terms, dir: &Path, cache: &str) -> Result<Command> {
-    command_of(terms, dir, cache, ("worker.py", WORKER))
+    let mut command = command_of(terms, dir, cache, ("worker.py", WORKER))?;
+    // For a device, compilers are started and drivers written to.
+    if terms.contract.modules.device.is_none()
+        && let process::Program::Argv(args) = &mut command.program
+    {
+        args.push(process::lock_text().into());
+    }
+    Ok(command)
 }
 
 /// The same for a program that karve carries.

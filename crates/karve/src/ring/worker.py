@@ -28,6 +28,47 @@ import traceback
 import types
 import warnings
 
+PR_SET_NO_NEW_PRIVS = 38
+LANDLOCK_WRITE_FILE = 1 << 1
+LANDLOCK_PATH_BENEATH = 1
+SECCOMP_SET_FILTER = 1
+# All threads at once, and the processor stays as fast as it was.
+SECCOMP_FLAGS = 1 | 4
+
+
+def put_on(lock):
+    """Gives up, for good, what no kernel needs: the lock of process/sys/lock.rs, which also says
+    why. It comes before anything is imported that may start threads, since a part of it holds for
+    this thread and those that it starts. Where the host lacks a part the other parts hold."""
+    create, extend, restrict, seccomp = lock["calls"]
+    call = ctypes.CDLL(None).syscall
+    ctypes.CDLL(None).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if lock["ruleset"]:
+        rules = struct.pack("<%dQ" % len(lock["ruleset"]), *lock["ruleset"])
+        rules_fd = call(create, rules, ctypes.c_size_t(len(rules)), 0)
+        if rules_fd >= 0:
+            # Who silences a library writes there.
+            null = os.open(os.devnull, os.O_PATH)
+            rule = struct.pack("<Qi", LANDLOCK_WRITE_FILE, null)
+            call(extend, rules_fd, LANDLOCK_PATH_BENEATH, rule, 0)
+            os.close(null)
+            call(restrict, rules_fd, 0)
+            os.close(rules_fd)
+    if lock["filter"]:
+        own = os.getpid()
+        steps = b"".join(
+            struct.pack("<HBBI", code, holds, fails, own if number is None else number)
+            for code, holds, fails, number in lock["filter"]
+        )
+        steps = ctypes.create_string_buffer(steps, len(steps))
+        program = struct.pack("@HP", len(lock["filter"]), ctypes.addressof(steps))
+        if call(seccomp, SECCOMP_SET_FILTER, SECCOMP_FLAGS, program) != 0:
+            call(seccomp, SECCOMP_SET_FILTER, 0, program)
+
+
+if len(sys.argv) > 1:
+    put_on(json.loads(sys.argv.pop()))
+
 try:
     import numpy
 except ImportError:

@@ -341,3 +341,104 @@ fn torch_gets_every_type_that_it_has() {
         assert!(examined.is_ok(), "{dtype:?}: {examined:?}");
     }
 }
+
+/// A module that tries to reach beyond its process, and then does its work. What succeeds, or
+/// fails for another reason than that it is forbidden, is told.
+const REACHES_OUT: &str = r#"
+import ctypes, os, signal, socket, subprocess, threading
+import numpy as np
+
+def refused(name, act):
+    try:
+        act()
+    except PermissionError:
+        return
+    except BaseException as error:
+        raise ValueError("%s: %r" % (name, error))
+    raise ValueError("%s worked" % name)
+
+def call(number, *args):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(number, *args) == -1:
+        raise OSError(ctypes.get_errno(), "refused")
+
+def fork():
+    if os.fork() == 0:
+        os._exit(0)
+
+def reach_out():
+    here, parent = os.path.dirname(__file__), os.getppid()
+    refused("write", lambda: open(os.path.join(here, "left"), "w"))
+    refused("remove", lambda: os.remove(__file__))
+    refused("temporary", lambda: open("/tmp/left-by-a-kernel", "w"))
+    refused("shared memory", lambda: open("/dev/shm/left-by-a-kernel", "w"))
+    refused("fork", fork)
+    refused("program", lambda: subprocess.run(["/bin/true"]))
+    refused("execute", lambda: os.execv("/bin/true", ["true"]))
+    refused("signal", lambda: os.kill(parent, signal.SIGCONT))
+    refused("affinity", lambda: os.sched_setaffinity(0, os.sched_getaffinity(0)))
+    refused("other's affinity", lambda: os.sched_setaffinity(parent, {0}))
+    refused("priority", lambda: os.setpriority(os.PRIO_PROCESS, 0, 0))
+    refused("memory", lambda: open("/proc/%d/mem" % parent, "rb"))
+    refused("own memory", lambda: open("/proc/self/mem", "r+b"))
+    refused("socket", lambda: socket.socket(socket.AF_UNIX))
+    refused("trace", lambda: call(LOCK_CALLS["ptrace"], 16, parent, 0, 0))
+    refused("filter", lambda: call(LOCK_CALLS["seccomp"], 1, 0, 0))
+    open(os.devnull, "w").close()
+    threading.Thread(target=int).start()
+
+LOCK_CALLS = {
+    "x86_64": {"ptrace": 101, "seccomp": 317},
+    "aarch64": {"ptrace": 117, "seccomp": 277},
+}[os.uname().machine]
+
+reach_out()
+
+def kernel_fn(n, alpha, x, y):
+    reach_out()
+    z = x * y
+    y += np.float32(alpha) * x
+    return z
+"#;
+
+#[test]
+fn a_module_on_a_cpu_is_locked_as_a_shared_object_is() {
+    let Some(python) = python_with("numpy") else {
+        return;
+    };
+    if karve::process::Kernel::ask().landlock < 6 {
+        eprintln!("skipped: this kernel's Landlock cannot keep signals in");
+        return;
+    }
+    assert_eq!(examined(REACHES_OUT, &python), Ok(()));
+}
+
+#[test]
+fn threads_that_a_library_starts_before_the_kernel_are_locked_too() {
+    let Some(python) = python_with("numpy") else {
+        return;
+    };
+    let dir = project(HONEST, REFERENCE);
+    let mut terms = python_terms(dir.path(), &python);
+    terms.contract.threads = 4;
+    // What the kernel says of all threads that are there.
+    let says = "
+import os
+import numpy as np
+
+def filters():
+    for thread in os.listdir('/proc/self/task'):
+        with open('/proc/self/task/%s/status' % thread) as file:
+            yield [line.split()[1] for line in file if line.startswith('Seccomp:')]
+
+def kernel_fn(n, alpha, x, y):
+    if any(found != ['2'] for found in filters()):
+        raise ValueError('a thread is free')
+    z = x * y
+    y += np.float32(alpha) * x
+    return z
+";
+    fs::write(dir.path().join("kernel.py"), says).expect("a file");
+    let examined = ring::examine(&terms, dir.path(), None, &[case(1_000)]).expect("an exam");
+    assert!(examined.is_ok(), "{examined:?}");
+}

@@ -106,6 +106,43 @@ const fn at_argument(index: u32) -> u32 {
     16 + 8 * index
 }
 
+/// Stands for the id of the process in a lock that another program puts on itself.
+const OWN: u32 = u32::MAX;
+
+/// A lock as another program puts it on itself: the same as that of a worker of karve's own.
+#[derive(Debug, serde::Serialize)]
+pub(in crate::process) struct Lock {
+    /// The numbers of the calls that make, extend and put on a ruleset, and a filter.
+    calls: [c_long; 4],
+    /// What the ruleset governs, field by field as the kernel reads it; empty without Landlock.
+    ruleset: Vec<u64>,
+    /// The steps of the filter; no last number stands for the id of the process.
+    filter: Vec<(u16, u8, u8, Option<u32>)>,
+}
+
+impl Lock {
+    /// The lock that this host can put on.
+    pub(in crate::process) fn of_host() -> Self {
+        let step = |step: sock_filter| {
+            let number = (step.k != OWN).then_some(step.k);
+            (step.code, step.jt, step.jf, number)
+        };
+        Self {
+            calls: [
+                libc::SYS_landlock_create_ruleset,
+                libc::SYS_landlock_add_rule,
+                libc::SYS_landlock_restrict_self,
+                libc::SYS_seccomp,
+            ],
+            ruleset: Ruleset::of_host().map_or_else(Vec::new, |(rules, size)| {
+                let fields = [rules.files, rules.network, rules.scopes];
+                fields[..size / mem::size_of::<u64>()].to_vec()
+            }),
+            filter: filter(OWN).into_iter().map(step).collect(),
+        }
+    }
+}
+
 /// Gives up, for this process and all its threads to come, what no kernel needs.
 pub(in crate::process) fn lock() {
     // SAFETY: the call takes numbers.
@@ -115,18 +152,24 @@ pub(in crate::process) fn lock() {
     refuse_calls();
 }
 
-/// No file can be opened for writing any more, and nobody else signalled or looked into.
-fn confine_files() {
-    // SAFETY: the first call takes numbers; the second reads a structure that outlives it, of the
-    // size that is given, and makes a descriptor that only this function knows.
-    unsafe {
-        let none: *const Ruleset = std::ptr::null();
-        let create = libc::SYS_landlock_create_ruleset;
-        let version = libc::syscall(create, none, 0, LANDLOCK_CREATE_RULESET_VERSION);
+impl Ruleset {
+    /// All that the kernel knows of changing files and of reaching others, and how many bytes of
+    /// it an older kernel reads; nothing without Landlock.
+    fn of_host() -> Option<(Self, usize)> {
+        let none: *const Self = std::ptr::null();
+        // SAFETY: with this flag the call reads nothing.
+        let version = unsafe {
+            libc::syscall(
+                libc::SYS_landlock_create_ruleset,
+                none,
+                0,
+                LANDLOCK_CREATE_RULESET_VERSION,
+            )
+        };
         if version < 1 {
-            return;
+            return None;
         }
-        let mut rules = Ruleset {
+        let mut rules = Self {
             files: LANDLOCK_WRITING,
             network: 0,
             scopes: 0,
@@ -140,9 +183,21 @@ fn confine_files() {
         }
         if version >= LANDLOCK_SCOPES_SINCE {
             rules.scopes = LANDLOCK_SCOPES;
-            size = mem::size_of::<Ruleset>();
+            size = mem::size_of::<Self>();
         }
-        let fd = libc::syscall(create, &rules, size, 0);
+        Some((rules, size))
+    }
+}
+
+/// No file can be opened for writing any more, and nobody else signalled or looked into.
+fn confine_files() {
+    let Some((rules, size)) = Ruleset::of_host() else {
+        return;
+    };
+    // SAFETY: the first call reads a structure that outlives it, of the size that is given, and
+    // makes a descriptor that only this function knows.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_landlock_create_ruleset, &rules, size, 0);
         if fd >= 0 {
             libc::syscall(libc::SYS_landlock_restrict_self, fd, 0);
             libc::close(fd as libc::c_int);
@@ -152,7 +207,7 @@ fn confine_files() {
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn refuse_calls() {
-    let mut filter = filter();
+    let mut filter = filter(std::process::id());
     let program = libc::sock_fprog {
         len: filter.len() as libc::c_ushort,
         filter: filter.as_mut_ptr(),
@@ -170,7 +225,7 @@ fn refuse_calls() {
 }
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-fn filter() -> Vec<sock_filter> {
+fn filter(own: u32) -> Vec<sock_filter> {
     let mut steps = vec![
         load(AT_ARCHITECTURE),
         jump(libc::BPF_JEQ, ARCHITECTURE, 1, 0),
@@ -198,7 +253,6 @@ fn filter() -> Vec<sock_filter> {
         (libc::BPF_JSET, 0, libc::CLONE_THREAD as u32),
     ));
     // Signals go to the process itself.
-    let own = std::process::id();
     for call in [libc::SYS_kill, libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo] {
         steps.extend(only_if(call, (libc::BPF_JEQ, 0, own)));
     }
@@ -210,6 +264,11 @@ fn filter() -> Vec<sock_filter> {
     steps.extend(unless(libc::SYS_prctl, (0, libc::PR_SET_SECCOMP as u32)));
     steps.push(end(libc::SECCOMP_RET_ALLOW));
     steps
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn filter(_own: u32) -> Vec<sock_filter> {
+    Vec::new()
 }
 
 fn step(code: u32, k: u32, (jt, jf): (u8, u8)) -> sock_filter {
