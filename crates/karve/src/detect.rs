@@ -48,6 +48,8 @@ pub struct Proposal {
     pub test: String,
     /// The benchmark command.
     pub bench: String,
+    /// What the benchmark writes in the worktree.
+    pub write: Vec<String>,
     /// The format of its output.
     pub format: String,
     /// The metric's name.
@@ -86,6 +88,7 @@ pub fn propose(found: &Found) -> Proposal {
         build: recipe.build,
         test: recipe.test,
         bench: recipe.bench,
+        write: recipe.write,
         format: recipe.format.to_owned(),
         metric_name: recipe.metric.name,
         metric_unit: recipe.metric.unit,

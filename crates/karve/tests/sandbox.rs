@@ -403,6 +403,107 @@ fn an_agent_changes_its_worktree_and_sees_no_other() {
     assert_eq!(fs::read_to_string(log).unwrap(), "the log");
 }
 
+/// Whether a program is there and answers; a test without it says so.
+fn has_program(line: &str) -> bool {
+    let output = std::process::Command::new("sh").args(["-c", line]).output();
+    let there = output.is_ok_and(|output| output.status.success());
+    if !there {
+        println!("skipped: {line} does not work here");
+    }
+    there
+}
+
+#[test]
+fn make_and_git_work_in_a_worktree() {
+    let lab = Lab::new(&auto());
+    if !has_program("make --version && cc --version && git --version") {
+        return;
+    }
+    let makefile = "all: build/k.so\nbuild/k.so: kernel.c\n\tmkdir -p build \
+                    $$HOME/.cache/x\n\tcc -shared -fPIC -o $@ kernel.c\n\
+                    check: all\n\ttest -e build/k.so && touch build/checked\n";
+    fs::write(lab.tree().join("Makefile"), makefile).unwrap();
+    lab.can(Purpose::Build, "git init -q . && git status --short");
+    lab.can(Purpose::Build, "make -s && make -s check");
+    lab.can(Purpose::Measure, "make -s && git status --short");
+}
+
+#[test]
+fn cargo_builds_tests_and_measures() {
+    let rule = SandboxRule {
+        write: vec!["target".into()],
+        ..auto()
+    };
+    let lab = Lab::new(&rule);
+    if !has_program("cargo --version") {
+        return;
+    }
+    let tree = lab.tree();
+    let files = [
+        (
+            "Cargo.toml",
+            "[package]\nname = \"k\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n\
+             [dependencies]\ndep = \"1\"\n\n[[bench]]\nname = \"b\"\nharness = false\n",
+        ),
+        (
+            ".cargo/config.toml",
+            "[source.crates-io]\nreplace-with = \"here\"\n\n\
+             [source.here]\ndirectory = \"vendor\"\n",
+        ),
+        (
+            "src/lib.rs",
+            "pub fn k() -> u32 { dep::d() }\n\n#[test]\nfn right() {\n    \
+             std::fs::write(std::env::temp_dir().join(\"x\"), \"y\").unwrap();\n    \
+             assert_eq!(k(), 7);\n}\n",
+        ),
+        ("benches/b.rs", "fn main() { println!(\"{}\", k::k()); }\n"),
+        (
+            "vendor/dep/Cargo.toml",
+            "[package]\nname = \"dep\"\nversion = \"1.0.0\"\n",
+        ),
+        ("vendor/dep/src/lib.rs", "pub fn d() -> u32 { 7 }\n"),
+        ("vendor/dep/.cargo-checksum.json", "{\"files\":{}}"),
+    ];
+    for (name, text) in files {
+        let path = tree.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    lab.can(Purpose::Build, "cargo build -q && cargo bench -q --no-run");
+    if has_room() {
+        let trial = lab.sandbox.confine_trial(Purpose::Test, &tree).unwrap();
+        let command = Command::shell("cargo test -q", &tree).confined(&trial);
+        let tested = run(&command, &StopFlag::new()).unwrap();
+        assert_eq!(tested.exit, Exit::Code(0), "{}", tested.stderr.text());
+    }
+    let printed = lab.can(Purpose::Measure, "cargo bench -q");
+    assert!(printed.trim().ends_with('7'), "{printed}");
+}
+
+#[test]
+fn pytest_and_its_processes_work() {
+    let lab = Lab::new(&auto());
+    if !has_program("python3 -m pytest --version") {
+        return;
+    }
+    let test = "import multiprocessing, socket\n\n\
+                def test_file(tmp_path):\n    (tmp_path / 'x').write_text('y')\n\n\
+                def test_pool():\n    with multiprocessing.Pool(2) as pool:\n        \
+                assert pool.map(abs, [-1]) == [1]\n\n\
+                def test_loopback():\n    s = socket.socket()\n    \
+                s.bind(('127.0.0.1', 0))\n    s.listen()\n    \
+                socket.create_connection(s.getsockname()).close()\n";
+    fs::write(lab.tree().join("test_k.py"), test).unwrap();
+    let run_it = "python3 -m pytest -q";
+    if has_room() {
+        lab.can(Purpose::Build, run_it);
+        lab.can(Purpose::Measure, run_it);
+    } else {
+        // Without a room there is no network at all, and no shared memory.
+        lab.can(Purpose::Build, "python3 -m pytest -q -k test_file");
+    }
+}
+
 /// Run by hand: what a confined start costs.
 #[test]
 #[ignore = "a measurement"]

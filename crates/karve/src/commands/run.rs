@@ -10,7 +10,7 @@ use crate::reports;
 use crate::session::{self, Plan, Setting, Wish};
 use crate::ui::{self, JsonLines, Plain, Screen};
 use karve_core::campaign::{Campaign, StopReason};
-use karve_core::charter::Charter;
+use karve_core::charter::{Charter, SandboxMode};
 use std::io::{BufRead, IsTerminal};
 use std::path::Path;
 
@@ -124,10 +124,19 @@ pub(super) fn outcome(campaign: &Campaign) -> Result<()> {
                 .hint("look at commands.test and sources.granted in karve.toml")
                 .hint("then check it with \"karve doctor\""))
         }
-        Some(StopReason::BaselineFailed { gate }) => refused(
-            &format!("the unchanged kernel does not pass: {}", gate.describe()),
-            "make the kernel pass its own test first; \"karve doctor\" shows more",
-        ),
+        Some(StopReason::BaselineFailed { gate }) => {
+            let message = format!("the unchanged kernel does not pass: {}", gate.describe());
+            let error = CommandError::new(ErrorKind::Negative, message)
+                .hint("make the kernel pass its own test first; \"karve doctor\" shows more");
+            let mode = campaign.charter().map(|charter| charter.sandbox.mode);
+            Err(match mode {
+                None | Some(SandboxMode::Off) => error,
+                Some(SandboxMode::Auto | SandboxMode::Require) => error.hint(
+                    "if a benchmark must write in its worktree, name where in sandbox.write of \
+                     karve.toml",
+                ),
+            })
+        }
         Some(StopReason::AgentUnusable { .. }) => refused(
             "the agent gave no candidate in several rounds in a row",
             "see why with \"karve log\", and check [agents] in karve.toml",

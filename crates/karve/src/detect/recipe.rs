@@ -10,6 +10,8 @@ pub(super) struct Recipe {
     pub(super) build: Option<String>,
     pub(super) test: String,
     pub(super) bench: String,
+    /// What the benchmark writes in the worktree.
+    pub(super) write: Vec<String>,
     pub(super) format: &'static str,
     pub(super) metric: MetricGuess,
     pub(super) why: Vec<String>,
@@ -115,13 +117,18 @@ fn cmake(files: &Files<'_>, _: &Guess) -> Option<Recipe> {
 
 fn cargo(files: &Files<'_>, _: &Guess) -> Option<Recipe> {
     files.text("Cargo.toml")?;
-    let build = "cargo build --release".to_owned();
+    let build = "cargo build --release && cargo bench -q --no-run".to_owned();
     let commands = (
         "cargo test --release -q".to_owned(),
         "cargo bench -q".to_owned(),
     );
     let why = "Cargo.toml says how it is built.".to_owned();
-    Some(measured(files, Some(build), commands, why))
+    let mut recipe = measured(files, Some(build), commands, why);
+    // It locks the directory, even if everything is built.
+    recipe.write.push("target".to_owned());
+    let why = "\"cargo bench\" writes in target, so sandbox.write names it.";
+    recipe.why.push(why.to_owned());
+    Some(recipe)
 }
 
 fn nvcc(files: &Files<'_>, kernel: &Guess) -> Option<Recipe> {
@@ -180,6 +187,7 @@ fn pytest(files: &Files<'_>, _: &Guess) -> Option<Recipe> {
         build: None,
         test,
         bench: "python3 -m pytest -q -k test_perf --print-record".to_owned(),
+        write: Vec::new(),
         format: "pytest",
         metric: MetricGuess {
             name: "forward.mean".to_owned(),
@@ -225,6 +233,7 @@ fn scripts() -> Recipe {
         build: None,
         test: commands.0,
         bench: commands.1,
+        write: Vec::new(),
         format: "metric",
         metric: time_ms(),
         why: vec![
@@ -261,6 +270,7 @@ fn measured(
         build,
         test,
         bench,
+        write: Vec::new(),
         format: "metric",
         metric,
         why: vec![why, reason],

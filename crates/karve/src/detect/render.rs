@@ -20,6 +20,7 @@ pub fn render_karve_toml(proposal: &Proposal) -> String {
     numbers(&mut out, proposal);
     cases(&mut out, proposal);
     rules(&mut out);
+    sandbox(&mut out, proposal);
     out.0
 }
 
@@ -111,6 +112,16 @@ fn rules(out: &mut Text) {
     );
     out.comment("any program an agent that can be named here.");
     out.value("name", "builtin");
+}
+
+/// Only where something is to be said: the sandbox is on by itself.
+fn sandbox(out: &mut Text, proposal: &Proposal) {
+    if proposal.write.is_empty() {
+        return;
+    }
+    out.table("sandbox");
+    out.comment("What the benchmark may write in its worktree; all else is read-only for it.");
+    out.list("write", &proposal.write);
 }
 
 #[derive(Default)]

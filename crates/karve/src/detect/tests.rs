@@ -140,12 +140,15 @@ fn cmake_and_cargo_are_recognised() {
             "scan",
             "rust",
             "src/scan.rs",
-            "cargo build --release",
+            "cargo build --release && cargo bench -q --no-run",
             test,
             bench,
         ],
     );
     assert_eq!(proposal.cases, ["default"]);
+    assert!(render_karve_toml(&proposal).contains("[sandbox]"));
+    let charter = accepted(&proposal).charter;
+    assert_eq!(charter.sandbox.write, ["target"]);
 }
 
 #[test]

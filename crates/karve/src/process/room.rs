@@ -134,31 +134,9 @@ fn plan(view: &View) -> Result<Plan> {
         acts.push(Act::Hide(c_path(dir)?));
     }
     acts.extend(dev_acts()?);
-    let mut made = BTreeSet::new();
-    for dir in &view.open {
-        let top = hidden
-            .iter()
-            .find(|top| dir.starts_with(top) && dir != *top);
-        if let Some(top) = top {
-            let place = Shown::in_place(dir, Access::Write);
-            acts.extend(places(top, &place, &mut made)?);
-            acts.push(Act::Hide(c_path(dir)?));
-        }
-    }
     let covered: Vec<PathBuf> = shown.iter().map(|one| one.at.clone()).collect();
-    let mut trees = Vec::new();
-    for one in shown {
-        let top = hidden.iter().find(|dir| one.at.starts_with(dir));
-        if let Some(top) = top {
-            acts.extend(places(top, &one, &mut made)?);
-        }
-        let at = c_path(&one.at)?;
-        acts.push(match one.access {
-            Access::Write => Act::Put(trees.len(), at),
-            Access::Read => Act::PutReadOnly(trees.len(), at),
-        });
-        trees.push(c_path(&one.from)?);
-    }
+    let (more, trees) = shown_acts(view, &hidden, shown)?;
+    acts.extend(more);
     if let Some(layered) = &view.layered {
         acts.push(layer(layered)?);
     }
@@ -182,6 +160,38 @@ fn plan(view: &View) -> Result<Plan> {
         trees,
         acts,
     })
+}
+
+/// Puts everything in its place, what lies above before what lies below: what is shown, and the
+/// places in which anything can be made. Gives the trees that are put, too.
+fn shown_acts(
+    view: &View,
+    hidden: &[PathBuf],
+    shown: Vec<Shown>,
+) -> Result<(Vec<Act>, Vec<CString>)> {
+    let mut made = BTreeSet::new();
+    let (mut acts, mut trees) = (Vec::new(), Vec::new());
+    let open = view.open.iter().filter(|dir| !hidden.contains(dir));
+    let open = open.map(|dir| (Shown::in_place(dir, Access::Write), true));
+    let mut all: Vec<(Shown, bool)> = shown.into_iter().map(|one| (one, false)).collect();
+    all.extend(open);
+    all.sort_by(|(a, _), (b, _)| a.at.cmp(&b.at));
+    for (one, is_open) in all {
+        let top = hidden.iter().find(|dir| one.at.starts_with(dir));
+        if let Some(top) = top {
+            acts.extend(places(top, &one, &mut made)?);
+        }
+        let at = c_path(&one.at)?;
+        acts.push(match (is_open, one.access) {
+            (true, _) => Act::Hide(at),
+            (false, Access::Write) => Act::Put(trees.len(), at),
+            (false, Access::Read) => Act::PutReadOnly(trees.len(), at),
+        });
+        if !is_open {
+            trees.push(c_path(&one.from)?);
+        }
+    }
+    Ok((acts, trees))
 }
 
 /// The directories that lie in no other one of them, as far as they exist.

@@ -321,7 +321,7 @@ fn named_by_variables() -> Vec<PathBuf> {
                 let shared = [".cargo", ".local"]
                     .iter()
                     .any(|name| above.ends_with(name));
-                dir.ends_with("bin") && !shared
+                (dir.ends_with("bin") && !shared) || dir.ends_with("node_modules/.bin")
             });
             paths.extend(beside.map(Path::to_owned));
             paths.push(dir);

@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// How often a test looks whether what it waits for has happened.
 const GLANCE: Duration = Duration::from_millis(1);
 /// Tools beyond these are not needed, and some of them are slow to say their version.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// A death by SIGKILL as a shell shows it.
 pub(crate) const KILLED: i32 = 137;
 /// The date of every commit that a test makes.

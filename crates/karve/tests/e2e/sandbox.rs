@@ -1,6 +1,6 @@
 //! What agents and candidates try in a whole campaign, and what they find.
 
-use crate::lab::{KILLED, Lab, wait_until};
+use crate::lab::{KILLED, Lab, PATH, Said, wait_until};
 use std::fs;
 use std::path::Path;
 
@@ -46,6 +46,44 @@ fn an_agent_does_not_find_the_hidden_cases_nor_the_past() {
         lab.git(&["show", "optimize/toy:karve.toml"])
             .contains(SECRET)
     );
+}
+
+#[test]
+fn an_agent_finds_in_its_home_what_is_its_own_and_nothing_else() {
+    if !has_namespaces() {
+        return;
+    }
+    let lab = lab("ls -A \"$HOME\" | tr '\\n' ' ' > seen\n\
+                   agent-tool >> seen\necho 2 > \"$HOME/.claude/told\"\n\
+                   echo 3 > \"$HOME/other\"\nedit s/TIME=.*/TIME=50/\ncat seen\nrm seen");
+    // Below a directory that is private in the room.
+    let home = lab.beside("home");
+    for dir in [
+        ".claude",
+        ".ssh",
+        ".config/other",
+        "tools/node_modules/.bin",
+    ] {
+        fs::create_dir_all(home.join(dir)).unwrap();
+    }
+    fs::write(home.join(".bash_history"), "secret").unwrap();
+    let tools = home.join("tools/node_modules");
+    fs::write(tools.join("tool.sh"), "#!/bin/sh\necho a tool\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(tools.join("tool.sh"), mode).unwrap();
+    std::os::unix::fs::symlink("../tool.sh", tools.join(".bin/agent-tool")).unwrap();
+    let mut command = lab.command(&["run", "--yes", "--rounds", "1"]);
+    let path = format!("{}:{PATH}", tools.join(".bin").display());
+    let output = command.env("HOME", &home).env("PATH", path).output();
+    Said::of(&output.unwrap()).ends(0);
+    let summary = lab.events("implemented")[0]["candidate"]["summary"].clone();
+    let seen = summary.as_str().unwrap().trim();
+    assert_eq!(seen, ".claude tools a tool");
+    assert_eq!(
+        fs::read_to_string(home.join(".claude/told")).unwrap(),
+        "2\n"
+    );
+    assert!(!home.join("other").exists());
 }
 
 #[test]
