@@ -14,15 +14,16 @@ use crate::git::Repo;
 use crate::harness::{Harness, Variant};
 use crate::process::StopFlag;
 use crate::project::{CONFIG, Place};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{self, Sandbox, Site};
 use crate::scratch::{Kind, Scratch};
 use crate::trees::Trees;
-use crate::{host, world};
+use crate::{host, ui, world};
 use globset::GlobSet;
 use karve_core::bench::BenchRule;
-use karve_core::charter::{Case, Charter, Commands};
+use karve_core::charter::{Case, Charter, Commands, SandboxMode, SandboxRule};
 use karve_core::measurement::{Block, Environment, Gate};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Two arms, and all that a record says of them.
@@ -75,6 +76,41 @@ pub enum Tests {
     Skipped,
 }
 
+/// Whether the sides are confined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confined {
+    /// As the project says; plain commands are not.
+    AsUsual,
+    /// As candidates are in a campaign.
+    Always,
+}
+
+impl Confined {
+    /// Turns a sandbox on that the project or nobody has turned on.
+    fn apply(self, rule: &mut SandboxRule) {
+        if self == Self::Always && rule.mode == SandboxMode::Off {
+            rule.mode = SandboxMode::Auto;
+        }
+    }
+
+    /// Says what is missing, or refuses where nothing would be confined.
+    fn check(self, rule: &SandboxRule, sandbox: Option<&Arc<Sandbox>>) -> Result<()> {
+        if self == Self::AsUsual {
+            return Ok(());
+        }
+        if sandbox.is_none() {
+            return Err(CommandError::environment(
+                "this host has nothing to confine commands with",
+            )
+            .hint("leave out --sandbox; \"karve doctor\" shows what is missing"));
+        }
+        if let Some(warning) = sandbox::warning(rule) {
+            ui::note(&warning);
+        }
+        Ok(())
+    }
+}
+
 /// How revisions are prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choices {
@@ -82,6 +118,8 @@ pub struct Choices {
     pub harness: Option<HarnessOf>,
     /// Whether the tests are run.
     pub tests: Tests,
+    /// Whether both are confined.
+    pub confined: Confined,
 }
 
 impl Ground {
@@ -137,19 +175,24 @@ impl Ground {
 pub fn of_commands(
     place: &Place,
     lines: [&str; 2],
-    given: &Given,
+    (given, confined): (&Given, Confined),
     stop: &StopFlag,
 ) -> Result<Ground> {
-    let charter = given.charter(&lines.map(str::to_owned))?;
+    let mut charter = given.charter(&lines.map(str::to_owned))?;
+    confined.apply(&mut charter.sandbox);
     let scratch = Scratch::new(Kind::Bench, &[])?;
     let here = place.here()?;
+    let site = Site::of_commands(&here, scratch.path());
+    let sandbox = Sandbox::open(&charter.sandbox, site)?;
+    confined.check(&charter.sandbox, sandbox.as_ref())?;
+    let harness = harness(&charter, &scratch, stop).in_sandbox(sandbox.as_ref());
     let arm = |line: &str| {
         let commands = Commands {
             bench: line.to_owned(),
             ..charter.commands.clone()
         };
         Arm {
-            harness: harness(&charter, &scratch, stop).with_commands(&commands),
+            harness: harness.clone().with_commands(&commands),
             tree: here.clone(),
         }
     };
@@ -163,11 +206,20 @@ pub fn of_commands(
         a: side(lines[0]),
         b: side(lines[1]),
         cases: charter.cases.iter().cloned().enumerate().collect(),
-        environment: host::machine(),
+        environment: with_layers(host::machine(), &charter),
         charter,
         _worktrees: Vec::new(),
         scratch,
     })
+}
+
+/// The environment with what confined the sides, if anything did.
+fn with_layers(mut environment: Environment, charter: &Charter) -> Environment {
+    if charter.sandbox.mode != SandboxMode::Off {
+        let layers = sandbox::active(&charter.sandbox);
+        environment.facts.insert("sandbox".into(), layers);
+    }
+    environment
 }
 
 fn arena(a: Arm, b: Arm) -> Arena {
@@ -198,6 +250,7 @@ pub fn of_revisions(
     let environment = host::environment(stop);
     let chosen = (choices.harness, &environment);
     let mut charter = contract(place, (&a, &b), &workdir, chosen)?;
+    choices.confined.apply(&mut charter.sandbox);
     if let Some(clocks) = given.clocks {
         charter.metric.clocks = clocks.rule();
     }
@@ -210,6 +263,7 @@ pub fn of_revisions(
     let sources = [source(a, &globs)?, source(b, &globs)?];
     let [a, b] = same_harness(sources, &charter, chosen, scratch.path())?;
     let sandbox = Sandbox::of(&repo, &repo.root().join(".karve"), scratch.path(), &charter)?;
+    choices.confined.check(&charter.sandbox, sandbox.as_ref())?;
     let harness = harness(&charter, &scratch, stop).in_sandbox(sandbox.as_ref());
     let building = Building {
         harness: &harness,
@@ -238,7 +292,7 @@ pub fn of_revisions(
         a: side(a),
         b: side(b),
         cases: cases.into_iter().enumerate().collect(),
-        environment,
+        environment: with_layers(environment, &charter),
         charter,
         _worktrees: worktrees,
         scratch,

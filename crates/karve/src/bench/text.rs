@@ -245,7 +245,8 @@ fn host(view: &View) -> String {
         let three: Vec<&str> = load.split(' ').take(3).collect();
         parts.push(format!("load {}", three.join(" ")));
     }
-    safe(&parts.join(", "), 200)
+    parts.extend(fact("sandbox").map(|layers| format!("sandbox: {layers}")));
+    safe(&parts.join(", "), 300)
 }
 
 /// A number with four significant digits.

@@ -3,7 +3,7 @@
 use crate::bench::contract::HarnessOf;
 use crate::bench::given::{Given, parse_alpha, parse_effect, parse_percent, parse_time};
 use crate::bench::record::{End, Recorded};
-use crate::bench::sides::{self, Choices, Ground, Tests};
+use crate::bench::sides::{self, Choices, Confined, Ground, Tests};
 use crate::bench::view::View;
 use crate::bench::{self, Plan, plot, text};
 use crate::error::{CommandError, ErrorKind, Result};
@@ -31,6 +31,7 @@ use std::time::Duration;
   karve bench main .                           the worktree against main
   karve bench v1.2 HEAD --markdown             a table for a pull request
   karve bench -- ./old ./new                   two commands
+  karve bench --sandbox -- ./old ./new         without network, and with nothing of yours in sight
   karve bench --case size=64 --case size=256 -- './old {size}' './new {size}'
   karve bench --metric time_ms -- ./old ./new  a number that the commands print (METRIC time_ms=…)
   karve bench main . --fail-if-slower 2%       for scripts
@@ -73,6 +74,9 @@ pub struct Bench {
     /// Give both sides the protected files of this one, where they differ
     #[arg(long, value_name = "SIDE", value_enum)]
     harness: Option<HarnessOf>,
+    /// Confine both sides as candidates are in a campaign
+    #[arg(long, conflicts_with = "load")]
+    sandbox: bool,
     /// Do not run the project's tests first
     #[arg(long)]
     no_test: bool,
@@ -175,6 +179,11 @@ impl Bench {
     }
 
     fn ground(&self, place: &Place, stop: &StopFlag, progress: &Progress) -> Result<Ground> {
+        let confined = if self.sandbox {
+            Confined::Always
+        } else {
+            Confined::AsUsual
+        };
         match (&self.sides[..], &self.commands[..]) {
             ([a, b], []) => {
                 let tests = if self.no_test {
@@ -185,11 +194,12 @@ impl Bench {
                 let choices = Choices {
                     harness: self.harness,
                     tests,
+                    confined,
                 };
                 let say = |text: &str| progress.stage(text);
                 sides::of_revisions(place, [a, b], (&self.given, choices), stop, &say)
             }
-            ([], [a, b]) => sides::of_commands(place, [a, b], &self.given, stop),
+            ([], [a, b]) => sides::of_commands(place, [a, b], (&self.given, confined), stop),
             ([], commands) if commands.len() > 2 => {
                 Err(CommandError::usage("a bench compares two commands")
                     .hint("quote each of them, as in \"karve bench -- './old 64' './new 64'\""))

@@ -2,7 +2,7 @@
 
 use crate::bench::given::{Given, parse_time};
 use crate::bench::noise::{self, Effort, HostNoise, Remedy};
-use crate::bench::sides::{self, Choices, Tests};
+use crate::bench::sides::{self, Choices, Confined, Tests};
 use crate::bench::text::{count, figure};
 use crate::bench::view::percent_text;
 use crate::error::{CommandError, ErrorKind, Result};
@@ -57,11 +57,15 @@ impl Noise {
                 let choices = Choices {
                     harness: None,
                     tests: Tests::Skipped,
+                    confined: Confined::AsUsual,
                 };
                 let say = |text: &str| progress.stage(text);
                 sides::of_revisions(place, [".", "."], (&self.given, choices), &stop, &say)?
             }
-            [line] => sides::of_commands(place, [line, line], &self.given, &stop)?,
+            [line] => {
+                let given = (&self.given, Confined::AsUsual);
+                sides::of_commands(place, [line, line], given, &stop)?
+            }
             _ => {
                 return Err(CommandError::usage("one command can be given")
                     .hint("quote it, as in \"karve noise -- './kernel 64'\""));

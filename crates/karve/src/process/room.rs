@@ -82,6 +82,8 @@ pub struct View {
     pub hidden: Vec<PathBuf>,
     /// Those of them where anything can be made, which is gone with the room.
     pub open: Vec<PathBuf>,
+    /// Directories below what is shown whose contents are not there.
+    pub masked: Vec<PathBuf>,
     /// A directory in which everything can be written and nothing stays.
     pub layered: Option<Layered>,
     /// What is there all the same, or can be written to.
@@ -137,6 +139,9 @@ fn plan(view: &View) -> Result<Plan> {
     let covered: Vec<PathBuf> = shown.iter().map(|one| one.at.clone()).collect();
     let (more, trees) = shown_acts(view, &hidden, shown)?;
     acts.extend(more);
+    for dir in view.masked.iter().filter(|dir| dir.is_dir()) {
+        acts.extend([Act::Hide(c_path(dir)?), Act::Seal(c_path(dir)?)]);
+    }
     if let Some(layered) = &view.layered {
         acts.push(layer(layered)?);
     }

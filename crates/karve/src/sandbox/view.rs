@@ -133,6 +133,19 @@ impl Site {
         }
     }
 
+    /// Where plain commands work: in a directory of the user's, which they see and cannot write to,
+    /// with files in a directory of their own.
+    pub fn of_commands(here: &Path, dir: &Path) -> Self {
+        Self {
+            checkout: here.to_owned(),
+            campaigns: here.join(".karve"),
+            worktrees: here.to_owned(),
+            scratch: dir.join("tmp"),
+            workdir: String::new(),
+            history: None,
+        }
+    }
+
     /// The same with directories that exist, and without links in their paths.
     pub(super) fn settled(mut self) -> Result<Self> {
         for dir in [&self.worktrees, &self.scratch, &self.scratch.join("out")] {
@@ -188,6 +201,7 @@ pub(super) fn of_commands(
     Ok(View {
         hidden: hidden(site),
         open: Vec::new(),
+        masked: masked(site),
         layered: None,
         shown,
         network: rule.network,
@@ -232,6 +246,7 @@ pub(super) fn of_agent(
     Ok(View {
         hidden: hidden(site),
         open: home().into_iter().collect(),
+        masked: Vec::new(),
         layered: None,
         shown,
         network: rule.agent_network,
@@ -260,6 +275,12 @@ fn places(private: &Private) -> [Shown; 2] {
         place("/tmp", private.tmp()),
         place("/var/tmp", private.vartmp()),
     ]
+}
+
+/// The campaigns, where they lie in the directory in which plain commands work.
+fn masked(site: &Site) -> Vec<PathBuf> {
+    let inside = site.campaigns.starts_with(&site.worktrees);
+    inside.then(|| site.campaigns.clone()).into_iter().collect()
 }
 
 /// What may not be seen.

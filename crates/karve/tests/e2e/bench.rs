@@ -384,3 +384,35 @@ fn noise_says_what_could_be_seen_and_advises_only_what_helped() {
     let said = said.complains(&["error: \"false\" cannot be measured"]);
     assert!(!said.stderr.contains("A ("), "{said:#?}");
 }
+
+#[test]
+fn confined_commands_see_the_directory_and_nothing_else() {
+    if karve::sandbox::Offer::of_host().no_room.is_some() {
+        println!("skipped: this host has no namespaces");
+        return;
+    }
+    let lab = Lab::unversioned("gains");
+    lab.write("time", "METRIC time_us=80\n");
+    lab.write(".karve/old/events.jsonl", "a campaign\n");
+    fs::write(lab.beside("secret"), "of the user").unwrap();
+    // It prints its time only where it is confined.
+    let secret = lab.beside("secret");
+    let look = format!(
+        "test ! -e {} && test -z \"$(ls -A .karve)\" && ! touch left 2>/dev/null && \
+         touch /tmp/x && cat time",
+        secret.display()
+    );
+    let said = bench(&lab, &["--sandbox"], [&look, &look]).ends(0);
+    said.shows(&["no difference of 2% or more", "sandbox: namespaces"]);
+    bench(&lab, &[], [&look, &look]).ends(3);
+    assert!(!lab.path("left").exists());
+    // A project that turned its sandbox off can be confined all the same.
+    let lab = Lab::new("gains");
+    lab.unconfined().commit();
+    let json = |args: &[&str]| lab.karve(args).ends(0).json();
+    let usual = json(&["bench", "HEAD", "HEAD", "--json"]);
+    assert_eq!(usual["environment"]["sandbox"], serde_json::Value::Null);
+    let confined = json(&["bench", "HEAD", "HEAD", "--json", "--sandbox"]);
+    let layers = confined["environment"]["sandbox"].as_str().unwrap();
+    assert!(layers.contains("namespaces"), "{layers}");
+}
