@@ -74,6 +74,17 @@ impl Offer {
         layers
     }
 
+    /// The layers that are not there, by name.
+    fn lacks(&self) -> Vec<&'static str> {
+        let layers = [
+            ("namespaces", self.no_room.is_none()),
+            ("landlock", self.kernel.landlock > 0),
+            ("seccomp", self.kernel.filters),
+        ];
+        let lacking = layers.into_iter().filter(|(_, there)| !there);
+        lacking.map(|(name, _)| name).collect()
+    }
+
     /// What is missing, each with what it is missed for.
     pub fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
@@ -323,7 +334,14 @@ pub fn active(rule: &SandboxRule) -> String {
     match rule.mode {
         SandboxMode::Off => "off".into(),
         SandboxMode::Auto if !offer.is_any() => "none: the host offers nothing".into(),
-        SandboxMode::Auto | SandboxMode::Require => offer.layers().join(", "),
+        SandboxMode::Auto | SandboxMode::Require => {
+            let mut text = offer.layers().join(", ");
+            let lacks = offer.lacks();
+            if !lacks.is_empty() {
+                text += &format!("; without {}", lacks.join(", "));
+            }
+            text
+        }
     }
 }
 
@@ -336,6 +354,14 @@ pub fn warning(rule: &SandboxRule) -> Option<String> {
             missing.join("; ")
         )
     })
+}
+
+/// Refuses a rule that this host cannot hold.
+pub fn can_hold(rule: &SandboxRule) -> Result<()> {
+    match rule.mode {
+        SandboxMode::Require => require(Offer::of_host()),
+        SandboxMode::Auto | SandboxMode::Off => Ok(()),
+    }
 }
 
 fn require(offer: &Offer) -> Result<()> {

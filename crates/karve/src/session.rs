@@ -94,6 +94,7 @@ fn open(
         if let Some(warning) = sandbox::warning(&charter.sandbox) {
             ui::note(&warning);
         }
+        sandbox::can_hold(&charter.sandbox)?;
         world::can_start(&setting.repo, charter)?;
         agents::agent_of(charter, setting.agents, "")?;
     }

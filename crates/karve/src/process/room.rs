@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -106,8 +107,12 @@ impl Room {
             if let Some(act) = at {
                 why = why.cause(format!("{act:?}"));
             }
-            why.cause(error.cause)
-                .hint("set sandbox.mode = \"auto\" in karve.toml to do with less")
+            if at.is_none() && error.cause.kind() == io::ErrorKind::StorageFull {
+                why = why.cause("/proc/sys/user/max_user_namespaces allows no more");
+            } else {
+                why = why.cause(error.cause);
+            }
+            why.hint("set sandbox.mode = \"auto\" in karve.toml to do with less")
         })
     }
 
@@ -176,7 +181,9 @@ fn shown_acts(
 ) -> Result<(Vec<Act>, Vec<CString>)> {
     let mut made = BTreeSet::new();
     let (mut acts, mut trees) = (Vec::new(), Vec::new());
-    let open = view.open.iter().filter(|dir| !hidden.contains(dir));
+    let is_below = |dir: &PathBuf, top: &PathBuf| dir.starts_with(top) && dir != top;
+    let open = view.open.iter();
+    let open = open.filter(|dir| hidden.iter().any(|top| is_below(dir, top)));
     let open = open.map(|dir| (Shown::in_place(dir, Access::Write), true));
     let mut all: Vec<(Shown, bool)> = shown.into_iter().map(|one| (one, false)).collect();
     all.extend(open);

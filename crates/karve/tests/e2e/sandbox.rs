@@ -3,6 +3,7 @@
 use crate::lab::{KILLED, Lab, PATH, Said, wait_until};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 /// The size of the hidden case, which nobody may find, and a pattern that does not find itself.
 const SECRET: &str = "90731";
@@ -149,4 +150,69 @@ fn a_child_in_a_session_of_its_own_dies_with_a_killed_karve() {
     wait_until("the child sleeps", lives);
     running.kill().ends(KILLED);
     wait_until("it is dead", || !lives());
+}
+
+/// karve as root of a container that may not make namespaces; none if that cannot be had here.
+fn without_namespaces(lab: &Lab, args: &[&str]) -> Option<Command> {
+    use std::os::unix::fs::MetadataExt;
+    let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    let mut words = vec![];
+    if !is_root {
+        words.extend(["unshare", "--user", "--map-root-user"]);
+    }
+    words.extend(["setpriv", "--bounding-set=-sys_admin"]);
+    words.push("--inh-caps=-sys_admin");
+    let command = |rest: &[&str]| {
+        let mut command = lab.command_of(words[0]);
+        command.args(&words[1..]).args(rest);
+        command
+    };
+    let works = command(&["true"]).output();
+    if !works.is_ok_and(|output| output.status.success()) {
+        println!("skipped: setpriv cannot take a right away here");
+        return None;
+    }
+    let mut all = vec![env!("CARGO_BIN_EXE_karve")];
+    all.extend(args);
+    Some(command(&all))
+}
+
+#[test]
+fn without_namespaces_the_other_layers_hold_and_karve_says_so() {
+    if karve::process::Kernel::ask().landlock == 0 {
+        println!("skipped: this kernel has no Landlock");
+        return;
+    }
+    let lab = lab("for f in ../../events.jsonl ../../../../secret; do \
+                   if cat $f >/dev/null 2>&1; then echo \"read $f\"; fi; done > seen\n\
+                   for f in ../../left ../../../../left /tmp/left-by-an-agent; do \
+                   if echo 1 2>/dev/null >$f; then echo \"wrote $f\"; fi; done >> seen\n\
+                   edit s/TIME=.*/TIME=50/\necho \"done $(cat seen)\"\nrm seen");
+    lab.write("secret", "of the user");
+    lab.commit();
+    let Some(mut run) = without_namespaces(&lab, &["run", "--yes", "--rounds", "1"]) else {
+        return;
+    };
+    Said::of(&run.output().unwrap())
+        .ends(0)
+        .complains(&["the sandbox is incomplete: no namespaces"]);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    let summary = lab.events("implemented")[0]["candidate"]["summary"].clone();
+    assert_eq!(summary.as_str().unwrap().trim(), "done");
+    let report = lab.read(".karve/toy/REPORT.md");
+    assert!(report.contains("without namespaces"), "{report}");
+    let doctor = |code: i32| {
+        let command = without_namespaces(&lab, &["doctor"]);
+        Said::of(&command.unwrap().output().unwrap()).ends(code)
+    };
+    doctor(0).shows(&["no namespaces", "landlock"]);
+    // Who requires all of it gets nothing less.
+    lab.replace("karve.toml", "name = \"toy\"", "name = \"other\"");
+    lab.configure("[sandbox]\nmode = \"require\"").commit();
+    let run = without_namespaces(&lab, &["run", "--yes"]);
+    Said::of(&run.unwrap().output().unwrap())
+        .ends(3)
+        .complains(&["the host cannot confine commands as required", "SYS_ADMIN"]);
+    assert!(!lab.path(".karve/other/events.jsonl").exists());
+    doctor(3).shows(&["FAILED  sandbox"]);
 }
