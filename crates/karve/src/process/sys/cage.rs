@@ -20,8 +20,8 @@ const SECCOMP_SPEC_ALLOW: libc::c_ulong = 1 << 2;
 /// Rights of root that a command keeps: they concern files, which the other layers guard.
 const KEPT_RIGHTS: [i32; 4] = [0, 1, 3, 4];
 
-/// Rights are numbered below this.
-const RIGHTS_MAX: i32 = 64;
+/// The layout of the rights that `capset` reads.
+const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
 /// What a child gives up.
 #[derive(Debug, Default)]
@@ -67,12 +67,12 @@ impl Cage {
     /// Gives up all that a further child inherits. Async-signal-safe.
     pub(super) fn restrict(&self) -> bool {
         let limited = self.limits.iter().all(|(what, most)| limit(*what, *most));
-        if !limited || (self.drops_rights && !drop_rights()) {
-            return false;
-        }
         // SAFETY: plain system calls on numbers; the descriptor is open.
         unsafe {
-            if libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 {
+            if !limited || libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 {
+                return false;
+            }
+            if self.drops_rights && !drop_rights() {
                 return false;
             }
             self.ruleset.as_ref().is_none_or(|ruleset| {
@@ -120,18 +120,34 @@ fn limit(what: Resource, most: u64) -> bool {
     }
 }
 
-/// Takes from root what it may not have after the next exec either.
+/// Takes from root what it may not have any more. A program that it executes gets no more than this
+/// either, since [`Cage::restrict`] gives up new privileges first.
 fn drop_rights() -> bool {
-    let dropped = (0..RIGHTS_MAX).filter(|right| !KEPT_RIGHTS.contains(right));
-    for right in dropped {
-        // SAFETY: the call takes numbers, and refuses those above the last right.
-        let done = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, right as libc::c_ulong, 0, 0, 0) };
-        if done == -1 {
-            // SAFETY: errno belongs to this thread.
-            return unsafe { *libc::__errno_location() } == libc::EINVAL;
-        }
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: libc::c_int,
     }
-    true
+    let header = Header {
+        version: CAPABILITY_VERSION,
+        pid: 0,
+    };
+    let kept = KEPT_RIGHTS
+        .iter()
+        .fold(0_u32, |all, right| all | 1 << right);
+    // SAFETY: both places are valid for the version that is given; they hold the rights that are
+    // effective, permitted and inherited, the low half of each first.
+    unsafe {
+        let mut now = [0_u32; 6];
+        let (header, rights) = (ptr::from_ref(&header), now.as_mut_ptr());
+        if libc::syscall(libc::SYS_capget, header, rights) == -1 {
+            return false;
+        }
+        // What is not there cannot be kept.
+        let kept = kept & now[1];
+        let new = [kept, kept, 0, 0, 0, 0];
+        libc::syscall(libc::SYS_capset, header, new.as_ptr()) == 0
+    }
 }
 
 /// The version of Landlock that the kernel offers; 0 without.
