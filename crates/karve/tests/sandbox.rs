@@ -286,6 +286,28 @@ fn other_processes_are_out_of_reach() {
 }
 
 #[test]
+fn root_keeps_no_right_but_those_on_files() {
+    use std::os::unix::fs::MetadataExt;
+    let lab = Lab::new(&auto());
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        println!("skipped: this is not root");
+        return;
+    }
+    // The shell executes another program, which could get rights anew.
+    let status = lab.can(Purpose::Build, "cat /proc/self/status");
+    let value = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        u64::from_str_radix(line.unwrap().trim(), 16).unwrap()
+    };
+    let on_files = 0b1_1011;
+    for name in ["CapEff:", "CapPrm:", "CapInh:"] {
+        assert_eq!(value(name) & !on_files, 0, "{status}");
+    }
+    lab.cannot(Purpose::Build, "chroot / true");
+    lab.cannot(Purpose::Build, "unshare --mount true");
+}
+
+#[test]
 fn the_environment_is_clean() {
     let rule = SandboxRule {
         env: vec!["KARVE_TEST_GRANTED*".into()],

@@ -136,7 +136,7 @@ fn drop_rights() -> bool {
         .iter()
         .fold(0_u32, |all, right| all | 1 << right);
     // SAFETY: both places are valid for the version that is given; they hold the rights that are
-    // effective, permitted and inherited, the low half of each first.
+    // effective, permitted and inheritable, and then the high halves of these.
     unsafe {
         let mut now = [0_u32; 6];
         let (header, rights) = (ptr::from_ref(&header), now.as_mut_ptr());
