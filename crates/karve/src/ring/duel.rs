@@ -3,7 +3,7 @@
 //! Luck belongs to a process: to its CPU, its pages, its place in memory. So a pair is made of
 //! processes, not of turns: every block has a fresh process for each arm, on the same CPUs and
 //! started in an order by a coin, and the turns that they take in it give one pair. Processes that
-//! take seconds to start stay for 25 blocks. What the arms wrote is compared on every timed call; a
+//! start slowly stay for some blocks. What the arms wrote is compared on every timed call; a
 //! secret few calls are also held against the reference.
 
 use super::arm::{Arm, Turn};

@@ -2,8 +2,8 @@
 //!
 //! A block begins with fresh processes, which cost time that no kernel runs. The shorter a turn,
 //! the more of them make it worth while. The turns of a block are no evidence on their own, as
-//! they share the luck of their processes; the usual one of them is. Only processes that take
-//! seconds to start, with a device say, stay for more than one block.
+//! they share the luck of their processes; the usual one of them is. Only processes that start
+//! slowly, in Python say, stay for more than one block.
 
 use super::arm::Turn;
 use karve_core::charter::{Metric, OwnClock};
@@ -18,9 +18,9 @@ const TURNS_OVER_START: f64 = 15.0;
 const TURNS_MAX: u32 = 25;
 const TURNS_FIRST: u32 = 1;
 
-/// Blocks of processes that take longer to start than so much for both arms.
-const BLOCKS_OF_SLOW: u32 = 25;
-const SLOW: Duration = Duration::from_secs(2);
+/// What starting both processes may cost each of their blocks, and how many they have at most.
+const START_OF_A_BLOCK: Duration = Duration::from_millis(250);
+const BLOCKS_MAX: u32 = 25;
 
 /// What blocks cost so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,10 +41,8 @@ impl Pace {
 
     /// Blocks for which processes live.
     pub(super) fn blocks(&self) -> u32 {
-        match self.start > SLOW {
-            true => BLOCKS_OF_SLOW,
-            false => 1,
-        }
+        let blocks = self.start.as_secs_f64() / START_OF_A_BLOCK.as_secs_f64();
+        (blocks.ceil() as u32).clamp(1, BLOCKS_MAX)
     }
 
     /// Takes in a block: how long getting ready took, how long the turns, and how many they were.
@@ -58,7 +56,11 @@ impl Pace {
         if self.turn.is_zero() {
             return TURNS_FIRST;
         }
-        let around = self.around + self.start / self.blocks();
+        let around = match self.blocks() {
+            1 => self.around + self.start,
+            // More blocks are worth more than more turns.
+            _ => self.around,
+        };
         let worth = TURNS_OVER_START * around.as_secs_f64() / self.turn.as_secs_f64();
         (worth as u32).min(TURNS_MAX) | 1
     }
@@ -158,16 +160,17 @@ mod tests {
         assert_eq!(Pace::default().turns(), TURNS_FIRST);
         assert_eq!(pace([4_000, 4_000, 1_000_000]).turns(), 1);
         assert_eq!(pace([4_000, 4_000, 10_000]).turns(), 13);
-        assert_eq!(pace([1_000_000, 10_000, 1_000]).turns(), TURNS_MAX);
+        assert_eq!(pace([200_000, 10_000, 1_000]).turns(), TURNS_MAX);
         assert_eq!(TURNS_MAX % 2, 1);
     }
 
     #[test]
     fn only_processes_that_start_slowly_stay_for_more_than_a_block() {
         assert_eq!(Pace::default().blocks(), 1);
-        assert_eq!(pace([600_000, 4_000, 1_000]).blocks(), 1);
-        assert_eq!(pace([9_000_000, 4_000, 1_000]).blocks(), BLOCKS_OF_SLOW);
-        assert_eq!(pace([5_000_000, 0, 1_000_000]).turns(), 3);
+        assert_eq!(pace([200_000, 4_000, 1_000]).blocks(), 1);
+        assert_eq!(pace([600_000, 4_000, 1_000]).blocks(), 3);
+        assert_eq!(pace([12_000_000, 4_000, 1_000]).blocks(), BLOCKS_MAX);
+        assert_eq!(pace([12_000_000, 10_000, 500_000]).turns(), 1);
     }
 
     #[test]
