@@ -290,6 +290,18 @@ fn newest_unfinished(root: &Path) -> Result<Option<CampaignDir>> {
     Ok(open.then_some(dir))
 }
 
+/// What a user can do after an error: a campaign goes on as it began, so one that has not even a
+/// baseline is better begun again once its project is mended.
+pub fn with_way_on(error: CommandError, root: &Path) -> CommandError {
+    let mendable = matches!(error.kind, ErrorKind::Usage | ErrorKind::Environment);
+    let open = newest_unfinished(root).ok().flatten();
+    let bare = open.and_then(|dir| store::read(&dir).ok());
+    match bare.is_some_and(|read| read.campaign.baseline().is_none()) && mendable {
+        true => error.hint("once that is mended and committed, begin again: \"karve run --new\""),
+        false => error,
+    }
+}
+
 /// Lets Ctrl-C finish the step, and a second one stop at once; so do SIGTERM, and SIGHUP when a
 /// terminal is closed.
 pub fn watch_signals(stop: &StopFlag) -> Result<()> {

@@ -159,6 +159,9 @@ impl Bench {
         };
         progress.stage("warming up");
         bench::run(&ground, plan, &stop, &mut |bench| {
+            if bench.n_blocks() == 0 {
+                return;
+            }
             progress.at(|| {
                 let signs = &bench.main().overall;
                 format!(

@@ -11,6 +11,7 @@ use crate::session::{self, Plan, Setting, Wish};
 use crate::ui::{self, JsonLines, Plain, Screen};
 use karve_core::campaign::{Campaign, StopReason};
 use karve_core::charter::{Charter, SandboxMode};
+use karve_core::contract::Kernel;
 use std::io::{BufRead, IsTerminal};
 use std::path::Path;
 
@@ -88,7 +89,8 @@ impl Run {
         } else {
             Box::new(Plain::new())
         };
-        let (campaign, dir, end) = session::run(plan, setting, &stop, screen.as_mut())?;
+        let (campaign, dir, end) = session::run(plan, setting, &stop, screen.as_mut())
+            .map_err(|error| session::with_way_on(error, &loaded.root))?;
         drop(screen);
         if end == End::Paused {
             return Err(session::paused());
@@ -121,7 +123,12 @@ pub(super) fn outcome(campaign: &Campaign) -> Result<()> {
             let message = format!("the campaign was refused: {message}");
             Err(CommandError::new(ErrorKind::Negative, message)
                 .cause(why)
-                .hint("look at commands.test and sources.granted in karve.toml")
+                .hint(
+                    match campaign.charter().is_some_and(|c| c.contract.is_some()) {
+                        true => "look at sources.granted and [contract] in karve.toml",
+                        false => "look at commands.test and sources.granted in karve.toml",
+                    },
+                )
                 .hint("then check it with \"karve doctor\""))
         }
         Some(StopReason::BaselineFailed { gate }) => {
@@ -212,7 +219,7 @@ fn render_charter(charter: &Charter) -> String {
         |ratio| format!("no case may lose {:.1}%", (ratio - 1.0) * 100.0),
     );
     format!(
-        "charter   {}\n  target  {} ({}, {}) on {}\n  grants  {}\n  test    {}\n  bench   {}\n  \
+        "charter   {}\n  target  {} ({}, {}) on {}\n  grants  {}\n{}  \
          metric  {} in {}, {} is better\n  cases   {} ({hidden} more hidden)\n  policy  {}: keep \
          from {:.3}x on, {regress}\n  limits  {} rounds, {limit}\n  agent   {}\n",
         charter.name,
@@ -221,8 +228,7 @@ fn render_charter(charter: &Charter) -> String {
         charter.target.language,
         charter.target.device,
         charter.granted.join(", "),
-        charter.commands.test,
-        charter.commands.bench,
+        tested_by(charter),
         charter.metric.name,
         charter.metric.unit,
         format!("{:?}", charter.metric.better).to_lowercase(),
@@ -255,5 +261,25 @@ fn confirm(charter: &Charter, yes: bool) -> Result<()> {
     Err(
         CommandError::new(ErrorKind::Interrupted, "you did not agree to the charter")
             .hint("change karve.toml and start \"karve run\" again"),
+    )
+}
+
+/// What tests and times the kernel, in lines.
+fn tested_by(charter: &Charter) -> String {
+    let Some(contract) = &charter.contract else {
+        let commands = &charter.commands;
+        return format!(
+            "  test    {}\n  bench   {}\n",
+            commands.test, commands.bench
+        );
+    };
+    let kernel = match &contract.kernel {
+        Kernel::Library { path, entry } => format!("{entry} of {path}"),
+        Kernel::Python { path, .. } => path.clone(),
+    };
+    let args: Vec<&str> = contract.args.iter().map(|arg| arg.name.as_str()).collect();
+    format!(
+        "  ring    {kernel}, called by karve as ({})\n",
+        args.join(", ")
     )
 }

@@ -173,7 +173,11 @@ impl Broken {
                     } else {
                         FailureCategory::RuntimeAssert
                     },
-                    excerpt: format!("the kernel's process: {}{colon}{said}", exit.describe()),
+                    excerpt: format!(
+                        "the kernel's process: {}{colon}{said}{}",
+                        exit.describe(),
+                        strayed(exit)
+                    ),
                 }
             }
             Self::TooLong => Gate::TimedOut {
@@ -191,6 +195,16 @@ impl Broken {
                 excerpt: why,
             },
         }
+    }
+}
+
+/// What is likely if it was ended for touching memory.
+fn strayed(exit: Exit) -> &'static str {
+    match exit {
+        Exit::Signal(7 | 11) => {
+            "; inputs are read-only, and an output is as large as contract.args says"
+        }
+        _ => "",
     }
 }
 

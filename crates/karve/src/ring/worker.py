@@ -367,12 +367,18 @@ def load(path, entry, how):
 
 
 def model(module, of, how):
-    """A model, made as KernelBench makes it: the same seed gives the same weights."""
-    import torch
+    """A model, made as KernelBench makes it: the same seed gives the same weights.
 
-    torch.manual_seed(how["seed"] >> 1)
+    One that does not use torch is a class with `forward`, and takes arrays of NumPy.
+    """
+    torch = sys.modules.get("torch")
+    numpy.random.seed((how["seed"] >> 1) % (1 << 32))
+    if torch is not None:
+        torch.manual_seed(how["seed"] >> 1)
     init = getattr(module, "get_init_inputs", list)()
     made = of(*init)
+    if torch is None or not isinstance(made, torch.nn.Module):
+        return made if callable(made) else made.forward
     if how["wide"]:
         made = made.double()
     if how["device"] is not None:

@@ -40,7 +40,7 @@ struct Site {
 
 /// Operators and what they become, the most telling first. Spaces or operands are required
 /// around those that mean something else elsewhere.
-const SWAPS: [(&str, &str); 8] = [
+const SWAPS: [(&str, &str); 11] = [
     ("+=", "-="),
     ("*=", "+="),
     (" * ", " + "),
@@ -49,7 +49,13 @@ const SWAPS: [(&str, &str); 8] = [
     ("+", "-"),
     (" - ", " + "),
     (" / ", " * "),
+    (" @ ", " + "),
+    ("/=", "*="),
+    (RETURN, "return -"),
 ];
+
+/// Where a kernel is made of calls only, what it gives back can still be turned.
+const RETURN: &str = "return ";
 
 impl World {
     pub(super) fn check_engagement(&mut self, campaign: &Campaign) -> Result<Event> {
@@ -271,6 +277,9 @@ fn is_arithmetic(code: &str, column: usize, from: &str) -> bool {
         && spaced(code[..column].chars().last())
             != spaced(code[column + from.len()..].chars().next());
     let operand = |c: char| c.is_alphanumeric() || c == '_';
+    if from == RETURN {
+        return before.is_empty() && after.starts_with(|c: char| operand(c) || c == '(');
+    }
     before.ends_with(|c: char| operand(c) || c == ')' || c == ']')
         && after.starts_with(|c: char| operand(c) || c == '(')
         && !uneven
@@ -298,6 +307,20 @@ mod tests {
             &["sum -= a[i] * b[i];", "sum += a[i] + b[i];"],
         );
         check("c[i*N+j] = x;", &["c[i+N+j] = x;", "c[i*N-j] = x;"]);
+    }
+
+    #[test]
+    fn what_is_made_of_calls_is_turned_where_it_returns() {
+        check(
+            "    return np.maximum(x @ w, 0)",
+            &[
+                "    return np.maximum(x + w, 0)",
+                "    return -np.maximum(x @ w, 0)",
+            ],
+        );
+        check("h /= np.sqrt(v)", &["h *= np.sqrt(v)"]);
+        check("no_return x;", &[]);
+        check("return;", &[]);
     }
 
     #[test]

@@ -270,6 +270,51 @@ def kernel_fn(n, alpha, x, y):
     assert!(dishonest, "{fault:?}");
 }
 
+/// A model that maps rows of 32 to rows of 32.
+fn model_terms(dir: &Path, python: &str) -> Terms {
+    let mut terms = python_terms(dir, python);
+    terms.contract.kernel = Kernel::Python {
+        path: "kernel.py".into(),
+        style: PythonStyle::Models,
+    };
+    terms
+        .contract
+        .args
+        .retain(|arg| ["x", "z"].contains(&arg.name.as_str()));
+    for arg in &mut terms.contract.args {
+        if let ArgKind::Input { shape, .. } | ArgKind::Output { shape } = &mut arg.kind {
+            *shape = vec!["n".into(), "32".into()];
+        }
+    }
+    terms.contract.reduction = Some("32".into());
+    terms
+}
+
+#[test]
+fn models_without_torch_take_arrays_and_have_the_same_weights() {
+    let Some(python) = python_with("numpy") else {
+        return;
+    };
+    let reference = "
+import numpy as np
+
+class Model:
+    def __init__(self, n):
+        self.weights = np.random.rand(n, n).astype(np.float32)
+
+    def forward(self, x):
+        return np.maximum(x @ self.weights, 0)
+
+def get_init_inputs():
+    return [32]
+";
+    let kernel = reference.replace("Model:", "ModelNew:");
+    let dir = project(&kernel, reference);
+    let terms = model_terms(dir.path(), &python);
+    let examined = ring::examine(&terms, dir.path(), None, &[case(8)]).expect("an exam");
+    assert!(examined.is_ok(), "{examined:?}");
+}
+
 #[test]
 fn models_of_torch_have_the_same_weights_as_their_reference() {
     let Some(python) = python_with("torch") else {
@@ -291,21 +336,7 @@ def get_init_inputs():
 ";
     let kernel = reference.replace("Model(", "ModelNew(");
     let dir = project(&kernel, reference);
-    let mut terms = python_terms(dir.path(), &python);
-    terms.contract.kernel = Kernel::Python {
-        path: "kernel.py".into(),
-        style: PythonStyle::Models,
-    };
-    terms
-        .contract
-        .args
-        .retain(|arg| ["x", "z"].contains(&arg.name.as_str()));
-    for arg in &mut terms.contract.args {
-        if let ArgKind::Input { shape, .. } | ArgKind::Output { shape } = &mut arg.kind {
-            *shape = vec!["n".into(), "32".into()];
-        }
-    }
-    terms.contract.reduction = Some("32".into());
+    let terms = model_terms(dir.path(), &python);
     let examined = ring::examine(&terms, dir.path(), None, &[case(8)]).expect("an exam");
     assert!(examined.is_ok(), "{examined:?}");
     let wrong = kernel.replace("torch.relu(", "torch.tanh(");
