@@ -104,12 +104,17 @@ impl Memory {
                 .context(|| "cannot make memory for kernels".to_owned())
                 .map_err(|error| error.hint("use smaller cases in karve.toml"))
         };
-        let input = part(sizes.input)?;
+        let (input, output) = (part(sizes.input)?, part(sizes.output)?);
+        let sealed = input.seal_for_others();
+        for shared in [&input, &output] {
+            let done = shared.seal_as_it_is();
+            done.context(|| "cannot seal memory for kernels".to_owned())?;
+        }
         Ok(Self {
-            sealed: input.seal_for_others(),
             input,
-            output: part(sizes.output)?,
+            output,
             sizes,
+            sealed,
         })
     }
 }
@@ -135,6 +140,12 @@ impl Turn {
     /// What the turn took: from the question to the answer, and what was done before.
     pub(super) fn time(&self) -> Duration {
         self.wall + self.woken
+    }
+
+    /// Counts some of what was done before the question.
+    pub(super) fn count_before(&mut self, time: Duration) {
+        self.woken += time;
+        self.cpu += time;
     }
 }
 

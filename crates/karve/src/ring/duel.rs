@@ -252,9 +252,15 @@ impl Duelling {
                 Err(fault) => return Ok(Err(fault)),
             }
         }
-        let [Some(parent), Some(candidate)] = turns else {
+        let [Some(mut parent), Some(mut candidate)] = turns else {
             return Ok(Err(Fault::Parent(Gate::Passed)));
         };
+        // Work could be moved to where no time is taken. Transfers to a device vary too much.
+        if self.terms.contract.modules.device.is_none() {
+            let (usual, own) = (parent.before, candidate.before);
+            parent.count_before(usual.saturating_sub(own));
+            candidate.count_before(own.saturating_sub(usual));
+        }
         let written = std::mem::take(&mut self.written);
         let verified = self.verify(corner, &calls, &written)?;
         self.written = written;

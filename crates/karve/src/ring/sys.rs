@@ -64,6 +64,11 @@ impl Shared {
         self.seal(F_SEAL_FUTURE_WRITE).is_ok()
     }
 
+    /// From now on nobody can seal it further: a worker could keep later ones from mapping it.
+    pub(super) fn seal_as_it_is(&self) -> io::Result<()> {
+        self.seal(libc::F_SEAL_SEAL)
+    }
+
     fn seal(&self, seals: libc::c_int) -> io::Result<()> {
         // SAFETY: the descriptor is open, and the command takes a number.
         match unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_ADD_SEALS, seals) } {

@@ -103,6 +103,8 @@ const AGAINST_THE_RING: &[(&str, End)] = &[
     ("x20_left_for_the_next", NoGain),
     ("x21_slewed_clock", NoGain),
     ("x22_some_help", NoGain),
+    ("x23_timer_crowd", NoGain),
+    ("x24_sealed_outputs", NoGain),
 ];
 
 /// The project with every cheat beside it, and a script that plays some of them.

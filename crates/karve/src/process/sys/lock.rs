@@ -31,8 +31,18 @@ struct Ruleset {
 }
 
 /// Advice that takes pages away from everybody who shares them.
-const ADVICE_REFUSED: [libc::c_int; 3] = [libc::MADV_REMOVE, libc::MADV_PAGEOUT, MADV_COLLAPSE];
+const ADVICE_REFUSED: [libc::c_int; 5] = [
+    libc::MADV_REMOVE,
+    libc::MADV_PAGEOUT,
+    MADV_COLLAPSE,
+    libc::MADV_HWPOISON,
+    MADV_SOFT_OFFLINE,
+];
 const MADV_COLLAPSE: libc::c_int = 25;
+const MADV_SOFT_OFFLINE: libc::c_int = 101;
+
+/// Seals on karve's memory, which would keep later workers from mapping it.
+const F_ADD_SEALS: u32 = 1_033;
 
 /// Calls that no kernel needs, but for one that acts on other processes or on the host.
 const REFUSED: &[c_long] = &[
@@ -72,6 +82,33 @@ const REFUSED: &[c_long] = &[
     libc::SYS_semget,
     libc::SYS_mq_open,
     libc::SYS_fallocate,
+    // Timers go off while the process stands still, in the turn of the other arm, and whoever waits
+    // for one through many sets makes that long.
+    libc::SYS_timerfd_create,
+    libc::SYS_timerfd_settime,
+    libc::SYS_timer_create,
+    libc::SYS_timer_settime,
+    libc::SYS_setitimer,
+    libc::SYS_epoll_create1,
+    libc::SYS_epoll_ctl,
+    libc::SYS_signalfd4,
+    libc::SYS_inotify_init1,
+    libc::SYS_fanotify_init,
+    libc::SYS_io_setup,
+    // A group of its own, for the scheduler.
+    libc::SYS_setsid,
+    libc::SYS_setpgid,
+    // Keys, and what a file is beside its contents.
+    libc::SYS_add_key,
+    libc::SYS_keyctl,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_utimensat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
     // Messages to others, and filters that would rewrite those to karve.
     libc::SYS_socket,
     libc::SYS_seccomp,
@@ -86,6 +123,27 @@ const REFUSED: &[c_long] = &[
     libc::SYS_finit_module,
     libc::SYS_swapon,
     libc::SYS_swapoff,
+    libc::SYS_kexec_file_load,
+    libc::SYS_move_pages,
+    libc::SYS_migrate_pages,
+];
+
+/// The older calls of the same kind, which only this machine has.
+#[cfg(target_arch = "x86_64")]
+const REFUSED_OLD: &[c_long] = &[
+    libc::SYS_fork,
+    libc::SYS_vfork,
+    libc::SYS_alarm,
+    libc::SYS_epoll_create,
+    libc::SYS_signalfd,
+    libc::SYS_inotify_init,
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
 ];
 
 #[cfg(target_arch = "x86_64")]
@@ -238,8 +296,8 @@ fn filter(own: u32) -> Vec<sock_filter> {
             jump(libc::BPF_JGE, FOREIGN_NUMBERS, 0, 1),
             refuse(libc::EPERM),
         ]);
-        for call in [libc::SYS_fork, libc::SYS_vfork] {
-            steps.extend(refused(call, libc::EPERM));
+        for call in REFUSED_OLD {
+            steps.extend(refused(*call, libc::EPERM));
         }
     }
     for call in REFUSED {
@@ -261,6 +319,7 @@ fn filter(own: u32) -> Vec<sock_filter> {
     for advice in ADVICE_REFUSED {
         steps.extend(unless(libc::SYS_madvise, (2, advice as u32)));
     }
+    steps.extend(unless(libc::SYS_fcntl, (1, F_ADD_SEALS)));
     steps.extend(unless(libc::SYS_prctl, (0, libc::PR_SET_SECCOMP as u32)));
     steps.push(end(libc::SECCOMP_RET_ALLOW));
     steps
