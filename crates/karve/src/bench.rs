@@ -165,5 +165,8 @@ fn cannot_measure(ground: &Ground, named: (&str, &Side), gate: &Gate) -> Command
     };
     CommandError::environment(what)
         .cause(why)
-        .hint(format!("run \"{}\" by hand", side.command))
+        .hint(match side.command.is_empty() {
+            true => "see \"karve check\" there, and [contract] in karve.toml".to_owned(),
+            false => format!("run \"{}\" by hand", side.command),
+        })
 }
