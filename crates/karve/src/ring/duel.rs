@@ -94,6 +94,7 @@ type Order = [usize; 2];
 
 /// One turn of each arm, of so many calls.
 struct Met {
+    first: First,
     turns: [Turn; 2],
     calls: usize,
 }
@@ -212,35 +213,31 @@ impl Duelling {
     /// Both arms by turns on a case, so many times each; gives the usual turn.
     fn pair(&mut self, corner: usize, seed: u64, turns: u32) -> Result<Fought<Pair>> {
         let root = draw::hash64(seed, &(corner as u64).to_le_bytes());
-        let mut taken = Vec::with_capacity(turns as usize);
-        let mut first = None;
-        let mut calls = 0;
+        let mut met = Vec::with_capacity(turns as usize);
         for turn in 0..turns {
             let root = draw::hash64(root, &turn.to_le_bytes());
-            let (order, both) = match self.meet(corner, root)? {
-                Ok(met) => met,
+            match self.meet(corner, root)? {
+                Ok(both) => met.push(both),
                 Err(fault) => return Ok(Err(fault)),
-            };
-            first.get_or_insert(order);
-            calls = both.calls;
-            taken.push(both.turns);
+            }
         }
+        let taken: Vec<[Turn; 2]> = met.iter().map(|both| both.turns).collect();
+        let Some(begun) = met.first() else {
+            return Ok(Err(Fault::Parent(Gate::Passed)));
+        };
         self.around.add((corner, self.corners.len()), &taken);
         let [parent, candidate] = pace::usual(&taken);
-        let sample = |clocks| pace::sample_of(&self.metric, clocks, calls);
+        let sample = |clocks| pace::sample_of(&self.metric, clocks, begun.calls);
         Ok(Ok(Pair {
             case: self.corners[corner].index,
-            first: match first {
-                Some([CANDIDATE, _]) => First::Candidate,
-                _ => First::Parent,
-            },
+            first: begun.first,
             parent: sample(parent),
             candidate: sample(candidate),
         }))
     }
 
     /// One turn of each arm on the same fresh inputs.
-    fn meet(&mut self, corner: usize, root: u64) -> Result<Fought<(Order, Met)>> {
+    fn meet(&mut self, corner: usize, root: u64) -> Result<Fought<Met>> {
         let calls = self.stage.calls(self.corners[corner].calls, root);
         self.stage.fill_all(&calls);
         // The coin comes from the operating system, after everything else is fixed.
@@ -272,11 +269,14 @@ impl Duelling {
         self.pairs += 1;
         self.spent.kernels += parent.wall + candidate.wall;
         self.spent.calls += 2 * calls.len() as u64;
-        let met = Met {
+        Ok(Ok(Met {
+            first: match order {
+                [CANDIDATE, _] => First::Candidate,
+                _ => First::Parent,
+            },
             turns: [parent, candidate],
             calls: calls.len(),
-        };
-        Ok(Ok((order, met)))
+        }))
     }
 
     /// Lets one arm call its kernel, and takes down what it wrote in each call.

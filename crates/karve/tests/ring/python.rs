@@ -212,9 +212,9 @@ fn modules_meet_in_a_duel_and_what_it_costs_is_told() {
         faster += u32::from(block.pairs[0].candidate.cpu_us < block.pairs[0].parent.cpu_us);
     }
     assert!(faster > 20, "{faster} of 30");
-    // A start takes longer than many turns, so a block has many.
+    // Both arms, 50 calls in a batch, and at least one turn in every block.
     let calls = duelling.spent().calls;
-    assert!(calls > 30 * 2 * 50 * 5, "{calls}");
+    assert!(calls >= 30 * 2 * 50, "{calls}");
     assert_eq!(calls % (2 * 50), 0);
 }
 

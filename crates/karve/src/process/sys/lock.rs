@@ -103,6 +103,7 @@ const REFUSED: &[c_long] = &[
     libc::SYS_keyctl,
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
+    libc::SYS_fchmodat2,
     libc::SYS_fchown,
     libc::SYS_fchownat,
     libc::SYS_utimensat,
