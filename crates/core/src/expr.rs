@@ -2,7 +2,8 @@
 //!
 //! `2*M*N*K`, `6/(2/fwd+4/bwd)`, `TILE_M % (WM*VEC) == 0`. Comparisons and logic give 1 or 0.
 //! Names may contain letters, digits, `_` and `.`; a name with other characters is written
-//! between backquotes, as in `` `Forward TFLOPS` ``.
+//! between backquotes, as in `` `Forward TFLOPS` ``. What Python writes is read too, since tuning
+//! spaces are often given so: `and`, `or`, `not`, `//`, `**`, `x in [1, 2]`, `1 <= x < 8`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,6 +18,8 @@ const LENGTH_MAX: usize = 2_000;
 pub enum Expr {
     /// A number.
     Number(f64),
+    /// A word between quotes; it is only ever compared.
+    Text(String),
     /// A case parameter or a column.
     Name(String),
     /// `-x` or `!x`.
@@ -35,7 +38,9 @@ pub enum Op {
     Subtract,
     Multiply,
     Divide,
+    FloorDivide,
     Remainder,
+    Power,
     Less,
     LessOrEqual,
     Greater,
@@ -97,6 +102,7 @@ impl Expr {
     pub fn evaluate(&self, lookup: &dyn Fn(&str) -> Option<f64>) -> Result<f64, String> {
         Ok(match self {
             Self::Number(value) => *value,
+            Self::Text(text) => return Err(format!("'{text}' is no number")),
             Self::Name(name) => lookup(name).ok_or_else(|| format!("`{name}` has no value"))?,
             Self::Unary('!', inner) => truth(inner.evaluate(lookup)? == 0.0),
             Self::Unary(_, inner) => -inner.evaluate(lookup)?,
@@ -121,7 +127,7 @@ impl Expr {
     /// Every name that occurs.
     pub fn names(&self) -> Vec<&str> {
         match self {
-            Self::Number(_) => Vec::new(),
+            Self::Number(_) | Self::Text(_) => Vec::new(),
             Self::Name(name) => vec![name],
             Self::Unary(_, inner) => inner.names(),
             Self::Binary(_, left, right) => {
@@ -134,18 +140,22 @@ impl Expr {
     }
 }
 
-fn truth(holds: bool) -> f64 {
+/// What a comparison gives.
+pub(crate) fn truth(holds: bool) -> f64 {
     if holds { 1.0 } else { 0.0 }
 }
 
 impl Op {
-    fn apply(self, a: f64, b: f64) -> f64 {
+    /// What it gives for two numbers.
+    pub(crate) fn apply(self, a: f64, b: f64) -> f64 {
         match self {
             Self::Add => a + b,
             Self::Subtract => a - b,
             Self::Multiply => a * b,
             Self::Divide => a / b,
+            Self::FloorDivide => (a / b).floor(),
             Self::Remainder => a % b,
+            Self::Power => a.powf(b),
             Self::Less => truth(a < b),
             Self::LessOrEqual => truth(a <= b),
             Self::Greater => truth(a > b),
@@ -159,7 +169,8 @@ impl Op {
 }
 
 impl Function {
-    fn apply(self, values: &[f64]) -> f64 {
+    /// What it gives for some numbers.
+    pub(crate) fn apply(self, values: &[f64]) -> f64 {
         let first = values.first().copied().unwrap_or(f64::NAN);
         match self {
             Self::Min => values.iter().copied().fold(first, f64::min),
@@ -182,19 +193,31 @@ impl Function {
 
 /// Operators from the weakest binding to the strongest; longer spellings first.
 const LEVELS: &[&[(&str, Op)]] = &[
-    &[("||", Op::Or)],
-    &[("&&", Op::And)],
-    &[
-        ("<=", Op::LessOrEqual),
-        (">=", Op::GreaterOrEqual),
-        ("==", Op::Equal),
-        ("!=", Op::NotEqual),
-        ("<", Op::Less),
-        (">", Op::Greater),
-    ],
+    &[("||", Op::Or), ("or", Op::Or)],
+    &[("&&", Op::And), ("and", Op::And)],
+    COMPARISONS,
     &[("+", Op::Add), ("-", Op::Subtract)],
-    &[("*", Op::Multiply), ("/", Op::Divide), ("%", Op::Remainder)],
+    &[
+        ("*", Op::Multiply),
+        ("//", Op::FloorDivide),
+        ("/", Op::Divide),
+        ("%", Op::Remainder),
+    ],
 ];
+
+/// The level of comparisons, which may be chained.
+const COMPARISONS: &[(&str, Op)] = &[
+    ("<=", Op::LessOrEqual),
+    (">=", Op::GreaterOrEqual),
+    ("==", Op::Equal),
+    ("!=", Op::NotEqual),
+    ("<", Op::Less),
+    (">", Op::Greater),
+];
+/// Where the comparisons stand among the levels.
+const COMPARING: usize = 2;
+/// Values in one `in [...]` at most.
+const LISTED_MAX: usize = 256;
 
 struct Parser<'a> {
     text: &'a str,
@@ -220,7 +243,15 @@ impl Parser<'_> {
 
     fn eat(&mut self, token: &str) -> bool {
         self.skip_space();
-        let found = self.rest().starts_with(token);
+        let found = self.rest().strip_prefix(token).is_some_and(|after| {
+            let word = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+            // `or` must not be the start of a name, and `*` not the start of `**`.
+            let goes_on = match token {
+                "*" => after.starts_with('*'),
+                _ => token.ends_with(char::is_alphabetic) && after.starts_with(word),
+            };
+            !goes_on
+        });
         if found {
             self.at += token.len();
         }
@@ -228,36 +259,108 @@ impl Parser<'_> {
     }
 
     fn level(&mut self, level: usize) -> Result<Expr, ExprError> {
+        if level == COMPARING {
+            return self.negation();
+        }
         let Some(operators) = LEVELS.get(level) else {
             return self.unary();
         };
         let mut left = self.level(level + 1)?;
-        'more: loop {
-            for (token, op) in *operators {
-                if self.eat(token) {
-                    let right = self.level(level + 1)?;
-                    left = Expr::Binary(*op, Box::new(left), Box::new(right));
-                    continue 'more;
+        while let Some(op) = self.operator(operators) {
+            let right = self.level(level + 1)?;
+            left = Expr::Binary(op, Box::new(left), Box::new(right));
+        }
+        Ok(left)
+    }
+
+    fn operator(&mut self, operators: &[(&str, Op)]) -> Option<Op> {
+        let found = operators.iter().find(|(token, _)| self.eat(token));
+        found.map(|(_, op)| *op)
+    }
+
+    /// `not x`, which binds weaker than a comparison.
+    fn negation(&mut self) -> Result<Expr, ExprError> {
+        if !self.eat("not") {
+            return self.comparison();
+        }
+        self.deeper(|parser| Ok(Expr::Unary('!', Box::new(parser.negation()?))))
+    }
+
+    /// `a < b`, `a <= b < c`, `a in [1, 2]`, `a not in [1, 2]`.
+    fn comparison(&mut self) -> Result<Expr, ExprError> {
+        let mut left = self.level(COMPARING + 1)?;
+        let mut whole: Option<Expr> = None;
+        loop {
+            let compared = if let Some(op) = self.operator(COMPARISONS) {
+                let right = self.level(COMPARING + 1)?;
+                let compared = Expr::Binary(op, Box::new(left), Box::new(right.clone()));
+                left = right;
+                compared
+            } else if self.eat("in") {
+                self.listed(&left)?
+            } else if self.eat("not") {
+                if !self.eat("in") {
+                    return Err(self.error("`in` is expected"));
                 }
-            }
-            return Ok(left);
+                Expr::Unary('!', Box::new(self.listed(&left)?))
+            } else {
+                return Ok(whole.unwrap_or(left));
+            };
+            whole = Some(match whole {
+                None => compared,
+                Some(earlier) => Expr::Binary(Op::And, Box::new(earlier), Box::new(compared)),
+            });
         }
     }
 
-    fn unary(&mut self) -> Result<Expr, ExprError> {
+    /// Whether a value is one of a list.
+    fn listed(&mut self, value: &Expr) -> Result<Expr, ExprError> {
+        let close = match (self.eat("["), self.eat("(")) {
+            (true, _) => "]",
+            (_, true) => ")",
+            _ => return Err(self.error("a list like `[1, 2]` is expected")),
+        };
+        let mut any = Expr::Number(0.0);
+        for _ in 0..LISTED_MAX {
+            if self.eat(close) {
+                return Ok(any);
+            }
+            let one = self.level(COMPARING + 1)?;
+            let equal = Expr::Binary(Op::Equal, Box::new(value.clone()), Box::new(one));
+            any = Expr::Binary(Op::Or, Box::new(any), Box::new(equal));
+            let _ = self.eat(",");
+        }
+        Err(self.error("the list is too long"))
+    }
+
+    fn deeper(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<Expr, ExprError>,
+    ) -> Result<Expr, ExprError> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             return Err(self.error("the expression nests too deep"));
         }
-        let expr = if self.eat("-") {
-            Expr::Unary('-', Box::new(self.unary()?))
-        } else if self.eat("!") {
-            Expr::Unary('!', Box::new(self.unary()?))
-        } else {
-            self.atom()?
-        };
+        let expr = read(self)?;
         self.depth -= 1;
         Ok(expr)
+    }
+
+    fn unary(&mut self) -> Result<Expr, ExprError> {
+        self.deeper(|parser| {
+            if parser.eat("-") {
+                return Ok(Expr::Unary('-', Box::new(parser.unary()?)));
+            }
+            if parser.eat("!") {
+                return Ok(Expr::Unary('!', Box::new(parser.unary()?)));
+            }
+            let base = parser.atom()?;
+            if !parser.eat("**") {
+                return Ok(base);
+            }
+            let exponent = parser.unary()?;
+            Ok(Expr::Binary(Op::Power, Box::new(base), Box::new(exponent)))
+        })
     }
 
     fn atom(&mut self) -> Result<Expr, ExprError> {
@@ -276,6 +379,16 @@ impl Parser<'_> {
             let name = self.rest()[..length].to_owned();
             self.at += length + 1;
             return Ok(Expr::Name(name));
+        }
+        for quote in ["'", "\""] {
+            if self.eat(quote) {
+                let Some(length) = self.rest().find(quote) else {
+                    return Err(self.error("a closing quote is missing"));
+                };
+                let text = self.rest()[..length].to_owned();
+                self.at += length + 1;
+                return Ok(Expr::Text(text));
+            }
         }
         self.skip_space();
         match self.rest().chars().next() {
@@ -340,6 +453,7 @@ mod tests {
             "M" => Some(4.0),
             "Forward TFLOPS" => Some(500.0),
             "bwd" => Some(250.0),
+            "orbit_is_no_or" => Some(1.0),
             _ => None,
         });
         assert_eq!(value, Ok(want), "{text}");
@@ -353,6 +467,18 @@ mod tests {
         check("2*M*M*M", 128.0);
         check("max(1, M, 3) - min(2, 1)", 3.0);
         check("1e3 + 2.5E-1", 1000.25);
+        check("2 ** 3 ** 2 - -2 ** 2", 516.0);
+    }
+
+    #[test]
+    fn what_python_writes_is_read_too() {
+        check("1 <= M < 8 and not M == 5", 1.0);
+        check("8 > M > 4 or 7 // 2 == 3", 1.0);
+        check("M in [1, 2, 4] and M not in (3, 5,)", 1.0);
+        check("not M in [] and orbit_is_no_or == 0 or 1", 1.0);
+        assert!(parse_expr("M in 4").is_err());
+        assert!(parse_expr("'tiled' == 'tiled'").is_ok());
+        assert!(parse_expr("'tiled").is_err());
     }
 
     #[test]

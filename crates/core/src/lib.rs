@@ -3,8 +3,8 @@
 //! Reading order: `charter` and `policy` are what the user agreed to; `campaign` is the machine;
 //! `measurement`, `basis`, `stats`, `sampling`, `duel`, `bench`, `comparison` and `verdict` judge,
 //! `power` and `noise` say what could have been seen; `integrity` says what of a gain is real;
-//! `strategy`, `space` and `search` choose what to try; `score`, `lineage` and `view` are what
-//! people see. `tensor`, `draw` and `accuracy` are the arithmetic of the inputs and outputs of
+//! `strategy`, `space`, `grid` and `search` choose what to try; `score`, `lineage` and `view` are
+//! what people see. `tensor`, `draw` and `accuracy` are the arithmetic of the inputs and outputs of
 //! kernels.
 
 pub mod accuracy;
@@ -17,6 +17,7 @@ pub mod contract;
 pub mod draw;
 pub mod duel;
 pub mod expr;
+pub mod grid;
 pub mod hypothesis;
 pub mod integrity;
 pub mod lineage;

@@ -28,5 +28,6 @@ pub mod scratch;
 pub mod session;
 pub mod store;
 pub mod trees;
+pub mod tuner;
 pub mod ui;
 pub mod world;

@@ -1,0 +1,313 @@
+//! What settings must satisfy, as expressions over the values of the knobs.
+
+use super::Axis;
+use crate::expr::{Expr, Function, Op, parse_expr, truth};
+use std::collections::BTreeMap;
+
+/// Words of all knobs and restrictions get numbers from here downwards, far from any value.
+const FIRST_WORD: f64 = -1e300;
+
+/// Names that restrictions may use: the knobs, and constants.
+#[derive(Debug)]
+pub struct Terms<'a> {
+    axes: &'a [Axis],
+    constants: BTreeMap<String, String>,
+    words: Vec<String>,
+}
+
+/// One restriction, ready to be checked.
+#[derive(Clone, Debug)]
+pub struct Restriction {
+    text: String,
+    node: Node,
+    axes: Vec<usize>,
+}
+
+/// An expression whose names are known.
+#[derive(Clone, Debug)]
+enum Node {
+    Number(f64),
+    /// An axis with the number of each of its values.
+    Axis(usize, Vec<f64>),
+    Unary(char, Box<Node>),
+    Binary(Op, Box<Node>, Box<Node>),
+    Call(Function, Vec<Node>),
+}
+
+/// Why a restriction has no truth for some values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DividesByZero;
+
+impl<'a> Terms<'a> {
+    /// The names of a space.
+    pub fn new(axes: &'a [Axis], constants: BTreeMap<String, String>) -> Self {
+        Self {
+            axes,
+            constants,
+            words: Vec::new(),
+        }
+    }
+
+    /// Reads a restriction.
+    pub fn restriction(&mut self, text: &str) -> Result<Restriction, String> {
+        let wrong = |why: String| format!("the restriction `{text}` cannot be read: {why}");
+        let expr = parse_expr(text).map_err(|error| wrong(error.to_string()))?;
+        let mut axes = Vec::new();
+        let node = self.resolve(&expr, &mut axes).map_err(wrong)?;
+        axes.sort_unstable();
+        axes.dedup();
+        Ok(Restriction {
+            text: text.to_owned(),
+            node,
+            axes,
+        })
+    }
+
+    /// A knob that matters only where `when` holds keeps its default elsewhere.
+    pub fn conditional(&mut self, name: &str, when: &str) -> Result<Restriction, String> {
+        let Some(index) = self.axes.iter().position(|axis| axis.name == name) else {
+            return Err(format!("`{name}` is no knob"));
+        };
+        let condition = self.restriction(when)?;
+        let axis = &self.axes[index];
+        let ranks: Vec<f64> = (0..axis.values.len()).map(|rank| rank as f64).collect();
+        let default = Node::Number(axis.default as f64);
+        let keeps = Node::Binary(
+            Op::Equal,
+            Box::new(Node::Axis(index, ranks)),
+            Box::new(default),
+        );
+        let mut axes = condition.axes;
+        axes.push(index);
+        axes.sort_unstable();
+        axes.dedup();
+        Ok(Restriction {
+            text: format!("{name} matters only when {when}"),
+            node: Node::Binary(Op::Or, Box::new(condition.node), Box::new(keeps)),
+            axes,
+        })
+    }
+
+    fn resolve(&mut self, expr: &Expr, axes: &mut Vec<usize>) -> Result<Node, String> {
+        Ok(match expr {
+            Expr::Number(value) => Node::Number(*value),
+            Expr::Text(text) => Node::Number(self.word(text)),
+            Expr::Name(name) => self.name(name, axes)?,
+            Expr::Unary(sign, inner) => {
+                let node = self.resolve(inner, axes)?;
+                if *sign != '!' {
+                    is_number(&node)?;
+                }
+                Node::Unary(*sign, Box::new(node))
+            }
+            Expr::Binary(op, left, right) => {
+                let (left, right) = (self.resolve(left, axes)?, self.resolve(right, axes)?);
+                if !matches!(op, Op::Equal | Op::NotEqual | Op::And | Op::Or) {
+                    is_number(&left)?;
+                    is_number(&right)?;
+                }
+                Node::Binary(*op, Box::new(left), Box::new(right))
+            }
+            Expr::Call(function, arguments) => {
+                let mut nodes = Vec::with_capacity(arguments.len());
+                for argument in arguments {
+                    let node = self.resolve(argument, axes)?;
+                    is_number(&node)?;
+                    nodes.push(node);
+                }
+                Node::Call(*function, nodes)
+            }
+        })
+    }
+
+    fn name(&mut self, name: &str, axes: &mut Vec<usize>) -> Result<Node, String> {
+        let found = self.axes.iter().position(|axis| axis.name == name);
+        if let Some(index) = found {
+            axes.push(index);
+            let axis = &self.axes[index];
+            let numbers = match &axis.numbers {
+                Some(numbers) => numbers.clone(),
+                None => axis.values.iter().map(|v| self.value(v)).collect(),
+            };
+            return Ok(Node::Axis(index, numbers));
+        }
+        match (self.constants.get(name).cloned(), name) {
+            (Some(value), _) => Ok(Node::Number(self.value(&value))),
+            (None, "True" | "true") => Ok(Node::Number(1.0)),
+            (None, "False" | "false") => Ok(Node::Number(0.0)),
+            (None, _) => {
+                let known: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
+                Err(format!(
+                    "`{name}` is no knob; there are {}",
+                    known.join(", ")
+                ))
+            }
+        }
+    }
+
+    fn value(&mut self, value: &str) -> f64 {
+        value.parse().unwrap_or_else(|_| self.word(value))
+    }
+
+    fn word(&mut self, word: &str) -> f64 {
+        let at = self.words.iter().position(|known| known == word);
+        let at = at.unwrap_or_else(|| {
+            self.words.push(word.to_owned());
+            self.words.len() - 1
+        });
+        // Distinct numbers, each a thousandth part further out.
+        FIRST_WORD * (1.0 + at as f64 / 1_000.0)
+    }
+}
+
+/// A word has no size: it cannot be multiplied or be less than something.
+fn is_number(node: &Node) -> Result<(), String> {
+    let word = |value: &f64| *value <= FIRST_WORD;
+    match node {
+        Node::Number(value) if word(value) => Err("a word is used as a number".into()),
+        Node::Axis(_, values) if values.iter().any(word) => {
+            Err("a knob whose values are words is used as a number".into())
+        }
+        Node::Number(_) | Node::Axis(..) | Node::Unary(..) | Node::Binary(..) | Node::Call(..) => {
+            Ok(())
+        }
+    }
+}
+
+impl Restriction {
+    /// How it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The knobs it speaks of, ascending.
+    pub(super) fn axes(&self) -> &[usize] {
+        &self.axes
+    }
+
+    /// Whether it holds for the ranks of a setting, of which its own axes count.
+    pub(super) fn holds(&self, ranks: &[u16]) -> Result<bool, DividesByZero> {
+        Ok(self.node.evaluate(ranks)? != 0.0)
+    }
+
+    /// Whether it may still hold when the axes that are not `known` are open.
+    pub(super) fn may_hold(&self, ranks: &[u16], known: &[bool]) -> bool {
+        let (low, high) = self.node.bounds(ranks, known);
+        // Not a number: nothing is known.
+        !(low == 0.0 && high == 0.0)
+    }
+}
+
+impl Node {
+    fn evaluate(&self, ranks: &[u16]) -> Result<f64, DividesByZero> {
+        Ok(match self {
+            Self::Number(value) => *value,
+            Self::Axis(axis, values) => values[usize::from(ranks[*axis])],
+            Self::Unary('!', inner) => truth(inner.evaluate(ranks)? == 0.0),
+            Self::Unary(_, inner) => -inner.evaluate(ranks)?,
+            Self::Binary(Op::And, left, right) => {
+                truth(left.evaluate(ranks)? != 0.0 && right.evaluate(ranks)? != 0.0)
+            }
+            Self::Binary(Op::Or, left, right) => {
+                truth(left.evaluate(ranks)? != 0.0 || right.evaluate(ranks)? != 0.0)
+            }
+            Self::Binary(op, left, right) => {
+                let (left, right) = (left.evaluate(ranks)?, right.evaluate(ranks)?);
+                let divides = matches!(op, Op::Divide | Op::FloorDivide | Op::Remainder);
+                if divides && right == 0.0 {
+                    return Err(DividesByZero);
+                }
+                op.apply(left, right)
+            }
+            Self::Call(function, arguments) => {
+                let mut values = Vec::with_capacity(arguments.len());
+                for argument in arguments {
+                    values.push(argument.evaluate(ranks)?);
+                }
+                function.apply(&values)
+            }
+        })
+    }
+
+    /// The least and the greatest value it can have; anything, where that is not known.
+    fn bounds(&self, ranks: &[u16], known: &[bool]) -> (f64, f64) {
+        const ANY: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
+        match self {
+            Self::Number(value) => (*value, *value),
+            Self::Axis(axis, values) if known[*axis] => {
+                let value = values[usize::from(ranks[*axis])];
+                (value, value)
+            }
+            Self::Axis(_, values) => {
+                let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+                let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                (least, most)
+            }
+            Self::Unary('!', inner) => match inner.bounds(ranks, known) {
+                (low, high) if low > 0.0 || high < 0.0 => (0.0, 0.0),
+                (0.0, 0.0) => (1.0, 1.0),
+                _ => (0.0, 1.0),
+            },
+            Self::Unary(_, inner) => {
+                let (low, high) = inner.bounds(ranks, known);
+                (-high, -low)
+            }
+            Self::Binary(op, left, right) => {
+                let (a, b) = (left.bounds(ranks, known), right.bounds(ranks, known));
+                bounds_of(*op, a, b).unwrap_or(ANY)
+            }
+            Self::Call(function, arguments) => {
+                let all: Vec<(f64, f64)> =
+                    arguments.iter().map(|a| a.bounds(ranks, known)).collect();
+                let low: Vec<f64> = all.iter().map(|bounds| bounds.0).collect();
+                let high: Vec<f64> = all.iter().map(|bounds| bounds.1).collect();
+                // All four functions grow with their arguments.
+                let bounds = (function.apply(&low), function.apply(&high));
+                match bounds.0.is_nan() || bounds.1.is_nan() {
+                    true => ANY,
+                    false => bounds,
+                }
+            }
+        }
+    }
+}
+
+/// The bounds of `a op b`, if they can be told from the bounds of both.
+fn bounds_of(op: Op, a: (f64, f64), b: (f64, f64)) -> Option<(f64, f64)> {
+    let corners = |op: Op| {
+        let all = [
+            op.apply(a.0, b.0),
+            op.apply(a.0, b.1),
+            op.apply(a.1, b.0),
+            op.apply(a.1, b.1),
+        ];
+        let low = all.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        (!all.iter().any(|value| value.is_nan())).then_some((low, high))
+    };
+    let decided = |always: bool, never: bool| match (always, never) {
+        (true, _) => (1.0, 1.0),
+        (_, true) => (0.0, 0.0),
+        _ => (0.0, 1.0),
+    };
+    let apart = a.1 < b.0 || b.1 < a.0;
+    let same = a.0 == a.1 && b.0 == b.1 && a.0 == b.0;
+    let zero = |x: (f64, f64)| x == (0.0, 0.0);
+    let never_zero = |x: (f64, f64)| x.0 > 0.0 || x.1 < 0.0;
+    match op {
+        Op::Add | Op::Subtract | Op::Multiply => corners(op),
+        // Rounding down keeps the order, as long as the divisor does not pass zero.
+        Op::Divide | Op::FloorDivide => corners(op).filter(|_| never_zero(b)),
+        Op::Remainder => (a.0 == a.1 && b.0 == b.1 && b.0 != 0.0)
+            .then(|| (op.apply(a.0, b.0), op.apply(a.0, b.0))),
+        Op::Power => corners(op).filter(|_| a.0 >= 1.0),
+        Op::Less => Some(decided(a.1 < b.0, a.0 >= b.1)),
+        Op::LessOrEqual => Some(decided(a.1 <= b.0, a.0 > b.1)),
+        Op::Greater => Some(decided(a.0 > b.1, a.1 <= b.0)),
+        Op::GreaterOrEqual => Some(decided(a.0 >= b.1, a.1 < b.0)),
+        Op::Equal => Some(decided(same, apart)),
+        Op::NotEqual => Some(decided(apart, same)),
+        Op::And => Some(decided(never_zero(a) && never_zero(b), zero(a) || zero(b))),
+        Op::Or => Some(decided(never_zero(a) || never_zero(b), zero(a) && zero(b))),
+    }
+}

@@ -1,0 +1,80 @@
+//! Simulated annealing: goes to neighbours, also to worse ones, the less so the longer it goes on.
+
+use super::{Record, Strategy};
+use crate::grid::{Grid, Point};
+use crate::stats::Draws;
+
+/// A setting that is worse by this factor, less one, is gone to one time in e at the start.
+const HEAT: f64 = 0.5;
+/// The heat halves every so many settings.
+const HALF_LIFE: f64 = 30.0;
+/// Goes back to the best after so many settings without a better one.
+const PATIENCE: usize = 25;
+
+#[derive(Debug)]
+pub(super) struct Annealing {
+    draws: Draws,
+    at: Option<Point>,
+    asked: Vec<Point>,
+    best: f64,
+    since_best: usize,
+}
+
+impl Annealing {
+    pub(super) fn new(draws: Draws) -> Self {
+        Self {
+            draws,
+            at: None,
+            asked: Vec::new(),
+            best: f64::INFINITY,
+            since_best: 0,
+        }
+    }
+
+    /// Goes on to what was asked for and is good enough.
+    fn settle(&mut self, record: &Record) {
+        let heat = HEAT * (-(record.len() as f64) / HALF_LIFE).exp2();
+        let known = |point: &Point| record.entry(*point).is_some_and(|e| !e.is_pending());
+        let (came, open): (Vec<Point>, Vec<Point>) = self.asked.iter().partition(|p| known(p));
+        self.asked = open;
+        for point in came {
+            let Some(value) = record.value(point) else {
+                self.since_best += 1;
+                continue;
+            };
+            let here = self.at.and_then(|at| record.value(at));
+            let worse = here.map_or(0.0, |here| value / here - 1.0);
+            if worse <= 0.0 || self.draws.next_f64() < (-worse / heat.max(1e-9)).exp() {
+                self.at = Some(point);
+            }
+            self.since_best += 1;
+            if value < self.best {
+                self.best = value;
+                self.since_best = 0;
+            }
+        }
+        if self.at.is_none() || self.since_best > PATIENCE {
+            self.at = record.best().map(|(point, _)| point);
+            self.since_best = 0;
+        }
+    }
+}
+
+impl Strategy for Annealing {
+    fn ask(&mut self, grid: &Grid, record: &Record) -> Option<Point> {
+        self.settle(record);
+        let open: Vec<Point> = match self.at {
+            Some(at) => grid.neighbours(at),
+            None => Vec::new(),
+        };
+        let open: Vec<Point> = open.into_iter().filter(|p| !record.knows(*p)).collect();
+        let next = open.get(self.draws.below(open.len())).copied();
+        let next = next.or_else(|| {
+            let fresh = record.fresh(grid, &mut self.draws);
+            self.at = fresh;
+            fresh
+        })?;
+        self.asked.push(next);
+        Some(next)
+    }
+}

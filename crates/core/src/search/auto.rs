@@ -1,0 +1,265 @@
+//! The default search: a model of the times chooses the setting that promises most.
+//!
+//! Two models see the same readings. A Gaussian process over the places of the values among their
+//! knob's values (a product of one smooth curve for each knob, and a sum of them) extrapolates; an
+//! ensemble of random trees, which may also split by products and ratios of sizes, finds steps and
+//! cliffs. Their means and variances are averaged, and the setting with the largest expected
+//! improvement is next, times the chance that it works, of which an ensemble of its own learns.
+//!
+//! ```text
+//! record ─ targets ─┬─ gaussian ─ pool of settings ─ the best few hundred ─┐
+//!                   └─ forest ───────────────────────────────────────────┴─ expected improvement
+//! ```
+//!
+//! The pool is a random part of the grid and the neighbours of the best settings. It and the
+//! factor of the process grow by one row with each reading; lengths are fitted anew when there is
+//! a fifth more to learn from, so that a question costs little.
+
+mod forest;
+mod gaussian;
+mod pool;
+mod targets;
+
+use super::{Record, Strategy};
+use crate::grid::{Grid, Point};
+use crate::stats::Draws;
+use forest::{Features, Forest};
+use gaussian::{Factor, Kernel};
+use pool::{Pool, Scored};
+use std::collections::BTreeMap;
+use targets::Targets;
+
+/// Settings that are spread over the grid before the models are asked.
+const START: usize = 10;
+/// Settings that are drawn for each of them; the one farthest from all others is taken.
+const SPREAD_DRAWS: usize = 30;
+/// Settings with a value before the models are asked.
+const VALUES_MIN: usize = 3;
+/// Lengths are fitted anew when there is this much more to learn from.
+const FIT_GROWTH: f64 = 1.2;
+/// Settings that the Gaussian process is made of, at most, when it is fitted.
+const PROCESS_MAX: usize = 256;
+/// Settings that the trees judge: the most promising ones of the pool.
+const JUDGED: usize = 400;
+/// Trees of times, and how many of them are grown anew for each question.
+const TREES: (usize, usize) = (30, 3);
+/// The same for trees of failures.
+const FAILURE_TREES: (usize, usize) = (12, 2);
+/// How much the trees count against the process.
+const TREES_WEIGHT: f64 = 0.5;
+/// A setting that fails for sure still keeps this part of what it promises.
+const CHANCE_MIN: f64 = 0.02;
+
+#[derive(Debug)]
+pub(super) struct Auto {
+    draws: Draws,
+    state: Option<State>,
+    /// What was expected of settings that were asked for, as the logarithm of the value.
+    believed: BTreeMap<Point, f64>,
+    gain: Option<f64>,
+}
+
+/// What is kept from question to question.
+#[derive(Debug)]
+struct State {
+    features: Features,
+    kernel: Kernel,
+    factor: Factor,
+    /// The settings that the factor is made of, in its order.
+    rows: Vec<Point>,
+    pool: Pool,
+    times: Forest,
+    failures: Forest,
+    fit_at: f64,
+}
+
+/// What a setting promises.
+struct Promise {
+    point: Point,
+    /// The mean, in the unit of the targets.
+    mean: f64,
+    improvement: f64,
+}
+
+impl Auto {
+    pub(super) fn new(draws: Draws) -> Self {
+        Self {
+            draws,
+            state: None,
+            believed: BTreeMap::new(),
+            gain: None,
+        }
+    }
+
+    /// Of some settings the one farthest from all that were asked for.
+    fn spread(&mut self, grid: &Grid, record: &Record) -> Option<Point> {
+        let mut best = (-1.0, record.fresh(grid, &mut self.draws)?);
+        for _ in 0..SPREAD_DRAWS {
+            let Some(point) = record.fresh(grid, &mut self.draws) else {
+                break;
+            };
+            let far = |entry: &super::Entry| distance(grid, entry.point, point);
+            let nearest = record.entries().iter().map(far).fold(f64::MAX, f64::min);
+            if nearest > best.0 {
+                best = (nearest, point);
+            }
+        }
+        Some(best.1)
+    }
+}
+
+/// How far apart two settings are, each knob from 0 to 1, squared.
+fn distance(grid: &Grid, a: Point, b: Point) -> f64 {
+    let pairs = grid.ranks(a).iter().zip(grid.ranks(b));
+    let one = |(axis, (a, b)): (&crate::grid::Axis, (&u16, &u16))| {
+        let most = axis.values().len().saturating_sub(1).max(1) as f64;
+        let apart = (f64::from(*a) - f64::from(*b)) / most;
+        match (axis.numbers(), a == b) {
+            (None, false) => 1.0,
+            _ => apart * apart,
+        }
+    };
+    grid.axes().iter().zip(pairs).map(one).sum()
+}
+
+impl Strategy for Auto {
+    fn ask(&mut self, grid: &Grid, record: &Record) -> Option<Point> {
+        let valued = record.entries().iter().filter(|e| e.value().is_some());
+        if record.len() < START || valued.count() < VALUES_MIN {
+            return self.spread(grid, record);
+        }
+        let targets = Targets::new(record, &self.believed)?;
+        let draws = &mut self.draws;
+        let state = self.state.get_or_insert_with(|| State::new(grid));
+        state.learn(grid, record, &targets, draws);
+        let promise = state.most_promising(grid, &targets, draws);
+        let Some(promise) = promise else {
+            state.fit_at = 0.0;
+            return record.fresh(grid, draws);
+        };
+        self.gain = Some(targets.gain(promise.improvement));
+        let believed = targets.to_log(promise.mean);
+        self.believed.insert(promise.point, believed);
+        Some(promise.point)
+    }
+
+    fn expected_gain(&self) -> Option<f64> {
+        self.gain
+    }
+}
+
+impl State {
+    fn new(grid: &Grid) -> Self {
+        Self {
+            features: Features::new(grid),
+            kernel: Kernel::new(grid),
+            factor: Factor::default(),
+            rows: Vec::new(),
+            pool: Pool::default(),
+            times: Forest::new(TREES),
+            failures: Forest::new(FAILURE_TREES),
+            fit_at: 0.0,
+        }
+    }
+
+    /// Brings both models up to what is known now.
+    fn learn(&mut self, grid: &Grid, record: &Record, targets: &Targets, draws: &mut Draws) {
+        let points = targets.points();
+        if record.len() as f64 >= self.fit_at {
+            self.fit_at = record.len() as f64 * FIT_GROWTH;
+            let ranks: Vec<&[u16]> = points.iter().map(|p| grid.ranks(*p)).collect();
+            let chosen = gaussian::to_fit(targets.values(), draws);
+            self.kernel.fit(&chosen, (&ranks, targets.values()), draws);
+            self.rows = targets.best_and_last(PROCESS_MAX);
+            self.pool = Pool::draw(grid, record, draws);
+            self.rebuild(grid);
+        }
+        // Settings keep their order; one that failed leaves a hole.
+        let open: Vec<Point> = points
+            .iter()
+            .copied()
+            .filter(|p| !self.rows.contains(p))
+            .collect();
+        let gone = |point: &Point| !points.contains(point);
+        if self.rows.iter().any(gone) {
+            self.rows.retain(|point| points.contains(point));
+            self.rebuild(grid);
+        }
+        for point in open {
+            self.rows.push(point);
+            let known: Vec<&[u16]> = self.rows.iter().map(|p| grid.ranks(*p)).collect();
+            self.factor.push(&self.kernel, &known);
+        }
+        self.pool.admit_neighbours(grid, record);
+        self.pool.leave_out(record);
+        let x: Vec<Point> = points.to_vec();
+        self.times
+            .learn(&self.features, (grid, &x, targets.values()), draws);
+        if record.entries().iter().any(|entry| entry.failed) {
+            let settled = record.entries().iter().filter(|e| !e.is_pending());
+            let (x, y): (Vec<Point>, Vec<f64>) = settled
+                .map(|entry| (entry.point, f64::from(u8::from(entry.failed))))
+                .unzip();
+            self.failures.learn(&self.features, (grid, &x, &y), draws);
+        }
+    }
+
+    /// The factor of all rows anew; what the pool knows of it is void.
+    fn rebuild(&mut self, grid: &Grid) {
+        self.factor = Factor::default();
+        self.pool.forget();
+        let known: Vec<&[u16]> = self.rows.iter().map(|p| grid.ranks(*p)).collect();
+        for count in 1..=known.len() {
+            self.factor.push(&self.kernel, &known[..count]);
+        }
+    }
+
+    /// The setting of the pool with the largest expected improvement.
+    fn most_promising(
+        &mut self,
+        grid: &Grid,
+        targets: &Targets,
+        draws: &mut Draws,
+    ) -> Option<Promise> {
+        let known: Vec<&[u16]> = self.rows.iter().map(|p| grid.ranks(*p)).collect();
+        let weights = self.factor.solve(&targets.of(&self.rows));
+        let scored = self.pool.score(
+            grid,
+            (&self.kernel, &self.factor, &known),
+            &weights,
+            targets.best(),
+        );
+        let scored = pool::foremost(scored, JUDGED);
+        let mut best: Option<Promise> = None;
+        for Scored {
+            point,
+            mean,
+            variance,
+            ..
+        } in scored
+        {
+            let x = self.features.of(grid, point);
+            let (tree_mean, tree_variance) = self.times.predict(&x);
+            let mean = (1.0 - TREES_WEIGHT) * mean + TREES_WEIGHT * tree_mean;
+            let variance = (1.0 - TREES_WEIGHT) * variance + TREES_WEIGHT * tree_variance;
+            let improvement = pool::expected_improvement(mean, variance.sqrt(), targets.best());
+            let chance = match self.failures.is_empty() {
+                true => 1.0,
+                false => (1.0 - self.failures.predict(&x).0).max(CHANCE_MIN),
+            };
+            // Ties are broken by lot, else the first of the grid would win.
+            let improvement = improvement * chance * (1.0 + 1e-9 * draws.next_f64());
+            if best
+                .as_ref()
+                .is_none_or(|best| improvement > best.improvement)
+            {
+                best = Some(Promise {
+                    point,
+                    mean,
+                    improvement,
+                });
+            }
+        }
+        best
+    }
+}

@@ -1,0 +1,277 @@
+//! A Gaussian process over settings.
+//!
+//! For each knob a table says how alike two of its values are: a Matérn curve of smoothness 5/2
+//! over how many values lie between them, or one number where the values are words. Two settings
+//! are as alike as the product of these, mixed with their mean. Lengths, noise and the mixture
+//! are those under which the readings are likeliest, found by turning one at a time.
+
+use crate::grid::Grid;
+use crate::stats::Draws;
+
+/// Readings that lengths are fitted to, at most.
+const FIT_MAX: usize = 100;
+/// How often each length is turned.
+const SWEEPS: usize = 2;
+/// What the lengths are before anything is known; 1 is the whole range of a knob.
+const LENGTH: f64 = 1.0;
+const LENGTH_RANGE: (f64, f64) = (0.05, 20.0);
+/// How strongly lengths are held to that: the weight of the square of their logarithm.
+const LENGTH_HOLD: f64 = 0.25;
+/// The part of the variance that is noise.
+const NOISE: f64 = 1e-3;
+const NOISE_RANGE: (f64, f64) = (1e-6, 0.3);
+const NOISE_HOLD: f64 = 0.02;
+/// How much of the likeness is the mean over the knobs rather than the product.
+const MIXTURE: f64 = 0.3;
+const MIXTURE_MAX: f64 = 0.9;
+const MIXTURE_STEP: f64 = 0.15;
+/// Better by less is not better.
+const LIKELIER: f64 = 1e-3;
+/// A pivot is at least this.
+const PIVOT_MIN: f64 = 1e-9;
+
+/// How alike settings are.
+#[derive(Clone, Debug)]
+pub(super) struct Kernel {
+    axes: Vec<Curve>,
+    noise: f64,
+    mixture: f64,
+}
+
+/// How alike two values of a knob are, by how many values lie between them.
+#[derive(Clone, Debug)]
+struct Curve {
+    values: usize,
+    words: bool,
+    length: f64,
+    table: Vec<f32>,
+}
+
+impl Curve {
+    fn set(&mut self, length: f64) {
+        self.length = length.clamp(LENGTH_RANGE.0, LENGTH_RANGE.1);
+        let whole = self.values.saturating_sub(1).max(1) as f64;
+        let alike = |between: usize| {
+            if self.words {
+                let other = (-1.5 / self.length).exp();
+                return if between == 0 { 1.0 } else { other };
+            }
+            let apart = 5_f64.sqrt() * between as f64 / whole / self.length;
+            (1.0 + apart + apart * apart / 3.0) * (-apart).exp()
+        };
+        self.table = (0..self.values).map(|n| alike(n) as f32).collect();
+    }
+}
+
+/// What is turned to make the readings likelier.
+#[derive(Clone, Copy, Debug)]
+enum Screw {
+    Length(usize),
+    Noise,
+    Mixture,
+}
+
+impl Kernel {
+    pub(super) fn new(grid: &Grid) -> Self {
+        let curve = |axis: &crate::grid::Axis| {
+            let mut curve = Curve {
+                values: axis.values().len(),
+                words: axis.numbers().is_none(),
+                length: LENGTH,
+                table: Vec::new(),
+            };
+            curve.set(LENGTH);
+            curve
+        };
+        Self {
+            axes: grid.axes().iter().map(curve).collect(),
+            noise: NOISE,
+            mixture: MIXTURE,
+        }
+    }
+
+    /// How alike two settings are, 0 to 1.
+    pub(super) fn alike(&self, a: &[u16], b: &[u16]) -> f32 {
+        let (mut product, mut sum) = (1_f32, 0_f32);
+        for (curve, (a, b)) in self.axes.iter().zip(a.iter().zip(b)) {
+            let one = curve.table[usize::from(a.abs_diff(*b))];
+            product *= one;
+            sum += one;
+        }
+        let mixture = self.mixture as f32;
+        (1.0 - mixture) * product + mixture * sum / self.axes.len() as f32
+    }
+
+    /// Fits lengths, noise and mixture to some of the readings.
+    pub(super) fn fit(
+        &mut self,
+        chosen: &[usize],
+        (ranks, values): (&[&[u16]], &[f64]),
+        draws: &mut Draws,
+    ) {
+        let x: Vec<&[u16]> = chosen.iter().map(|at| ranks[*at]).collect();
+        let y: Vec<f64> = chosen.iter().map(|at| values[*at]).collect();
+        let mut best = self.unlikeliness(&x, &y);
+        let mut screws: Vec<Screw> = (0..self.axes.len()).map(Screw::Length).collect();
+        screws.extend([Screw::Noise, Screw::Mixture]);
+        for _ in 0..SWEEPS {
+            for last in (1..screws.len()).rev() {
+                screws.swap(last, draws.below(last + 1));
+            }
+            for screw in &screws {
+                // One way as long as it helps, else the other way.
+                for direction in [-1.0, 1.0] {
+                    let before = best;
+                    while let Some(value) = self.turned(*screw, direction, (&x, &y), best) {
+                        best = value;
+                    }
+                    if best < before {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Turns one screw a bit and gives the new unlikeliness, if that is less.
+    fn turned(
+        &mut self,
+        screw: Screw,
+        direction: f64,
+        (x, y): (&[&[u16]], &[f64]),
+        best: f64,
+    ) -> Option<f64> {
+        let before = self.place(screw);
+        let after = match screw {
+            Screw::Length(_) => before * 2_f64.powf(direction),
+            Screw::Noise => before * 4_f64.powf(direction),
+            Screw::Mixture => before + direction * MIXTURE_STEP,
+        };
+        self.turn(screw, after);
+        if self.place(screw) == before {
+            return None;
+        }
+        let now = self.unlikeliness(x, y);
+        if now < best - LIKELIER {
+            return Some(now);
+        }
+        self.turn(screw, before);
+        None
+    }
+
+    fn place(&self, screw: Screw) -> f64 {
+        match screw {
+            Screw::Length(axis) => self.axes[axis].length,
+            Screw::Noise => self.noise,
+            Screw::Mixture => self.mixture,
+        }
+    }
+
+    fn turn(&mut self, screw: Screw, to: f64) {
+        match screw {
+            Screw::Length(axis) => self.axes[axis].set(to),
+            Screw::Noise => self.noise = to.clamp(NOISE_RANGE.0, NOISE_RANGE.1),
+            Screw::Mixture => self.mixture = to.clamp(0.0, MIXTURE_MAX),
+        }
+    }
+
+    /// The negative logarithm of how likely the readings are, up to a constant.
+    fn unlikeliness(&self, x: &[&[u16]], y: &[f64]) -> f64 {
+        let mut factor = Factor::default();
+        for count in 1..=x.len() {
+            factor.push(self, &x[..count]);
+        }
+        let solved = factor.solve(y);
+        let count = y.len().max(1) as f64;
+        let square: f64 = solved.iter().map(|value| value * value).sum::<f64>() / count;
+        let hold: f64 = self
+            .axes
+            .iter()
+            .map(|curve| LENGTH_HOLD * curve.length.ln().powi(2))
+            .sum();
+        let hold = hold + NOISE_HOLD * (self.noise / NOISE).ln().powi(2);
+        0.5 * count * square.max(1e-12).ln() + factor.ln_pivots() + hold
+    }
+}
+
+/// Which readings lengths are fitted to: the best half, and others by lot.
+pub(super) fn to_fit(values: &[f64], draws: &mut Draws) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    if order.len() > FIT_MAX {
+        order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
+        for place in FIT_MAX / 2..FIT_MAX {
+            let other = place + draws.below(order.len() - place);
+            order.swap(place, other);
+        }
+        order.truncate(FIT_MAX);
+        order.sort_unstable();
+    }
+    order
+}
+
+/// The triangular factor of the likeness of all settings with each other.
+#[derive(Debug, Default)]
+pub(super) struct Factor {
+    rows: Vec<Vec<f64>>,
+    /// The same in single precision, for the many settings of a pool.
+    single: Vec<Vec<f32>>,
+}
+
+impl Factor {
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The row of a setting, in single precision.
+    pub(super) fn single(&self, row: usize) -> &[f32] {
+        &self.single[row]
+    }
+
+    /// Adds the last of the settings.
+    pub(super) fn push(&mut self, kernel: &Kernel, settings: &[&[u16]]) {
+        let Some((last, others)) = settings.split_last() else {
+            return;
+        };
+        let mut row: Vec<f64> = Vec::with_capacity(settings.len());
+        for (other, earlier) in others.iter().zip(&self.rows) {
+            let alike = f64::from(kernel.alike(last, other));
+            let at = row.len();
+            row.push((alike - dot(&row, &earlier[..at])) / earlier[at]);
+        }
+        let own = 1.0 + kernel.noise - dot(&row, &row);
+        row.push(own.max(PIVOT_MIN).sqrt());
+        self.single
+            .push(row.iter().map(|value| *value as f32).collect());
+        self.rows.push(row);
+    }
+
+    /// What the factor times the result gives the values.
+    pub(super) fn solve(&self, values: &[f64]) -> Vec<f64> {
+        let mut solved: Vec<f64> = Vec::with_capacity(values.len());
+        for (row, value) in self.rows.iter().zip(values) {
+            let at = solved.len();
+            solved.push((value - dot(&row[..at], &solved)) / row[at]);
+        }
+        solved
+    }
+
+    fn ln_pivots(&self) -> f64 {
+        let pivots = self.rows.iter().filter_map(|row| row.last());
+        pivots.map(|pivot| pivot.ln()).sum()
+    }
+}
+
+/// The sum of the products, in lanes.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    const LANES: usize = 8;
+    let (left, right) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    let rest = left.remainder().iter().zip(right.remainder());
+    let rest: f64 = rest.map(|(a, b)| a * b).sum();
+    let mut sums = [0.0; LANES];
+    for (a, b) in left.zip(right) {
+        for lane in 0..LANES {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    sums.iter().sum::<f64>() + rest
+}

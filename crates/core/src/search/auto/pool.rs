@@ -1,0 +1,191 @@
+//! The settings that the model looks at, with what the Gaussian process says of each.
+//!
+//! For each setting the pool keeps the solved row of its likeness with the known settings; a new
+//! reading adds one number to each row.
+
+use super::super::Record;
+use super::gaussian::{Factor, Kernel};
+use crate::grid::{Grid, Point};
+use crate::stats::Draws;
+use std::collections::BTreeSet;
+use std::f64::consts::{PI, SQRT_2};
+
+/// Settings that are drawn.
+const SIZE: usize = 4_096;
+/// Of so many best settings all neighbours are in the pool.
+const NEIGHBOURED: usize = 8;
+/// A variance is at least this part of the whole.
+const VARIANCE_MIN: f64 = 1e-8;
+
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    settings: Vec<Setting>,
+    inside: BTreeSet<Point>,
+    neighboured: BTreeSet<Point>,
+}
+
+#[derive(Debug)]
+struct Setting {
+    point: Point,
+    row: Vec<f32>,
+}
+
+/// What the process says of a setting.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scored {
+    pub(super) point: Point,
+    pub(super) mean: f64,
+    pub(super) variance: f64,
+    pub(super) improvement: f64,
+}
+
+impl Pool {
+    /// A pool of settings that were not asked for: all of them, or some drawn by lot.
+    pub(super) fn draw(grid: &Grid, record: &Record, draws: &mut Draws) -> Self {
+        let mut pool = Self::default();
+        if grid.len() <= SIZE {
+            grid.points().for_each(|point| pool.admit(point, record));
+            return pool;
+        }
+        for _ in 0..SIZE {
+            if let Some(point) = record.fresh(grid, draws) {
+                pool.admit(point, record);
+            }
+        }
+        pool
+    }
+
+    fn admit(&mut self, point: Point, record: &Record) {
+        if !record.knows(point) && self.inside.insert(point) {
+            let row = Vec::new();
+            self.settings.push(Setting { point, row });
+        }
+    }
+
+    /// Lets the neighbours of the best settings in.
+    pub(super) fn admit_neighbours(&mut self, grid: &Grid, record: &Record) {
+        for (best, _) in record.ranking().into_iter().take(NEIGHBOURED) {
+            if self.neighboured.insert(best) {
+                for point in grid.neighbours(best) {
+                    self.admit(point, record);
+                }
+            }
+        }
+    }
+
+    /// Lets go of the settings that were asked for.
+    pub(super) fn leave_out(&mut self, record: &Record) {
+        self.settings.retain(|setting| !record.knows(setting.point));
+    }
+
+    /// Forgets the rows, since the factor is another one.
+    pub(super) fn forget(&mut self) {
+        for setting in &mut self.settings {
+            setting.row.clear();
+        }
+    }
+
+    /// What the process says of every setting; `weights` are the solved targets.
+    pub(super) fn score(
+        &mut self,
+        grid: &Grid,
+        (kernel, factor, known): (&Kernel, &Factor, &[&[u16]]),
+        weights: &[f64],
+        best: f64,
+    ) -> Vec<Scored> {
+        let count = weights.len().max(1) as f64;
+        let whole = weights.iter().map(|w| w * w).sum::<f64>() / count;
+        let single: Vec<f32> = weights.iter().map(|weight| *weight as f32).collect();
+        let mut scored = Vec::with_capacity(self.settings.len());
+        for Setting { point, row } in &mut self.settings {
+            let ranks = grid.ranks(*point);
+            for at in row.len()..factor.len() {
+                let solved = factor.single(at);
+                let alike = kernel.alike(known[at], ranks);
+                row.push((alike - dot(row, &solved[..at])) / solved[at]);
+            }
+            let mean = f64::from(dot(row, &single));
+            let variance = whole * (1.0 - f64::from(dot(row, row))).max(VARIANCE_MIN);
+            scored.push(Scored {
+                point: *point,
+                mean,
+                variance,
+                improvement: expected_improvement(mean, variance.sqrt(), best),
+            });
+        }
+        scored
+    }
+}
+
+/// The most promising ones.
+pub(super) fn foremost(mut scored: Vec<Scored>, most: usize) -> Vec<Scored> {
+    if scored.len() > most {
+        scored.select_nth_unstable_by(most, |a, b| {
+            let order = b.improvement.total_cmp(&a.improvement);
+            order.then(a.point.cmp(&b.point))
+        });
+        scored.truncate(most);
+    }
+    scored.sort_by_key(|one| one.point);
+    scored
+}
+
+/// How much less than `best` a normal value is on average, where more counts as nothing.
+pub(super) fn expected_improvement(mean: f64, deviation: f64, best: f64) -> f64 {
+    let deviation = deviation.max(1e-9);
+    let z = (best - mean) / deviation;
+    let density = (-0.5 * z * z).exp() / (2.0 * PI).sqrt();
+    deviation * (z * below(z) + density).max(0.0)
+}
+
+/// The chance that a standard normal value is below `z`, to about 1e-7.
+fn below(z: f64) -> f64 {
+    // The rational approximation of the complementary error function by Chebyshev fitting.
+    const TERMS: [f64; 10] = [
+        -1.265_512_23,
+        1.000_023_68,
+        0.374_091_96,
+        0.096_784_18,
+        -0.186_288_06,
+        0.278_868_07,
+        -1.135_203_98,
+        1.488_515_87,
+        -0.822_152_23,
+        0.170_872_77,
+    ];
+    let x = z.abs() / SQRT_2;
+    let t = 1.0 / (1.0 + 0.5 * x);
+    let series = TERMS.iter().rev().fold(0.0, |sum, term| sum * t + term);
+    let tail = 0.5 * t * (series - x * x).exp();
+    if z < 0.0 { tail } else { 1.0 - tail }
+}
+
+/// The sum of the products, in lanes.
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    const LANES: usize = 16;
+    let (left, right) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    let rest = left.remainder().iter().zip(right.remainder());
+    let rest: f32 = rest.map(|(a, b)| a * b).sum();
+    let mut sums = [0.0; LANES];
+    for (a, b) in left.zip(right) {
+        for lane in 0..LANES {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    sums.iter().sum::<f32>() + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chances_of_the_normal_distribution() {
+        for (z, want) in [(0.0, 0.5), (1.0, 0.841_344_75), (-2.0, 0.022_750_13)] {
+            assert!((below(z) - want).abs() < 1e-6, "{z}: {}", below(z));
+        }
+        assert!((expected_improvement(0.0, 1.0, 0.0) - 0.398_942).abs() < 1e-5);
+        assert!(expected_improvement(50.0, 1.0, 0.0) < 1e-12);
+        assert!((expected_improvement(-3.0, 1e-9, 0.0) - 3.0).abs() < 1e-6);
+    }
+}

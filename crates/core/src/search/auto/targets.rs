@@ -1,0 +1,125 @@
+//! What the models learn: the logarithms of the values, with the slow end drawn in.
+//!
+//! How slow a slow setting is says little of where the fast ones are, and a few of a hundred
+//! times the median would be all that a model sees. What lies beyond twice the distance from the
+//! best to the median counts a tenth.
+
+use super::super::{Entry, Record};
+use crate::grid::Point;
+use crate::stats;
+use std::collections::BTreeMap;
+
+/// So many distances from the best to the median are taken as they are.
+const PLAIN: f64 = 2.0;
+/// How much of the rest counts.
+const SLOW_PART: f64 = 0.1;
+
+/// The settings that did not fail, with mean 0 and deviation 1.
+#[derive(Debug)]
+pub(super) struct Targets {
+    points: Vec<Point>,
+    values: Vec<f64>,
+    mean: f64,
+    deviation: f64,
+    best: f64,
+}
+
+impl Targets {
+    /// The targets of a record. What is not known yet has the value that is believed of it.
+    pub(super) fn new(record: &Record, believed: &BTreeMap<Point, f64>) -> Option<Self> {
+        let known: Vec<f64> = record.entries().iter().filter_map(Entry::value).collect();
+        let known: Vec<f64> = known.iter().map(|value| value.ln()).collect();
+        let median = stats::median(&known)?;
+        let least = known.iter().copied().fold(f64::INFINITY, f64::min);
+        let plain = least + PLAIN * (median - least);
+        let drawn_in = |log: f64| match log > plain {
+            true => plain + SLOW_PART * (log - plain),
+            false => log,
+        };
+        let mut points = Vec::with_capacity(record.len());
+        let mut values = Vec::with_capacity(record.len());
+        for entry in record.entries().iter().filter(|entry| !entry.failed) {
+            let log = entry.value().map(f64::ln);
+            let believed = || believed.get(&entry.point).copied();
+            points.push(entry.point);
+            // A belief may not be better than what was seen.
+            values.push(match log {
+                Some(log) => drawn_in(log),
+                None => drawn_in(believed().unwrap_or(median).max(least)),
+            });
+        }
+        let (mean, deviation) = stats::mean_and_deviation(&values)?;
+        let deviation = deviation.max(1e-9);
+        for value in &mut values {
+            *value = (*value - mean) / deviation;
+        }
+        Some(Self {
+            points,
+            best: values.iter().copied().fold(f64::INFINITY, f64::min),
+            values,
+            mean,
+            deviation,
+        })
+    }
+
+    pub(super) fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    pub(super) fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// The least of them.
+    pub(super) fn best(&self) -> f64 {
+        self.best
+    }
+
+    /// The values of some of the settings.
+    pub(super) fn of(&self, points: &[Point]) -> Vec<f64> {
+        let places: BTreeMap<Point, f64> = self
+            .points
+            .iter()
+            .copied()
+            .zip(self.values.iter().copied())
+            .collect();
+        let value = |point: &Point| places.get(point).copied().unwrap_or(0.0);
+        points.iter().map(value).collect()
+    }
+
+    /// Settings for the process: all, or else the best half and the last half, in their order.
+    pub(super) fn best_and_last(&self, most: usize) -> Vec<Point> {
+        let count = self.points.len();
+        if count <= most {
+            return self.points.clone();
+        }
+        let mut order: Vec<usize> = (0..count).collect();
+        order.sort_by(|a, b| self.values[*a].total_cmp(&self.values[*b]));
+        let mut chosen = vec![false; count];
+        for place in order.iter().take(most / 2) {
+            chosen[*place] = true;
+        }
+        let mut left = most - most / 2;
+        for place in (0..count).rev() {
+            if left > 0 && !chosen[place] {
+                chosen[place] = true;
+                left -= 1;
+            }
+        }
+        let kept = chosen
+            .iter()
+            .zip(&self.points)
+            .filter(|(chosen, _)| **chosen);
+        kept.map(|(_, point)| *point).collect()
+    }
+
+    /// A target as the logarithm of a value.
+    pub(super) fn to_log(&self, target: f64) -> f64 {
+        self.mean + self.deviation * target
+    }
+
+    /// By which factor a value gets better with such an improvement of the target, less one.
+    pub(super) fn gain(&self, improvement: f64) -> f64 {
+        (improvement * self.deviation).exp() - 1.0
+    }
+}

@@ -1,0 +1,66 @@
+//! Genetic search: crosses two of the best settings and changes a knob here and there.
+
+use super::{Record, Strategy};
+use crate::grid::{Grid, Point};
+use crate::stats::Draws;
+
+/// Settings that have offspring.
+const PARENTS: usize = 20;
+/// Settings that are drawn before the first crossing.
+const START: usize = 20;
+/// Crossings before one must be valid and new.
+const TRIES: usize = 100;
+
+#[derive(Debug)]
+pub(super) struct Genetic {
+    draws: Draws,
+}
+
+impl Genetic {
+    pub(super) fn new(draws: Draws) -> Self {
+        Self { draws }
+    }
+
+    /// One of the best, the better ones more often.
+    fn parent(&mut self, best: &[(Point, f64)]) -> Option<Point> {
+        let (a, b) = (self.draws.below(best.len()), self.draws.below(best.len()));
+        best.get(a.min(b)).map(|(point, _)| *point)
+    }
+
+    fn child(&mut self, grid: &Grid, (a, b): (Point, Point)) -> Vec<u16> {
+        let width = grid.axes().len();
+        let mut child = Vec::with_capacity(width);
+        for (axis, (x, y)) in grid
+            .axes()
+            .iter()
+            .zip(grid.ranks(a).iter().zip(grid.ranks(b)))
+        {
+            let inherited = if self.draws.next_f64() < 0.5 { *x } else { *y };
+            let changes = self.draws.next_f64() * (width as f64) < 1.0;
+            child.push(match changes {
+                true => self.draws.below(axis.values().len()) as u16,
+                false => inherited,
+            });
+        }
+        child
+    }
+}
+
+impl Strategy for Genetic {
+    fn ask(&mut self, grid: &Grid, record: &Record) -> Option<Point> {
+        let mut best = record.ranking();
+        if record.len() < START || best.len() < 2 {
+            return record.fresh(grid, &mut self.draws);
+        }
+        best.truncate(PARENTS);
+        for _ in 0..TRIES {
+            let (a, b) = (self.parent(&best)?, self.parent(&best)?);
+            let child = self.child(grid, (a, b));
+            let found = grid.find(&child).filter(|point| !record.knows(*point));
+            if found.is_some() {
+                return found;
+            }
+        }
+        record.fresh(grid, &mut self.draws)
+    }
+}

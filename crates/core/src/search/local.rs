@@ -1,0 +1,68 @@
+//! Local search: looks at the neighbours of a setting, goes to any that is better, and starts
+//! anew where none is.
+
+use super::{Record, Strategy};
+use crate::grid::{Grid, Point};
+use crate::stats::Draws;
+
+/// Starts anew after this many settings without a better one, at most.
+const PATIENCE: usize = 40;
+
+#[derive(Debug)]
+pub(super) struct Local {
+    draws: Draws,
+    at: Option<Point>,
+    /// Neighbours that were not looked at yet.
+    open: Vec<Point>,
+    /// What was asked for since the last step.
+    asked: Vec<Point>,
+}
+
+impl Local {
+    pub(super) fn new(draws: Draws) -> Self {
+        Self {
+            draws,
+            at: None,
+            open: Vec::new(),
+            asked: Vec::new(),
+        }
+    }
+
+    fn go_to(&mut self, point: Point, grid: &Grid) {
+        self.at = Some(point);
+        self.asked.clear();
+        self.open = grid.neighbours(point);
+        for last in (1..self.open.len()).rev() {
+            self.open.swap(last, self.draws.below(last + 1));
+        }
+    }
+}
+
+impl Strategy for Local {
+    fn ask(&mut self, grid: &Grid, record: &Record) -> Option<Point> {
+        if self.at.is_none() {
+            let (best, _) = record.best()?;
+            self.go_to(best, grid);
+        }
+        let here = self.at.and_then(|at| record.value(at));
+        let better = self.asked.iter().filter_map(|point| {
+            let value = record.value(*point)?;
+            here.is_none_or(|here| value < here)
+                .then_some((*point, value))
+        });
+        if let Some((point, _)) = better.min_by(|a, b| a.1.total_cmp(&b.1)) {
+            self.go_to(point, grid);
+        }
+        if self.asked.len() < PATIENCE {
+            while let Some(next) = self.open.pop() {
+                if !record.knows(next) {
+                    self.asked.push(next);
+                    return Some(next);
+                }
+            }
+        }
+        let start = record.fresh(grid, &mut self.draws)?;
+        self.go_to(start, grid);
+        Some(start)
+    }
+}

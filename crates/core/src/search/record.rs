@@ -1,0 +1,133 @@
+//! What a search asked for and was told.
+
+use super::Reading;
+use crate::grid::{Grid, Point};
+use crate::stats::{self, Draws};
+use std::collections::BTreeMap;
+
+/// Draws before all points are looked through for one that is new.
+const DRAWS_MAX: usize = 64;
+
+/// One setting with what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The setting.
+    pub point: Point,
+    /// Its values, in the order in which they came.
+    pub readings: Vec<f64>,
+    /// Whether a try failed; then its values do not count.
+    pub failed: bool,
+}
+
+impl Entry {
+    /// Its usual value: the median of what was read, nothing if it failed or is not known yet.
+    pub fn value(&self) -> Option<f64> {
+        match self.failed {
+            true => None,
+            false => stats::median(&self.readings),
+        }
+    }
+
+    /// Whether it was asked for and nothing came yet.
+    pub fn is_pending(&self) -> bool {
+        !self.failed && self.readings.is_empty()
+    }
+}
+
+/// All settings of a search, in the order in which they were asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    entries: Vec<Entry>,
+    places: BTreeMap<Point, usize>,
+}
+
+impl Record {
+    /// The settings, in the order in which they were asked for.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// How many settings there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing was asked for yet.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether a setting was asked for.
+    pub fn knows(&self, point: Point) -> bool {
+        self.places.contains_key(&point)
+    }
+
+    /// What came of a setting.
+    pub fn entry(&self, point: Point) -> Option<&Entry> {
+        self.entries.get(*self.places.get(&point)?)
+    }
+
+    /// The value of a setting.
+    pub fn value(&self, point: Point) -> Option<f64> {
+        self.entry(point).and_then(Entry::value)
+    }
+
+    /// The setting of the least value, as far as is known.
+    pub fn best(&self) -> Option<(Point, f64)> {
+        let valued = |entry: &Entry| Some((entry.point, entry.value()?));
+        let all = self.entries.iter().filter_map(valued);
+        all.min_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// The settings that have a value, the best first.
+    pub fn ranking(&self) -> Vec<(Point, f64)> {
+        let valued = |entry: &Entry| Some((entry.point, entry.value()?));
+        let mut all: Vec<(Point, f64)> = self.entries.iter().filter_map(valued).collect();
+        all.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
+        all
+    }
+
+    /// A setting that was not asked for yet.
+    pub(super) fn fresh(&self, grid: &Grid, draws: &mut Draws) -> Option<Point> {
+        let size = grid.len();
+        for _ in 0..DRAWS_MAX {
+            let point = Point(u32::try_from(draws.below(size)).ok()?);
+            if !self.knows(point) {
+                return Some(point);
+            }
+        }
+        let start = draws.below(size);
+        let turned = (start..size).chain(0..start);
+        let mut points = turned.filter_map(|at| u32::try_from(at).ok()).map(Point);
+        points.find(|point| !self.knows(*point))
+    }
+
+    /// Notes that a setting was asked for; false if it was before.
+    pub(super) fn expect(&mut self, point: Point) -> bool {
+        if self.knows(point) {
+            return false;
+        }
+        self.places.insert(point, self.entries.len());
+        self.entries.push(Entry {
+            point,
+            readings: Vec::new(),
+            failed: false,
+        });
+        true
+    }
+
+    /// Takes down what came of a setting. What is no number above zero is a failure.
+    pub(super) fn tell(&mut self, point: Point, reading: Reading) {
+        self.expect(point);
+        let place = self.places.get(&point).copied();
+        let Some(entry) = place.and_then(|place| self.entries.get_mut(place)) else {
+            return;
+        };
+        match reading {
+            Reading::Value(value) if value.is_finite() && value > 0.0 => {
+                entry.readings.push(value);
+            }
+            Reading::Value(_) | Reading::Failed => entry.failed = true,
+        }
+    }
+}

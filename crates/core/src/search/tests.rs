@@ -1,0 +1,157 @@
+//! Tests of searches on a made-up kernel.
+
+use super::*;
+use crate::grid::{Axis, Restriction, Terms};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A made-up kernel: tiles, a vector width that must divide them, an unrolling and a switch.
+fn grid() -> Arc<Grid> {
+    let axis = |name: &str, values: &[u32]| {
+        let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+        Axis::new(name, &values, None).unwrap()
+    };
+    let axes = vec![
+        axis("TM", &[8, 16, 32, 64, 128]),
+        axis("TN", &[8, 16, 32, 64, 128]),
+        axis("VEC", &[1, 2, 4, 8, 16]),
+        axis("UNROLL", &[1, 2, 3, 4, 6, 8]),
+        axis("SWAP", &[0, 1]),
+    ];
+    let restrictions: Vec<Restriction> = {
+        let mut terms = Terms::new(&axes, BTreeMap::new());
+        let texts = ["TM * TN <= 4096", "TN % (VEC * UNROLL) == 0"];
+        texts
+            .iter()
+            .map(|text| terms.restriction(text).unwrap())
+            .collect()
+    };
+    Arc::new(Grid::new(axes, &restrictions).unwrap())
+}
+
+fn time(grid: &Grid, point: Point) -> Reading {
+    let config = grid.config(point);
+    let get = |name: &str| config[name].parse::<f64>().unwrap();
+    let (tm, tn, vec, unroll) = (get("TM"), get("TN"), get("VEC"), get("UNROLL"));
+    if vec == 16.0 && unroll > 2.0 {
+        return Reading::Failed;
+    }
+    let tile = ((tm * tn).log2() - 10.0).powi(2) * 0.3 + (tm / tn).log2().powi(2) * 0.05;
+    let lanes = (vec.log2() - 3.0).powi(2) * 0.2 + (unroll - 4.0).abs() * 0.1;
+    Reading::Value(1.0 + tile + lanes + get("SWAP") * 0.2)
+}
+
+/// The best value after so many settings, and all that were asked for.
+fn play(kind: Kind, seed: u64, budget: usize) -> (f64, Vec<Point>) {
+    let grid = grid();
+    let mut search = Search::new(Arc::clone(&grid), kind, seed, &[]);
+    let mut asked = Vec::new();
+    while asked.len() < budget {
+        let Some(point) = search.ask() else { break };
+        asked.push(point);
+        search.tell(point, time(&grid, point));
+    }
+    (search.record().best().unwrap().1, asked)
+}
+
+fn optimum() -> f64 {
+    let grid = grid();
+    let value = |point| match time(&grid, point) {
+        Reading::Value(value) => value,
+        Reading::Failed => f64::INFINITY,
+    };
+    grid.points().map(value).fold(f64::INFINITY, f64::min)
+}
+
+#[test]
+fn the_default_comes_first_and_nothing_comes_twice_until_all_came() {
+    let grid = grid();
+    for kind in Kind::ALL {
+        let (_, asked) = play(kind, 3, usize::MAX);
+        assert_eq!(asked.first().copied(), grid.default_point(), "{kind:?}");
+        let distinct: BTreeSet<Point> = asked.iter().copied().collect();
+        assert_eq!(
+            (asked.len(), distinct.len()),
+            (grid.len(), grid.len()),
+            "{kind:?}"
+        );
+    }
+}
+
+#[test]
+fn the_same_seed_asks_the_same_and_another_does_not() {
+    for kind in Kind::ALL {
+        assert_eq!(play(kind, 7, 40), play(kind, 7, 40), "{kind:?}");
+        assert_ne!(play(kind, 7, 40).1, play(kind, 8, 40).1, "{kind:?}");
+    }
+}
+
+#[test]
+fn the_model_finds_the_optimum_where_chance_does_not() {
+    let best = optimum();
+    let found = |kind| {
+        (0..10)
+            .filter(|seed| play(kind, *seed, 40).0 <= best * 1.001)
+            .count()
+    };
+    assert!(found(Kind::Auto) >= 8, "{} of 10", found(Kind::Auto));
+    assert!(found(Kind::Random) <= 4, "{} of 10", found(Kind::Random));
+}
+
+#[test]
+fn several_may_be_asked_for_before_the_first_answer() {
+    let grid = grid();
+    let mut search = Search::new(Arc::clone(&grid), Kind::Auto, 1, &[]);
+    let mut running = Vec::new();
+    let mut draws = Draws::new(9);
+    for _ in 0..80 {
+        while running.len() < 6 {
+            running.push(search.ask().unwrap());
+        }
+        // Answers come in any order.
+        let done = running.swap_remove(draws.below(running.len()));
+        search.tell(done, time(&grid, done));
+    }
+    let distinct: BTreeSet<Point> = search.record().entries().iter().map(|e| e.point).collect();
+    assert_eq!(distinct.len(), search.record().len());
+    assert!(search.record().best().unwrap().1 <= optimum() * 1.02);
+}
+
+#[test]
+fn what_is_no_time_is_a_failure() {
+    let mut search = Search::new(grid(), Kind::Random, 1, &[]);
+    for value in [f64::NAN, 0.0, -1.0, f64::INFINITY] {
+        let point = search.ask().unwrap();
+        search.tell(point, Reading::Value(value));
+        assert!(search.record().entry(point).unwrap().failed, "{value}");
+    }
+    assert_eq!(search.record().best(), None);
+}
+
+#[test]
+fn a_lucky_reading_does_not_win_the_race() {
+    let mut search = Search::new(grid(), Kind::Random, 1, &[]);
+    let points: Vec<Point> = (0..20).map(|_| search.ask().unwrap()).collect();
+    let mut draws = Draws::new(5);
+    // Setting 7 is the best by 5%, setting 3 had a lucky first reading.
+    let mut read = |at: usize, lucky: bool| {
+        let truth = if at == 7 { 0.95 } else { 1.0 };
+        if lucky {
+            0.8
+        } else {
+            truth * (1.0 + 0.03 * (draws.next_f64() - 0.5))
+        }
+    };
+    for (at, point) in points.iter().enumerate() {
+        search.tell(*point, Reading::Value(read(at, at == 3)));
+    }
+    assert_eq!(search.record().best().unwrap().0, points[3]);
+    let mut again = 0;
+    while let Some(point) = Race::new(search.record()).again() {
+        let at = points.iter().position(|p| *p == point).unwrap();
+        search.tell(point, Reading::Value(read(at, false)));
+        again += 1;
+        assert!(again < 100, "the race does not end");
+    }
+    assert_eq!(search.record().best().unwrap().0, points[7]);
+    assert!(Race::new(search.record()).noise() < 0.03);
+}

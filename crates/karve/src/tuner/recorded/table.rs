@@ -1,0 +1,78 @@
+//! Measured spaces as tables: a column for each knob, then `valid` and `time`.
+
+use super::Measured;
+
+/// Reads a table. Columns before `valid`, or before `time` where there is no `valid`, are knobs.
+pub(super) fn parse_table(text: &str) -> Result<(Vec<String>, Vec<Measured>), String> {
+    let mut lines = text.lines().enumerate();
+    let (_, head) = lines.next().ok_or("it is empty")?;
+    let head: Vec<&str> = head.split(',').map(str::trim).collect();
+    let column = |name: &str| head.iter().position(|column| *column == name);
+    let time = column("time").ok_or("no column is called time")?;
+    let valid = column("valid");
+    let knobs = valid.unwrap_or(time).min(time);
+    if knobs == 0 {
+        return Err("there is no column before valid and time, so there are no knobs".into());
+    }
+    let mut rows = Vec::new();
+    for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+        let wrong = |what: &str| format!("line {}: {what}", number + 1);
+        if cells.len() != head.len() {
+            return Err(wrong(
+                "it has another number of columns than the first line",
+            ));
+        }
+        let works = valid.is_none_or(|valid| cells[valid] == "1" || cells[valid] == "true");
+        let value = match works {
+            false => None,
+            true => {
+                let value: f64 = cells[time].parse().map_err(|_| wrong("no time"))?;
+                let usable = value.is_finite() && value > 0.0;
+                Some(
+                    usable
+                        .then_some(value)
+                        .ok_or_else(|| wrong("the time is not above 0"))?,
+                )
+            }
+        };
+        rows.push(Measured {
+            values: cells[..knobs]
+                .iter()
+                .map(|cell| (*cell).to_owned())
+                .collect(),
+            value,
+        });
+    }
+    let names = head[..knobs].iter().map(|name| (*name).to_owned());
+    Ok((names.collect(), rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_failed_have_no_time() {
+        let (knobs, rows) = parse_table("A,B,valid,time\n1,x,1,2.5\n2,y,0,\n").unwrap();
+        assert_eq!(knobs, ["A", "B"]);
+        assert_eq!(rows[0].value, Some(2.5));
+        assert_eq!(rows[1].value, None);
+        assert_eq!(rows[1].values, ["2", "y"]);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, part) in [
+            ("", "empty"),
+            ("A,B\n1,2\n", "time"),
+            ("time\n1\n", "no knobs"),
+            ("A,time\n1\n", "line 2"),
+            ("A,time\n1,fast\n", "line 2: no time"),
+            ("A,time\n1,-3\n", "above 0"),
+        ] {
+            let error = parse_table(text).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Plays a search on a measured space: what it would have found after so many settings.
+
+use super::recorded::Recorded;
+use karve_core::grid::Point;
+use karve_core::search::{Kind, Race, Reading, Search};
+use karve_core::stats::Draws;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What is done to the times of a measured space.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Trouble {
+    /// How much readings of one setting differ, as a part of the time; a reading in ten is an
+    /// outlier of up to ten times as much, always slower.
+    pub noise: f64,
+    /// The part of the settings that fail though they did not when they were measured.
+    pub failures: f64,
+}
+
+/// How a simulated search went.
+#[derive(Clone, Debug)]
+pub struct Played {
+    /// The optimum divided by the true time of what the search holds for the best, after each
+    /// distinct setting; 0 as long as nothing worked.
+    pub fractions: Vec<f64>,
+    /// Readings in all, with those of settings that were read again.
+    pub readings: usize,
+    /// The time that the search itself took.
+    pub thinking: Duration,
+}
+
+/// Plays a search on a space.
+pub fn play(
+    space: &Recorded,
+    (kind, seed): (Kind, u64),
+    budget: usize,
+    trouble: Trouble,
+) -> Played {
+    let mut search = Search::new(Arc::clone(&space.grid), kind, seed, &[]);
+    let mut weather = Weather::new(space, trouble, seed);
+    let mut played = Played {
+        fractions: Vec::with_capacity(budget),
+        readings: 0,
+        thinking: Duration::ZERO,
+    };
+    let optimum = space.optimum();
+    let true_part = |point: Point| match space.read(point) {
+        Reading::Value(value) => optimum / value,
+        Reading::Failed => 0.0,
+    };
+    while played.fractions.len() < budget {
+        let started = Instant::now();
+        let asked = search.ask();
+        played.thinking += started.elapsed();
+        let Some(point) = asked else {
+            let last = played.fractions.last().copied().unwrap_or_default();
+            played.fractions.resize(budget, last);
+            break;
+        };
+        search.tell(point, weather.read(space, point));
+        played.readings += 1;
+        while let Some(again) = contested(&search, trouble) {
+            search.tell(again, weather.read(space, again));
+            played.readings += 1;
+        }
+        let best = search.record().best();
+        played
+            .fractions
+            .push(best.map_or(0.0, |(point, _)| true_part(point)));
+    }
+    played
+}
+
+/// The setting to read again before the next one, if readings differ.
+fn contested(search: &Search, trouble: Trouble) -> Option<Point> {
+    if trouble.noise <= 0.0 {
+        return None;
+    }
+    Race::new(search.record()).again()
+}
+
+/// Makes the readings of a space as bad as those of a real machine.
+struct Weather {
+    trouble: Trouble,
+    draws: Draws,
+    fails: Vec<bool>,
+}
+
+impl Weather {
+    fn new(space: &Recorded, trouble: Trouble, seed: u64) -> Self {
+        let mut draws = Draws::new(seed.wrapping_add(77));
+        let fails = match trouble.failures > 0.0 {
+            true => (0..space.grid.len())
+                .map(|_| draws.next_f64() < trouble.failures)
+                .collect(),
+            false => Vec::new(),
+        };
+        Self {
+            trouble,
+            draws,
+            fails,
+        }
+    }
+
+    fn read(&mut self, space: &Recorded, point: Point) -> Reading {
+        if self.fails.get(point.0 as usize) == Some(&true) {
+            return Reading::Failed;
+        }
+        let Reading::Value(value) = space.read(point) else {
+            return Reading::Failed;
+        };
+        if self.trouble.noise <= 0.0 {
+            return Reading::Value(value);
+        }
+        // A sum of three uniform values is near enough to a normal one.
+        let wave = (0..3)
+            .map(|_| 2.0 * self.draws.next_f64() - 1.0)
+            .sum::<f64>();
+        let outlier = match self.draws.next_f64() < 0.1 {
+            true => 10.0 * self.draws.next_f64(),
+            false => 0.0,
+        };
+        Reading::Value(value * (1.0 + self.trouble.noise * (wave + outlier)).max(0.1))
+    }
+}
