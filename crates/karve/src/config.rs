@@ -37,6 +37,7 @@ pub use schema::schema_json;
 pub use scope::glob_set;
 
 use crate::error::{CommandError, Context, Result};
+use crate::plain_file;
 use karve_core::charter::Charter;
 use source::Source;
 use std::collections::BTreeMap;
@@ -89,7 +90,7 @@ pub struct Now {
 
 /// Reads a file and makes its charter.
 pub fn load(path: &Path, overrides: &Overrides, now: Now) -> Result<Loaded> {
-    let text = std::fs::read_to_string(path)
+    let text = plain_file::read_text(path, plain_file::WRITTEN_BYTES_MAX)
         .context(|| format!("cannot read {}", path.display()))
         .map_err(|error| error.hint("make one with \"karve init\", or name another file"))?;
     let path = std::path::absolute(path).context(|| "cannot find the working directory".into())?;

@@ -17,10 +17,10 @@ pub use raw::{RAW_BYTES_MAX, take as take_raw};
 pub use rows::knows_format;
 
 use crate::config::{Placeholders, expand};
-use crate::device;
 use crate::error::{CommandError, Result};
 use crate::process::{self, Command, Confinement, Exit, Run, StopFlag};
 use crate::sandbox::{Purpose, Sandbox};
+use crate::{device, plain_file};
 use karve_core::charter::{Case, Charter, Commands, Metric, Output};
 use karve_core::measurement::{FailureCategory, Gate, Sample, classify_failure};
 use std::collections::BTreeMap;
@@ -358,8 +358,11 @@ impl Harness {
             Some(path) => {
                 // A pipe would never end, and a link could lead anywhere.
                 let plain = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
-                let bytes = if plain { fs::read(path).ok() } else { None };
-                let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+                let bytes =
+                    plain.then(|| plain_file::read(path, plain_file::RESULT_BYTES_MAX).ok());
+                let text = bytes
+                    .flatten()
+                    .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
                 let _ = fs::remove_file(path);
                 text.unwrap_or_default()
             }

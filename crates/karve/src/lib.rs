@@ -18,6 +18,7 @@ pub mod error;
 pub mod git;
 pub mod harness;
 pub mod host;
+pub mod plain_file;
 pub mod plain_work;
 pub mod process;
 pub mod project;

@@ -111,6 +111,8 @@ pub struct Command {
     pub cpus: Vec<usize>,
     /// What it may do; whatever karve may do if there is none.
     pub confinement: Option<Confinement>,
+    /// Bytes of memory that it may use where nothing confines it; no limit if there is none.
+    pub memory_bytes: Option<u64>,
 }
 
 /// What to execute.
@@ -156,6 +158,7 @@ impl Command {
             tag: String::new(),
             cpus: Vec::new(),
             confinement: None,
+            memory_bytes: None,
         }
     }
 
@@ -214,6 +217,14 @@ impl Command {
     pub fn capture_bytes(mut self, bytes: usize) -> Self {
         self.capture_bytes = bytes;
         self
+    }
+
+    fn bounds(&self) -> Bounds {
+        let free = Bounds {
+            memory_sum_bytes: self.memory_bytes,
+            ..Bounds::default()
+        };
+        self.confinement.as_ref().map_or(free, Confinement::bounds)
     }
 
     /// What it is called in messages.
@@ -416,8 +427,7 @@ fn run_once(
     child.pidfd = child.pidfd.filter(|_| layers.pidfd);
     let room = command.confinement.as_ref().and_then(Confinement::room);
     let mut tree = Tree::new(child, mark, leaf).in_room(room.map(|room| room.pid));
-    let bounds = command.confinement.as_ref().map(Confinement::bounds);
-    let end = watch.until_end(&tree, command.limit, bounds.unwrap_or_default(), stop);
+    let end = watch.until_end(&tree, command.limit, command.bounds(), stop);
     // Before any error is passed on: nothing may be left running.
     let strays = match &end {
         Ok((End::Itself, _)) => tree.end_strays(),

@@ -4,7 +4,7 @@ use crate::config::{self, Loaded, Now, Overrides};
 use crate::error::{CommandError, Context, Result};
 use crate::git::Repo;
 use crate::store::{self, CampaignDir};
-use crate::{clock, ui};
+use crate::{clock, plain_file, ui};
 use karve_core::campaign::{Campaign, Record};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,7 @@ impl Place {
     /// Where the campaigns are, even if the rest of `karve.toml` has mistakes.
     pub fn root(&self) -> Result<PathBuf> {
         let path = self.config()?;
-        let text = fs::read_to_string(&path).unwrap_or_default();
+        let text = plain_file::read_text(&path, plain_file::WRITTEN_BYTES_MAX).unwrap_or_default();
         let root = text
             .parse::<toml::Table>()
             .ok()

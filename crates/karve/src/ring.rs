@@ -8,6 +8,7 @@
 //! terms     where kernel and reference come from, and how a worker is started
 //! stage     inputs, poison, guards: what the arms find in memory, and what they leave there
 //! arm       one worker: woken, asked, timed, frozen
+//! broken    why a worker is of no use any more
 //! oracle    the reference
 //! check     what an output is worth
 //! exam      the gate: everything that must hold before a kernel is timed
@@ -21,6 +22,7 @@
 //! ```
 
 mod arm;
+mod broken;
 mod check;
 mod clocks;
 mod duel;

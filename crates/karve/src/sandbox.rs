@@ -390,7 +390,7 @@ fn bounds(rule: &SandboxRule) -> Bounds {
 }
 
 /// As much memory as one command may use where nobody says how much.
-fn most_memory() -> Option<u64> {
+pub(crate) fn most_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text
         .lines()

@@ -305,12 +305,38 @@ pub fn with_way_on(error: CommandError, root: &Path) -> CommandError {
 /// Lets Ctrl-C finish the step, and a second one stop at once; so do SIGTERM, and SIGHUP when a
 /// terminal is closed.
 pub fn watch_signals(stop: &StopFlag) -> Result<()> {
-    let soon = "finishing this step, then stopping; Ctrl-C again stops at once";
-    watch_signals_saying(stop, [soon, "stopping at once; go on with \"karve run\""])
+    on_signals(stop, |stop| {
+        stop.request();
+        ui::note(match stop.at_once() {
+            false => "finishing this step, then stopping; Ctrl-C again stops at once",
+            true => "stopping at once; go on with \"karve run\"",
+        });
+    })
 }
 
-/// The same for a command that cannot be resumed: what is said at the first and at the second.
-pub fn watch_signals_saying(stop: &StopFlag, texts: [&'static str; 2]) -> Result<()> {
+/// The same for a command that cannot be resumed: the first one stops it at once.
+pub fn watch_signals_at_once(stop: &StopFlag, says: &'static str) -> Result<()> {
+    on_signals(stop, move |stop| {
+        stop.request();
+        stop.request();
+        ui::note(says);
+    })
+}
+
+/// What came of a command that cannot be resumed; what fails because it was stopped is no fault.
+pub fn unless_stopped<T>(stop: &StopFlag, came: Result<T>) -> Result<T> {
+    match came {
+        Err(_) if stop.at_once() => Err(stopped()),
+        came => came,
+    }
+}
+
+/// The error of a command that cannot be resumed, and that the user stopped.
+pub fn stopped() -> CommandError {
+    CommandError::new(ErrorKind::Interrupted, "stopped as you asked")
+}
+
+fn on_signals(stop: &StopFlag, act: impl Fn(&StopFlag) + Send + 'static) -> Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let mut watched = vec![SIGINT, SIGTERM];
     // "nohup" wants it to be passed over.
@@ -322,8 +348,7 @@ pub fn watch_signals_saying(stop: &StopFlag, texts: [&'static str; 2]) -> Result
     let stop = stop.clone();
     std::thread::spawn(move || {
         for _ in signals.forever() {
-            stop.request();
-            ui::note(texts[usize::from(stop.at_once())]);
+            act(&stop);
         }
     });
     Ok(())

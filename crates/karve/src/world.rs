@@ -14,7 +14,7 @@ mod workspace;
 pub use audit::audit_commits;
 pub use baseline::fit_cases;
 pub use engagement::prove as prove_engagement;
-pub use prepare::{can_start, harness_hash};
+pub use prepare::{can_start, check_granted, harness_hash};
 pub use publish::rebuild;
 pub use refs::lost_refs;
 pub use workspace::synced;

@@ -11,6 +11,7 @@ use super::{Agent, Desk, Implementation, Proposal};
 use crate::config::AgentConfig;
 use crate::error::{Context, Result};
 use crate::harness::excerpt;
+use crate::plain_file;
 use crate::process::{self, Command, Exit, Run};
 use karve_core::campaign::{ImplementStep, Refusal, Usage};
 use karve_core::strategy::Brief;
@@ -81,7 +82,7 @@ fn read_answer(path: &std::path::Path, run: &Run) -> Turn {
     match fs::symlink_metadata(path) {
         Ok(meta) if !meta.is_file() => Turn::Failed("the answer is not a plain file".into()),
         Ok(meta) if meta.len() > ANSWER_BYTES_MAX as u64 => too_long(),
-        Ok(_) => match fs::read(path) {
+        Ok(_) => match plain_file::read(path, ANSWER_BYTES_MAX as u64) {
             Ok(bytes) => Turn::Answered(String::from_utf8_lossy(&bytes).into_owned()),
             Err(error) => Turn::Failed(format!("the answer cannot be read: {error}")),
         },

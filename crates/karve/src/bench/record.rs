@@ -2,6 +2,7 @@
 
 use super::account;
 use crate::error::{CommandError, Context, Result};
+use crate::plain_file;
 use karve_core::bench::{Bench, BenchRule};
 use karve_core::charter::Metric;
 use karve_core::measurement::{Block, Environment};
@@ -123,11 +124,7 @@ impl Recorded {
             let what = format!("cannot read {}", path.display());
             CommandError::usage(what).cause(error).hint(hint)
         };
-        let length = fs::metadata(path).map_err(unreadable)?.len();
-        if length > BYTES_MAX {
-            return Err(refused(format!("it is longer than {BYTES_MAX} bytes")));
-        }
-        let text = fs::read_to_string(path).map_err(unreadable)?;
+        let text = plain_file::read_text(path, BYTES_MAX).map_err(unreadable)?;
         let read: Self = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
         if read.version > VERSION {
             return Err(refused("a newer karve wrote it".to_owned()));

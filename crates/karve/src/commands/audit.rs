@@ -5,6 +5,7 @@ use crate::clock;
 use crate::config::{self, Overrides};
 use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::git::{CommitNote, Oid, Repo};
+use crate::plain_file;
 use crate::project::Place;
 use crate::ui::{self, style};
 use crate::world;
@@ -12,7 +13,6 @@ use karve_core::charter::Charter;
 use karve_core::integrity::{self, AuditRule, Finding, Severity};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 /// Read a change for what no honest kernel needs: caches of results, clocks, patches
@@ -125,7 +125,11 @@ impl Audit {
     fn of_files(&self, here: &Path) -> Result<Read> {
         let mut changes = Vec::new();
         for name in &self.what {
-            let bytes = fs::read(here.join(name)).context(|| format!("cannot read {name}"))?;
+            let bytes = plain_file::read(&here.join(name), plain_file::WRITTEN_BYTES_MAX)
+                .context(|| format!("cannot read {name}"))
+                .map_err(|error| {
+                    error.hint("name a file of code, as in \"karve audit kernel.c\"")
+                })?;
             changes.push(Change {
                 path: name.clone(),
                 before: None,

@@ -134,13 +134,13 @@ impl Bench {
 
     fn measure(&self, place: &Place) -> Result<Recorded> {
         let stop = StopFlag::new();
-        let texts = [
-            "ending with what is known so far; Ctrl-C again stops the running command",
-            "stopping at once",
-        ];
-        session::watch_signals_saying(&stop, texts)?;
+        session::watch_signals_at_once(&stop, "stopping; what is known so far is shown")?;
+        session::unless_stopped(&stop, self.measure_until(place, &stop))
+    }
+
+    fn measure_until(&self, place: &Place, stop: &StopFlag) -> Result<Recorded> {
         let mut progress = Progress::new();
-        let ground = self.ground(place, &stop, &progress)?;
+        let ground = self.ground(place, stop, &progress)?;
         let cases = u32::try_from(ground.cases.len()).unwrap_or(u32::MAX);
         let plan = Plan {
             rule: BenchRule {
@@ -158,7 +158,7 @@ impl Bench {
             time: self.time.saturating_mul(cases.max(1)),
         };
         progress.stage("warming up");
-        bench::run(&ground, plan, &stop, &mut |bench| {
+        bench::run(&ground, plan, stop, &mut |bench| {
             if bench.n_blocks() == 0 {
                 return;
             }
@@ -218,10 +218,7 @@ impl Bench {
     fn answer(&self, view: &View) -> Result<()> {
         let no = |what: String| Err(CommandError::new(ErrorKind::Negative, what));
         if view.end == End::Stopped && self.load.is_none() {
-            return Err(CommandError::new(
-                ErrorKind::Interrupted,
-                "stopped as you asked",
-            ));
+            return Err(session::stopped());
         }
         if let (Some(limit), Some(_)) = (&view.limit, self.fail_if_slower)
             && limit.state == Limit::Beyond

@@ -67,7 +67,7 @@ impl Check {
         let repo = Repo::discover(&place.here()?)?;
         let loaded = place.load_in(&repo, &Overrides::default())?;
         let stop = StopFlag::new();
-        session::watch_signals(&stop)?;
+        session::watch_signals_at_once(&stop, "stopping")?;
         let scratch = Scratch::new(Kind::Check, &[&repo])?;
         let tmp = scratch.path().join("tmp");
         let harness = Harness::new(&loaded.charter, &tmp, &scratch.tag(), &stop);
@@ -81,6 +81,9 @@ impl Check {
         };
         let findings = self.find(&measuring, &repo, &mut trees);
         trees.clear(&repo)?;
+        if stop.at_once() {
+            return Err(session::stopped());
+        }
         let findings = findings?;
         self.show(&findings);
         if findings.passed {
@@ -101,6 +104,7 @@ impl Check {
             date: clock::now_s(),
         };
         let made = repo.commit_candidate(repo.root(), &head, &globs, &note)?;
+        world::check_granted(repo, &made.oid, charter)?;
         let (set, variant) = if self.quick {
             (CaseSet::Quick, Variant::Quick)
         } else {

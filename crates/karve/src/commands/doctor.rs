@@ -1,27 +1,22 @@
 //! `karve doctor`: checks everything a campaign needs, each finding with a hint.
 
 mod device;
+mod kernel;
 
 use crate::agents::builtin;
-use crate::arena::{Arena, Arm, NumberedCase};
 use crate::config::{Loaded, Overrides};
 use crate::error::{CommandError, ErrorKind, Result};
 use crate::git::{self, Repo};
-use crate::harness::{Call, Harness, Variant};
+use crate::harness::Harness;
 use crate::process::{self, StopFlag};
 use crate::project::Place;
 use crate::sandbox::{Offer, Sandbox};
 use crate::scratch::{Kind, Scratch};
-use crate::trees::{Built, Trees};
+use crate::trees::Trees;
 use crate::ui::style::{Tone, colour, safe, toned};
 use crate::{host, session, ui, world};
 use karve_core::charter::{Charter, SandboxMode};
-use karve_core::duel::{Duel, DuelRule};
-use karve_core::verdict::{self, NOISE_EVIDENCE, Noise};
 use serde::Serialize;
-
-/// Blocks of the unchanged kernel against itself.
-const NOISE_BLOCKS: u32 = 16;
 
 /// Check git, commands, cases, metric, profilers, agents, device and noise
 ///
@@ -59,10 +54,15 @@ struct Finding {
 struct Findings {
     json: bool,
     all: Vec<Finding>,
+    stop: StopFlag,
 }
 
 impl Findings {
     fn add(&mut self, level: Level, what: &str, detail: impl Into<String>, hint: Option<&str>) {
+        // What fails because the user stopped it is no finding.
+        if self.stop.at_once() {
+            return;
+        }
         let finding = Finding {
             level,
             what: what.to_owned(),
@@ -95,18 +95,37 @@ impl Findings {
     fn failed(&mut self, what: &str, detail: impl Into<String>, hint: &str) {
         self.add(Level::Failed, what, detail, Some(hint));
     }
+
+    /// What kept karve from checking something, with the hint that comes with it.
+    fn failed_by(&mut self, what: &str, error: &CommandError) {
+        let hint = error.hints.join("; ");
+        let causes = std::iter::once(&error.message).chain(&error.causes);
+        let detail: Vec<&str> = causes.map(String::as_str).collect();
+        let detail = detail.join(": ");
+        // What keeps one check from being made keeps others too.
+        if self.all.iter().any(|known| known.detail == detail) {
+            return;
+        }
+        let hint = (!hint.is_empty()).then_some(hint.as_str());
+        self.add(Level::Failed, what, detail, hint);
+    }
 }
 
 impl Doctor {
     /// Runs the command.
     pub fn run(&self, place: &Place) -> Result<()> {
         let stop = StopFlag::new();
-        session::watch_signals(&stop)?;
+        session::watch_signals_at_once(&stop, "stopping")?;
         let mut findings = Findings {
             json: self.json,
             all: Vec::new(),
+            stop: stop.clone(),
         };
-        examine(place, &stop, &mut findings)?;
+        let examined = examine(place, &stop, &mut findings);
+        if stop.at_once() {
+            return Err(session::stopped());
+        }
+        examined?;
         if self.json {
             ui::out_json(&findings.all);
         }
@@ -136,18 +155,16 @@ fn examine(place: &Place, stop: &StopFlag, findings: &mut Findings) -> Result<()
     let loaded = match place.load(&Overrides::default()) {
         Ok(loaded) => loaded,
         Err(error) => {
-            let hint = error.hints.first().cloned().unwrap_or_default();
-            let detail = [vec![error.message], error.causes].concat().join(": ");
-            findings.failed("karve.toml", detail, &hint);
+            findings.failed_by("karve.toml", &error);
             return Ok(());
         }
     };
     let hidden = loaded.charter.cases.len() - loaded.charter.visible_cases().len();
-    let detail = format!(
-        "{} cases and {hidden} hidden",
-        loaded.charter.cases.len() - hidden
-    );
-    findings.fine("karve.toml", detail);
+    let shown = match loaded.charter.cases.len() - hidden {
+        1 => "1 case".to_owned(),
+        n => format!("{n} cases"),
+    };
+    findings.fine("karve.toml", format!("{shown} and {hidden} hidden"));
     examine_tools(&loaded, stop, findings);
     let (repo, loaded) = match place.repo() {
         Ok(repo) => {
@@ -155,8 +172,7 @@ fn examine(place: &Place, stop: &StopFlag, findings: &mut Findings) -> Result<()
             (repo, loaded)
         }
         Err(error) => {
-            let hint = error.hints.first().cloned().unwrap_or_default();
-            findings.failed("repository", error.message, &hint);
+            findings.failed_by("repository", &error);
             return Ok(());
         }
     };
@@ -171,7 +187,7 @@ fn examine(place: &Place, stop: &StopFlag, findings: &mut Findings) -> Result<()
     let harness = harness.in_sandbox(sandbox.as_ref());
     let examined = {
         let with = (&harness, &mut trees, stop);
-        examine_kernel(&repo, &loaded.charter, with, findings)
+        kernel::examine(&repo, &loaded.charter, with, findings)
     };
     trees.clear(&repo)?;
     examined
@@ -262,6 +278,10 @@ fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut Findings) -> Resu
         let detail = format!("uncommitted: {}", dirty.join(", "));
         findings.add(Level::Note, "checkout", detail, Some(hint));
     }
+    if let Err(error) = world::check_granted(repo, head.oid(), charter) {
+        findings.failed_by("granted", &error);
+        return Ok(());
+    }
     let knobs = builtin::knobs_at(repo, head.oid().as_str(), &charter.granted, &charter.knobs);
     match knobs {
         Ok(knobs) if knobs.is_empty() && charter.agent == "builtin" => {
@@ -284,157 +304,4 @@ fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut Findings) -> Resu
         }
     }
     Ok(())
-}
-
-fn examine_kernel(
-    repo: &Repo,
-    charter: &Charter,
-    (harness, trees, stop): (&Harness, &mut Trees, &StopFlag),
-    findings: &mut Findings,
-) -> Result<()> {
-    let commit = repo.head()?.oid().to_string();
-    let built = match trees.built(repo, harness, &commit)? {
-        Ok(built) => built,
-        Err(gate) => {
-            let hint =
-                "look at commands.build in karve.toml; it is run in a clean worktree of HEAD";
-            findings.failed("build", gate.describe(), hint);
-            return Ok(());
-        }
-    };
-    findings.fine("build", "passed in a clean worktree");
-    let Some(charter) = examine_test(charter, harness, &built, findings)? else {
-        return Ok(());
-    };
-    let charter = &charter;
-    let Some(turn) = device::turn(charter, stop, findings)? else {
-        return Ok(());
-    };
-    if !examine_bench(charter, harness, &built, findings)? {
-        return Ok(());
-    }
-    // Others may measure while faults are planted.
-    drop(turn);
-    let (engaged, faults) = world::prove_engagement(repo, trees, harness, (charter, &commit))?;
-    let last = faults
-        .last()
-        .map_or_else(String::new, |f| format!("{} in {}", f.fault, f.file));
-    if engaged {
-        findings.fine(
-            "engagement",
-            format!("the test noticed a planted fault: {last}"),
-        );
-    } else {
-        let hint = "the test command must exercise the granted kernel; see commands.test and \
-                    sources.granted in karve.toml";
-        let detail = format!(
-            "{} planted faults went unnoticed; the last: {last}",
-            faults.len()
-        );
-        findings.failed("engagement", detail, hint);
-    }
-    let Some(_turn) = device::turn(charter, stop, findings)? else {
-        return Ok(());
-    };
-    examine_noise(charter, harness, &built, findings)
-}
-
-/// Runs the benchmark once, and says whether its numbers can be read.
-fn examine_bench(
-    charter: &Charter,
-    harness: &Harness,
-    built: &Built,
-    findings: &mut Findings,
-) -> Result<bool> {
-    match harness.bench(&built.path, &charter.cases, Call::fresh(Variant::Usual)?)? {
-        Ok(samples) => {
-            let value = samples.first().map_or(f64::NAN, |sample| sample.value);
-            let detail = format!("{} = {value} {}", charter.metric.name, charter.metric.unit);
-            findings.fine("benchmark", detail);
-            Ok(true)
-        }
-        Err(gate) => {
-            let hint = "look at commands.bench, [output] and [metric] in karve.toml";
-            findings.failed("benchmark", gate.describe(), hint);
-            Ok(false)
-        }
-    }
-}
-
-/// Tests every case; gives the charter with those made smaller that do not fit.
-fn examine_test(
-    charter: &Charter,
-    harness: &Harness,
-    built: &Built,
-    findings: &mut Findings,
-) -> Result<Option<Charter>> {
-    let mut charter = charter.clone();
-    let halved = match world::fit_cases(harness, &built.path, &mut charter.cases)? {
-        Ok(halved) => halved,
-        Err(gate) => {
-            let hint = "look at commands.test and [cases] in karve.toml";
-            findings.failed("test", gate.describe(), hint);
-            return Ok(None);
-        }
-    };
-    for index in halved {
-        let name = &charter.cases[index].name;
-        let detail = format!("{name} does not fit into memory and was made smaller");
-        findings.add(Level::Note, "cases", detail, None);
-    }
-    findings.fine("test", format!("passed on {} cases", charter.cases.len()));
-    Ok(Some(charter))
-}
-
-/// The unchanged kernel against itself.
-fn examine_noise(
-    charter: &Charter,
-    harness: &Harness,
-    built: &Built,
-    findings: &mut Findings,
-) -> Result<()> {
-    let indices = charter.visible_cases();
-    let cases: Vec<NumberedCase> = indices
-        .iter()
-        .map(|index| (*index, charter.cases[*index].clone()))
-        .collect();
-    let rule = DuelRule::of(charter, NOISE_EVIDENCE).for_equals();
-    let mut duel = Duel::new(charter, &indices, rule);
-    let arm = Arm {
-        harness: harness.clone(),
-        tree: built.path.clone(),
-    };
-    let arena = Arena::new(arm.clone(), arm, Variant::Usual);
-    for _ in 0..NOISE_BLOCKS {
-        let Ok(block) = arena.block(&cases)? else {
-            findings.failed(
-                "noise",
-                "the benchmark does not always work",
-                "run it by hand",
-            );
-            return Ok(());
-        };
-        let _ = duel.take(&block);
-    }
-    report_noise(&duel, findings);
-    Ok(())
-}
-
-fn report_noise(duel: &Duel, findings: &mut Findings) {
-    let estimate = duel.comparison().overall;
-    let detail = format!("the kernel against itself: {}", estimate.describe());
-    match verdict::judge_noise(duel) {
-        Noise::Differs => {
-            let hint = "quiet the host or use a longer benchmark in commands.bench; readings that \
-                        differ for equal kernels cannot be trusted";
-            let detail = format!("{detail}, which should be 1");
-            findings.add(Level::Note, "noise", detail, Some(hint));
-        }
-        Noise::Wide => {
-            let hint = "quiet the host, or make the benchmark longer in commands.bench: small \
-                        gains will stay undecided";
-            findings.add(Level::Note, "noise", detail, Some(hint));
-        }
-        Noise::Quiet => findings.fine("noise", detail),
-    }
 }

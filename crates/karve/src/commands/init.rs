@@ -5,7 +5,7 @@ use crate::detect::{self, Found, Proposal};
 use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::git::Repo;
 use crate::project::{CONFIG, Place};
-use crate::{clock, ui};
+use crate::{clock, plain_file, ui};
 use std::fs;
 use std::io::{BufRead, IsTerminal, Read, Write};
 use std::path::Path;
@@ -135,7 +135,7 @@ fn look(dir: &Path) -> Found {
     };
     for name in names.into_iter().take(FILES_MAX) {
         let mut text = Vec::new();
-        let Ok(file) = fs::File::open(dir.join(&name)) else {
+        let Ok(file) = plain_file::open(&dir.join(&name)) else {
             continue;
         };
         if file

@@ -5,7 +5,7 @@ use crate::bench::noise::{self, Effort, HostNoise, Remedy};
 use crate::bench::sides::{self, Choices, Confined, Tests};
 use crate::bench::text::{count, figure};
 use crate::bench::view::percent_text;
-use crate::error::{CommandError, ErrorKind, Result};
+use crate::error::{CommandError, Result};
 use crate::process::StopFlag;
 use crate::project::Place;
 use crate::session;
@@ -46,11 +46,11 @@ impl Noise {
     /// Runs the command.
     pub fn run(&self, place: &Place) -> Result<()> {
         let stop = StopFlag::new();
-        let texts = [
-            "ending with what is known so far; Ctrl-C again stops the running command",
-            "stopping at once",
-        ];
-        session::watch_signals_saying(&stop, texts)?;
+        session::watch_signals_at_once(&stop, "stopping; what is known so far is shown")?;
+        session::unless_stopped(&stop, self.run_until(place, &stop))
+    }
+
+    fn run_until(&self, place: &Place, stop: &StopFlag) -> Result<()> {
         let mut progress = Progress::new();
         let ground = match &self.command[..] {
             [] => {
@@ -60,11 +60,11 @@ impl Noise {
                     confined: Confined::AsUsual,
                 };
                 let say = |text: &str| progress.stage(text);
-                sides::of_revisions(place, [".", "."], (&self.given, choices), &stop, &say)?
+                sides::of_revisions(place, [".", "."], (&self.given, choices), stop, &say)?
             }
             [line] => {
                 let given = (&self.given, Confined::AsUsual);
-                sides::of_commands(place, [line, line], given, &stop)?
+                sides::of_commands(place, [line, line], given, stop)?
             }
             _ => {
                 return Err(CommandError::usage("one command can be given")
@@ -84,7 +84,7 @@ impl Noise {
                 time: self.time,
             }
         };
-        let measured = noise::measure(&ground, effort, &stop, &mut |text| progress.at(|| text))?;
+        let measured = noise::measure(&ground, effort, stop, &mut |text| progress.at(|| text))?;
         drop(progress);
         if self.json {
             ui::out_json(&measured);
@@ -92,8 +92,7 @@ impl Noise {
             ui::out(&render(&measured, &ground.charter.metric));
         }
         if measured.stopped {
-            let what = "stopped as you asked";
-            return Err(CommandError::new(ErrorKind::Interrupted, what));
+            return Err(session::stopped());
         }
         Ok(())
     }

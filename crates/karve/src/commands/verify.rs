@@ -5,7 +5,7 @@ use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::git::{Oid, Repo};
 use crate::project::Place;
 use crate::store::{self, CampaignDir};
-use crate::{reports, ui, world};
+use crate::{plain_file, reports, ui, world};
 use karve_core::campaign::{Campaign, Event, Record, Step};
 use serde::Serialize;
 use std::fs;
@@ -105,7 +105,8 @@ impl Verify {
 /// Folds the log; where a stored verdict differs, the one that the samples give is taken.
 fn judge_again(dir: &CampaignDir, findings: &mut Findings) -> Result<(Campaign, Vec<Record>)> {
     let path = dir.log();
-    let text = fs::read_to_string(&path).context(|| format!("cannot read {}", path.display()))?;
+    let text = plain_file::read_text(&path, u64::MAX)
+        .context(|| format!("cannot read {}", path.display()))?;
     let mut campaign = Campaign::new();
     let mut records = Vec::new();
     for (number, line) in text.lines().enumerate() {

@@ -13,7 +13,7 @@ use super::cgroup::Leaf;
 use super::launch::{self, Launch};
 use super::sys::{self, Death, Start};
 use super::tree::Tree;
-use super::{Command, Exit};
+use super::{Command, Exit, StopFlag};
 use crate::error::{Context, Result};
 
 /// Bytes of its diagnostics that are kept; writing more fails.
@@ -34,6 +34,7 @@ pub struct Companion {
     tree: Option<Tree>,
     socket: OwnedFd,
     diagnostics: File,
+    stop: StopFlag,
 }
 
 /// What came of waiting for a message.
@@ -43,7 +44,7 @@ pub enum Heard {
     Message(usize),
     /// It has ended, or closed its side.
     Gone,
-    /// The time is over.
+    /// The time is over, or the user wants to stop at once.
     Nothing,
 }
 
@@ -59,8 +60,9 @@ pub enum Stood {
 }
 
 impl Companion {
-    /// Starts a command that talks over its standard input.
-    pub fn start(command: &Command) -> Result<Self> {
+    /// Starts a command that talks over its standard input, and is waited for until the user wants
+    /// to stop at once.
+    pub fn start(command: &Command, stop: &StopFlag) -> Result<Self> {
         let cannot_prepare = || "cannot prepare a worker".to_owned();
         sys::become_subreaper();
         let mark = launch::fresh_mark();
@@ -87,6 +89,7 @@ impl Companion {
             tree: Some(Tree::new(child, mark, leaf)),
             socket,
             diagnostics,
+            stop: stop.clone(),
         })
     }
 
@@ -112,7 +115,7 @@ impl Companion {
             if ended || (pidfd.is_none() && self.has_ended()) {
                 return Ok(Heard::Gone);
             }
-            if left.is_zero() {
+            if left.is_zero() || self.stop.at_once() {
                 return Ok(Heard::Nothing);
             }
         }

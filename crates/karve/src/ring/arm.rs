@@ -8,15 +8,15 @@
 //! before the time is taken and gives its outputs after it; karve takes the time of both, since
 //! work could hide there.
 
+use super::broken::Broken;
 use super::protocol::{
     Answer, Given, Hello, MESSAGE_BYTES_MAX, Module, Question, Setup, Slot, Told,
 };
 use super::sys::Shared;
 use crate::error::{Context, Result};
 use crate::harness::secret;
-use crate::process::{Command, Companion, Exit, Heard, Stood};
+use crate::process::{Command, Companion, Heard, Stood, StopFlag};
 use karve_core::contract::{ArgKind, Contract, Layout, Place};
-use karve_core::measurement::{FailureCategory, Gate};
 use karve_core::tensor::Dtype;
 use std::fs;
 use std::io;
@@ -35,6 +35,8 @@ pub(super) struct Arm {
     buffer: Vec<u8>,
     limit: Duration,
     phases: Phases,
+    /// What stands in its words for a path that the user never named, and what is shown instead.
+    named: [(String, String); 2],
 }
 
 /// What a turn consists of.
@@ -55,6 +57,8 @@ pub(super) struct Program {
     pub(super) command: Command,
     /// The shared object or module, as the worker finds it.
     pub(super) path: String,
+    /// The same as `karve.toml` names it.
+    pub(super) shown: String,
     /// The function.
     pub(super) entry: String,
     /// How a module is loaded; none for a shared object.
@@ -62,6 +66,14 @@ pub(super) struct Program {
 }
 
 impl Program {
+    fn named(&self) -> [(String, String); 2] {
+        let dir = format!("{}/", self.command.dir.display());
+        [
+            (self.path.clone(), self.shown.clone()),
+            (dir, String::new()),
+        ]
+    }
+
     fn phases(&self) -> Phases {
         match &self.module {
             None => Phases::Batch,
@@ -149,76 +161,6 @@ impl Turn {
     }
 }
 
-/// Why a worker is of no use any more.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Broken {
-    /// It ended.
-    Ended {
-        /// How.
-        exit: Exit,
-        /// What it printed last.
-        said: String,
-    },
-    /// It did not answer in time.
-    TooLong,
-    /// It does not stand still when it must.
-    Restless,
-    /// It answered what no worker answers.
-    Garbled(&'static str),
-    /// It could not do what it was asked.
-    Refused(String),
-}
-
-impl Broken {
-    /// What that is for a candidate on a case.
-    pub(super) fn gate(self, case: &str) -> Gate {
-        match self {
-            Self::Ended { exit, said } => {
-                let said = said.trim();
-                let colon = if said.is_empty() { "" } else { ": " };
-                let killed = matches!(exit, Exit::Signal(9));
-                Gate::WrongResult {
-                    case: case.to_owned(),
-                    category: if killed {
-                        FailureCategory::RuntimeOom
-                    } else {
-                        FailureCategory::RuntimeAssert
-                    },
-                    excerpt: format!(
-                        "the kernel's process: {}{colon}{said}{}",
-                        exit.describe(),
-                        strayed(exit)
-                    ),
-                }
-            }
-            Self::TooLong => Gate::TimedOut {
-                what: format!("the kernel on {case}"),
-            },
-            Self::Restless => Gate::Dishonest {
-                why: "its process cannot be made to stand still".into(),
-            },
-            Self::Garbled(what) => Gate::Dishonest {
-                why: format!("its process answered with {what}"),
-            },
-            Self::Refused(why) => Gate::WrongResult {
-                case: case.to_owned(),
-                category: FailureCategory::Other,
-                excerpt: why,
-            },
-        }
-    }
-}
-
-/// What is likely if it was ended for touching memory.
-fn strayed(exit: Exit) -> &'static str {
-    match exit {
-        Exit::Signal(7 | 11) => {
-            "; inputs are read-only, and an output is as large as contract.args says"
-        }
-        _ => "",
-    }
-}
-
 type Asked<T> = std::result::Result<T, Broken>;
 
 impl Arm {
@@ -226,18 +168,23 @@ impl Arm {
     pub(super) fn start(
         program: &Program,
         memory: &Memory,
-        limit: Duration,
+        limits: (Duration, &StopFlag),
     ) -> Result<Asked<Self>> {
-        Ok(Self::begin(program, memory, limit)?.ready())
+        Ok(Self::begin(program, memory, limits)?.ready())
     }
 
     /// Starts a worker that loads its kernel meanwhile.
-    pub(super) fn begin(program: &Program, memory: &Memory, limit: Duration) -> Result<Starting> {
+    pub(super) fn begin(
+        program: &Program,
+        memory: &Memory,
+        (limit, stop): (Duration, &StopFlag),
+    ) -> Result<Starting> {
         let mut arm = Self {
-            companion: Companion::start(&program.command)?,
+            companion: Companion::start(&program.command, stop)?,
             buffer: vec![0; MESSAGE_BYTES_MAX],
             limit,
             phases: program.phases(),
+            named: program.named(),
         };
         let hello = Question::Hello(Hello {
             path: program.path.clone(),
@@ -420,7 +367,10 @@ impl Arm {
         match heard {
             Ok(Heard::Message(bytes)) => {
                 let answer = Answer::parse(&self.buffer[..bytes], nonce);
-                answer.map_err(|garbled| Broken::Garbled(garbled.0))
+                match answer {
+                    Ok(Answer::Failed(why)) => Ok(Answer::Failed(self.in_users_words(why))),
+                    answer => answer.map_err(|garbled| Broken::Garbled(garbled.0)),
+                }
             }
             Ok(Heard::Nothing) => Err(Broken::TooLong),
             Ok(Heard::Gone) | Err(_) => Err(self.ended()),
@@ -429,7 +379,13 @@ impl Arm {
 
     fn ended(&mut self) -> Broken {
         let (exit, said) = self.companion.end();
+        let said = self.in_users_words(said);
         Broken::Ended { exit, said }
+    }
+
+    fn in_users_words(&self, said: String) -> String {
+        let named = self.named.iter();
+        named.fold(said, |said, (path, shown)| said.replace(path, shown))
     }
 }
 

@@ -14,7 +14,8 @@
 
 mod replay;
 
-use super::arm::{Arm, Broken};
+use super::arm::Arm;
+use super::broken::Broken;
 use super::check::{self, Errors};
 use super::clocks::threads_in_words;
 use super::oracle::Oracle;

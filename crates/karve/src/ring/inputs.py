@@ -3,11 +3,12 @@
 It prints one line of JSON. The module is that of the unchanged project; karve draws the values
 itself, from a secret.
 
-    inputs.py FILE functions|models DEVICE
+    inputs.py FILE functions|models DEVICE BYTES
 """
 
 import inspect
 import json
+import math
 import os
 import sys
 import types
@@ -52,6 +53,19 @@ def need(module, name):
     return thing
 
 
+def count_bytes(values, what, most):
+    """Refuses what is too large, before anything looks at its elements: a view can name more of
+    them than there is memory."""
+    total = 0
+    for value in values:
+        size = getattr(getattr(value, "dtype", None), "itemsize", 8)
+        if hasattr(value, "element_size"):
+            size = value.element_size()
+        total += math.prod(int(n) for n in getattr(value, "shape", ())) * size
+    if total > most:
+        sys.exit("%s have %d bytes in all, and may have %d" % (what, total, most))
+
+
 def described(value, what):
     """A tensor or a number, as karve is told."""
     if isinstance(value, (bool, int)):
@@ -81,11 +95,12 @@ def names_of(function, count):
 
 
 def main():
-    path, style, device = sys.argv[1:4]
+    path, style, device, most = sys.argv[1:5]
     module = load(path)
     inputs = need(module, "get_inputs")()
     if not isinstance(inputs, (list, tuple)):
         inputs = [inputs]
+    count_bytes(inputs, "the inputs", int(most))
     torch = sys.modules.get("torch")
     if style == "models":
         made = need(module, "Model")(*getattr(module, "get_init_inputs", list)())
@@ -103,6 +118,7 @@ def main():
     results = function(*given)
     if not isinstance(results, (list, tuple)):
         results = [results]
+    count_bytes(results, "the results", int(most))
     outputs = [described(value, "a result") for value in results]
     for number, one in enumerate(outputs):
         one["name"] = "out" if len(outputs) == 1 else "out%d" % number

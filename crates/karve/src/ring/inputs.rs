@@ -4,15 +4,20 @@
 use super::python::command_of;
 use super::terms::Terms;
 use crate::error::{CommandError, Result};
-use crate::process::{self, Program};
-use karve_core::contract::{Arg, ArgKind, Kernel, PythonStyle, Reference};
+use crate::process::{self, Exit, Program};
+use crate::sandbox;
+use karve_core::contract::{Arg, ArgKind, CALL_BYTES_MAX, Kernel, PythonStyle, Reference};
 use karve_core::draw::Draw;
 use karve_core::tensor::Dtype;
 use serde::Deserialize;
 use std::path::Path;
+use std::time::Duration;
 
 /// The program that asks.
 const ASKS: &str = include_str!("inputs.py");
+
+/// How long the module may take to say what its inputs are.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// Arguments at most, as in `args`.
 const ARGS_MAX: usize = 24;
@@ -53,11 +58,24 @@ pub fn ask_inputs(terms: &Terms, tree: &Path) -> Result<Vec<Arg>> {
         PythonStyle::Models => "models",
     };
     if let Program::Argv(args) = &mut command.program {
-        args.extend([dir.join(path).into(), style.into(), device.into()]);
+        let most = CALL_BYTES_MAX.to_string();
+        args.extend([
+            dir.join(path).into(),
+            style.into(),
+            device.into(),
+            most.into(),
+        ]);
     }
-    let run = process::run(&command.limit(terms.limit), &terms.stop)?;
+    let limit = terms.limit.min(LIMIT);
+    command.memory_bytes = sandbox::most_memory();
+    let run = process::run(&command.limit(limit), &terms.stop)?;
+    if run.exit == Exit::TimedOut {
+        let seconds = limit.as_secs();
+        return Err(cannot(&format!("it had not told them after {seconds} s")));
+    }
     if !run.exit.success() {
-        return Err(cannot(&crate::harness::excerpt(&run)));
+        let said = crate::harness::excerpt(&run);
+        return Err(cannot(&said.replace(&format!("{}/", dir.display()), "")));
     }
     let text = run.stdout.text();
     let last = text.lines().last().unwrap_or_default();

@@ -6,6 +6,7 @@
 use super::arm::{Arm, Memory, Program, Sizes};
 use super::stage::{Call, Stage};
 use crate::error::{CommandError, Context, Result};
+use crate::plain_file;
 use crate::process::{self, Command, StopFlag};
 use karve_core::accuracy::{Output, Sensitivity};
 use karve_core::charter::Case;
@@ -21,6 +22,8 @@ use std::time::Duration;
 pub(super) struct Oracle {
     precision: Precision,
     speaker: Speaker,
+    /// What to mend when it fails.
+    hint: String,
     layout: Layout,
     /// How much what it says depends on the last bits of the inputs, tensor by tensor; found with
     /// the first call on a case.
@@ -65,9 +68,9 @@ enum Inputs {
 }
 
 impl Oracle {
-    /// Starts a reference for some cases.
+    /// Starts a reference for some cases; the hint says what to mend when it fails.
     pub(super) fn start(
-        source: &Source,
+        (source, hint): (&Source, String),
         precision: Precision,
         (contract, cases): (&Contract, &[&Case]),
         (limit, stop): (Duration, &StopFlag),
@@ -85,8 +88,9 @@ impl Oracle {
         let speaker = match source {
             Source::Worker(program) => {
                 let memory = Memory::new(sizes)?;
-                let arm = Arm::start(program, &memory, limit)?;
-                let arm = arm.map_err(|broken| fails(&broken.gate("its start").describe()))?;
+                let arm = Arm::start(program, &memory, (limit, stop))?;
+                let arm =
+                    arm.map_err(|broken| fails(&broken.gate("its start").describe(), &hint))?;
                 Speaker::Worker {
                     arm: Box::new(arm),
                     memory,
@@ -102,6 +106,7 @@ impl Oracle {
         Ok(Self {
             precision,
             speaker,
+            hint,
             layout: layout.ok_or_else(|| unfit("there is no case"))?,
             sensitivity: None,
         })
@@ -114,7 +119,7 @@ impl Oracle {
         self.sensitivity = None;
         if let Speaker::Worker { arm, .. } = &mut self.speaker {
             let ready = arm.set_up(contract, &self.layout)?;
-            ready.map_err(|broken| fails(&broken.gate(&case.name).describe()))?;
+            ready.map_err(|broken| fails(&broken.gate(&case.name).describe(), &self.hint))?;
         }
         Ok(())
     }
@@ -127,7 +132,8 @@ impl Oracle {
             None => {
                 let again = self.ask(stage, call, Inputs::AsDrawn)?;
                 if !same_bits(&values, &again) {
-                    return Err(fails("it says another thing when it is asked again"));
+                    let why = "it says another thing when it is asked again";
+                    return Err(fails(why, &self.hint));
                 }
                 let nudged = self.ask(stage, call, Inputs::Nudged)?;
                 let drawn = stage
@@ -182,7 +188,7 @@ impl Oracle {
             output: 0,
         };
         let turn = arm.turn(&[slot], 0)?;
-        turn.map_err(|broken| fails(&broken.gate("the inputs of a call").describe()))?;
+        turn.map_err(|broken| fails(&broken.gate("the inputs of a call").describe(), &self.hint))?;
         let mut truth = Vec::new();
         let mut bytes = Vec::new();
         for (index, region) in self.layout.outputs() {
@@ -211,19 +217,18 @@ impl Oracle {
         }
         let run = process::run(command, stop)?;
         if !run.exit.success() {
-            return Err(fails(&crate::harness::excerpt(&run)));
+            return Err(fails(&crate::harness::excerpt(&run), &self.hint));
         }
         let mut truth = Vec::new();
         for (index, region) in self.layout.outputs() {
             let path = file(index);
-            let bytes = fs::read(&path).context(|| format!("cannot read {}", path.display()))?;
+            let bytes = plain_file::read(&path, region.bytes + 1)
+                .context(|| format!("cannot read {}", path.display()))?;
             if bytes.len() as u64 != region.bytes {
                 let name = &args[index].name;
                 let found = bytes.len();
-                return Err(fails(&format!(
-                    "{name}.bin has {found} bytes instead of {}",
-                    region.bytes
-                )));
+                let why = format!("{name}.bin has {found} bytes instead of {}", region.bytes);
+                return Err(fails(&why, &self.hint));
             }
             let mut values = Vec::new();
             tensor::to_f64(self.layout.dtypes[index], &bytes, &mut values);
@@ -263,8 +268,8 @@ fn unfit(why: &str) -> CommandError {
         .hint("mend [contract] in karve.toml")
 }
 
-fn fails(why: &str) -> CommandError {
+fn fails(why: &str, hint: &str) -> CommandError {
     CommandError::environment("the reference fails")
         .cause(why)
-        .hint("run \"karve doctor\", and mend [contract.reference] in karve.toml")
+        .hint(hint)
 }

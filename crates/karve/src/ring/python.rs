@@ -63,6 +63,9 @@ pub(super) fn kernel(
     Ok(Program {
         command: command(terms, dir, &name)?,
         path: file.to_string_lossy().into_owned(),
+        shown: match &terms.contract.kernel {
+            Kernel::Python { path, .. } | Kernel::Library { path, .. } => path.clone(),
+        },
         entry: entry.into(),
         module: Some(Module {
             device: terms.contract.modules.device.clone(),
@@ -90,6 +93,10 @@ pub(super) fn reference(
     Ok(Program {
         command: command(terms, dir, "reference")?,
         path: file.to_string_lossy().into_owned(),
+        shown: match &terms.contract.reference {
+            Reference::Python { path, .. } | Reference::Library { path, .. } => path.clone(),
+            Reference::Command { .. } => String::new(),
+        },
         entry: entry.into(),
         module: Some(Module {
             device: terms.contract.modules.device.clone(),

@@ -1,6 +1,7 @@
 //! One kernel alone in the ring: how long a batch must be, and the readings of a baseline.
 
-use super::arm::{Arm, Broken};
+use super::arm::Arm;
+use super::broken::Broken;
 use super::pace::{Clocked, sample_of};
 use super::seat::Seat;
 use super::stage::{Call, Stage};

@@ -1,6 +1,7 @@
 //! The terms of the ring: where kernel and reference come from, and how a worker is started.
 
-use super::arm::{Arm, Broken, Program, Starting};
+use super::arm::{Arm, Program, Starting};
+use super::broken::Broken;
 use super::oracle::{Oracle, Source};
 use super::python;
 use super::stage::Stage;
@@ -54,6 +55,7 @@ impl Terms {
                 Ok(Ok(Program {
                     command: self.own_worker(&dir),
                     path: library.to_string_lossy().into_owned(),
+                    shown: path.clone(),
                     entry: entry.clone(),
                     module: None,
                 }))
@@ -91,7 +93,7 @@ impl Terms {
             Err(gate) => return Ok(Err(gate)),
         };
         Ok(Ok(StartingArm {
-            starting: Arm::begin(&program, stage.memory(), self.limit)?,
+            starting: Arm::begin(&program, stage.memory(), (self.limit, &self.stop))?,
             is_module: program.module.is_some(),
         }))
     }
@@ -115,6 +117,7 @@ impl Terms {
                 let program = Program {
                     command: self.own_worker(&dir),
                     path: library.to_string_lossy().into_owned(),
+                    shown: path.clone(),
                     entry: entry.clone(),
                     module: None,
                 };
@@ -142,7 +145,8 @@ impl Terms {
             }
         };
         let limits = (self.limit, &self.stop);
-        Oracle::start(&source, precision, (&self.contract, cases), limits)
+        let mend = mend(&self.contract.reference);
+        Oracle::start((&source, mend), precision, (&self.contract, cases), limits)
     }
 }
 
@@ -163,6 +167,21 @@ impl StartingArm {
             },
             broken => broken.gate("its start"),
         })
+    }
+}
+
+/// What to mend when the reference fails.
+fn mend(reference: &Reference) -> String {
+    match reference {
+        Reference::Library { path, .. } => format!(
+            "mend the source of {path}, or contract.reference.library and .entry in karve.toml"
+        ),
+        Reference::Python { path, .. } => {
+            format!("mend {path}, which contract.reference.python in karve.toml names")
+        }
+        Reference::Command { .. } => {
+            "mend what contract.reference.command in karve.toml runs".to_owned()
+        }
     }
 }
 

@@ -4,13 +4,13 @@ use super::World;
 use crate::error::{Context, Result};
 use crate::harness::{Call, Gated, Harness, PerCase, Variant};
 use crate::host;
+use crate::plain_file;
 use crate::store;
 use karve_core::campaign::{Baseline, Campaign, Event, Halved, Repeats};
 use karve_core::charter::{Case, CaseSet};
 use karve_core::measurement::{FailureCategory, Gate, Reading};
 use karve_core::sampling::{self, BASELINE_READINGS};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 /// How often a parameter may be halved.
@@ -19,6 +19,9 @@ const HALVINGS_MAX: u32 = 20;
 /// Runs in a row that must be long enough before no more repeats are asked for.
 const LONG_RUNS: u32 = 3;
 
+/// Bytes of a reference at most.
+const REFERENCE_BYTES_MAX: u64 = 1 << 30;
+
 impl World {
     /// Keeps the reference of the unchanged project: what a later build makes of it, a candidate
     /// may have had a hand in.
@@ -26,7 +29,8 @@ impl World {
         let Some(path) = harness.reference_in(tree) else {
             return Ok(None);
         };
-        let bytes = fs::read(&path).context(|| format!("cannot read {}", path.display()))?;
+        let bytes = plain_file::read(&path, REFERENCE_BYTES_MAX)
+            .context(|| format!("cannot read {}", path.display()))?;
         store::put_artifact(&self.dir, &bytes).map(Some)
     }
 

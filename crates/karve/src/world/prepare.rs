@@ -87,7 +87,7 @@ fn check_branch(repo: &Repo, charter: &Charter) -> Result<()> {
 }
 
 /// Some file must be granted, or no candidate can ever exist.
-fn check_granted(repo: &Repo, base: &Oid, charter: &Charter) -> Result<()> {
+pub fn check_granted(repo: &Repo, base: &Oid, charter: &Charter) -> Result<()> {
     let globs = config::glob_set(&charter.granted)?;
     if repo
         .list_files(base)?
@@ -97,8 +97,7 @@ fn check_granted(repo: &Repo, base: &Oid, charter: &Charter) -> Result<()> {
         return Ok(());
     }
     Err(CommandError::usage(format!(
-        "no file of the commit {} matches sources.granted ({})",
-        base.short(),
+        "no committed file matches sources.granted ({})",
         charter.granted.join(", ")
     ))
     .hint("commit the kernel, or mend sources.granted in karve.toml"))

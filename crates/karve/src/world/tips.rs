@@ -5,6 +5,7 @@
 
 use super::World;
 use crate::error::Result;
+use crate::plain_file;
 use crate::store;
 use karve_core::campaign::{Campaign, Event, RoundSummary, StopReason, Tip};
 use std::fmt::Write;
@@ -46,7 +47,7 @@ impl World {
 
     pub(super) fn read_tips(&self) -> Result<Event> {
         let path = self.tips_path();
-        let mut bytes = fs::read(&path).unwrap_or_default();
+        let mut bytes = plain_file::read(&path, u64::MAX).unwrap_or_default();
         bytes.truncate(FILE_BYTES_MAX);
         let text = String::from_utf8_lossy(&bytes);
         let mut tips: Vec<Tip> = Vec::new();

@@ -327,7 +327,7 @@ fn ctrl_c_ends_with_what_is_known_so_far() {
     crate::lab::wait_until("some pairs", || {
         fs::read_to_string(lab.path("runs")).is_ok_and(|text| text.lines().count() > 6)
     });
-    running.interrupt("ending with what is known so far");
+    running.interrupt("what is known so far is shown");
     let said = running.wait().ends(130);
     said.shows(&["could not tell (stopped after"]);
 }

@@ -45,11 +45,7 @@ fn a_kernel_that_fails_its_own_test_is_refused() {
 fn a_healthy_project_passes_the_doctor_and_a_check() {
     let lab = Lab::new("gains");
     let said = lab.karve(&["doctor"]).ends(0);
-    said.shows(&[
-        "ok      engagement",
-        "ok      noise",
-        "1 cases and 1 hidden",
-    ]);
+    said.shows(&["ok      engagement", "ok      noise", "1 case and 1 hidden"]);
     lab.karve(&["check"]).ends(0).shows(&["100"]);
     assert!(
         !lab.path(".karve/toy").exists(),

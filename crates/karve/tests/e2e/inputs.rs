@@ -145,3 +145,23 @@ fn a_module_that_does_not_tell_its_inputs_is_said_so() {
         .ends(2)
         .complains(&["the key `args` is missing"]);
 }
+
+#[test]
+fn inputs_without_a_bound_are_refused() {
+    let Some(lab) = project(TASK) else {
+        return;
+    };
+    let huge = "return [np.broadcast_to(np.float32(1), (1 << 20, 1 << 22))]\n    return [";
+    lab.replace("reference.py", "return [", huge).commit();
+    let said = lab.karve(&["doctor"]).ends(1);
+    said.shows(&["17592186044416 bytes in all", "get_inputs"]);
+    lab.replace(
+        "reference.py",
+        "return [np.broad",
+        "while True: pass\n    return [np.broad",
+    );
+    lab.replace("karve.toml", "rounds = 1\n", "rounds = 1\ncommand_s = 2\n");
+    lab.commit();
+    let said = lab.karve(&["doctor"]).ends(1);
+    said.shows(&["it had not told them after 2 s", "get_inputs"]);
+}

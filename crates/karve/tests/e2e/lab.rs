@@ -272,6 +272,11 @@ impl Running {
         wait_until(notice, || self.says(notice));
     }
 
+    /// Whether it has shown this on standard output by now.
+    pub(crate) fn shows(&self, part: &str) -> bool {
+        fs::read_to_string(&self.said[0]).is_ok_and(|text| text.contains(part))
+    }
+
     /// Whether it has said this on standard error by now.
     pub(crate) fn says(&self, part: &str) -> bool {
         fs::read_to_string(&self.said[1]).is_ok_and(|text| text.contains(part))

@@ -26,6 +26,16 @@ fn refused((lab, saved): &(Lab, Value), edit: impl FnOnce(&mut Value), why: &str
         .complains(&[why, "hint: ", "--save FILE"]);
 }
 
+#[test]
+fn what_is_no_plain_file_is_refused() {
+    let lab = Lab::empty();
+    lab.command_of("mkfifo").arg("pipe").status().unwrap();
+    for path in ["pipe", ".", "/dev/zero"] {
+        let said = lab.karve(&["bench", "--load", path]);
+        said.ends(2).complains(&["not a plain file", "--save FILE"]);
+    }
+}
+
 /// The reading of B in the last block.
 fn last(saved: &mut Value) -> &mut Value {
     let blocks = saved["blocks"].as_array_mut().unwrap();

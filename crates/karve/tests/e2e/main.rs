@@ -15,6 +15,7 @@ mod agents;
 mod bench;
 mod campaign;
 mod cheats;
+mod contract;
 mod device;
 mod disk;
 mod git_states;

@@ -100,6 +100,28 @@ fn sigterm_and_sighup_are_as_good_as_ctrl_c() {
 }
 
 #[test]
+fn one_signal_ends_what_cannot_be_resumed() {
+    let commands: [&[&str]; 4] = [
+        &["doctor"],
+        &["check"],
+        &["noise", "--quick"],
+        &["bench", "--no-test", ".", "."],
+    ];
+    for (command, signal) in commands.into_iter().zip(["TERM", "INT", "TERM", "INT"]) {
+        let lab = Lab::new("gains");
+        let measuring = lab.beside("measuring");
+        let slow = format!("touch '{}'\nsleep 1000\n", measuring.display());
+        lab.write("bench.sh", &slow);
+        lab.unconfined().commit();
+        let running = lab.start(command);
+        wait_until("the benchmark runs", || measuring.exists());
+        running.signal(signal);
+        let said = running.wait().ends(130);
+        said.complains(&["stopping", "error: stopped as you asked"]);
+    }
+}
+
+#[test]
 fn under_nohup_a_closed_terminal_is_passed_over() {
     let lab = Lab::unversioned("gains");
     let karve = env!("CARGO_BIN_EXE_karve");

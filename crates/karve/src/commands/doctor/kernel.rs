@@ -1,0 +1,243 @@
+//! What `karve doctor` says of the kernel: build, test, benchmark, engagement, noise.
+//!
+//! A check that cannot be made is a finding too, and the others are made all the same.
+
+use super::{Findings, Level, device};
+use crate::arena::{Arena, Arm, NumberedCase};
+use crate::error::{ErrorKind, Result};
+use crate::git::Repo;
+use crate::harness::{Call, Harness, Variant};
+use crate::process::StopFlag;
+use crate::trees::{Built, Trees};
+use crate::world;
+use karve_core::charter::Charter;
+use karve_core::duel::{Duel, DuelRule};
+use karve_core::verdict::{self, NOISE_EVIDENCE, Noise};
+
+/// Blocks of the unchanged kernel against itself.
+const NOISE_BLOCKS: u32 = 16;
+
+/// Which parts of `karve.toml` a check rests on.
+struct Hints {
+    build: &'static str,
+    test: &'static str,
+    bench: &'static str,
+    engagement: &'static str,
+    differs: &'static str,
+    wide: &'static str,
+}
+
+/// Where karve calls the kernel itself.
+const OF_CONTRACT: Hints = Hints {
+    build: "look at commands.build in karve.toml; it is run in a clean worktree of HEAD",
+    test: "look at [contract], [contract.reference] and [cases] in karve.toml",
+    bench: "look at [contract] and [cases] in karve.toml",
+    engagement: "what [contract] in karve.toml calls must come from the granted files; see \
+                 sources.granted there",
+    differs: "quiet the host or use larger [cases] in karve.toml; readings that differ for equal \
+              kernels cannot be trusted",
+    wide: "quiet the host, or use larger [cases] in karve.toml: small gains will stay undecided",
+};
+
+/// Where the project's commands test and measure it.
+const OF_COMMANDS: Hints = Hints {
+    build: OF_CONTRACT.build,
+    test: "look at commands.test and [cases] in karve.toml",
+    bench: "look at commands.bench, [output] and [metric] in karve.toml",
+    engagement: "the test command must exercise the granted kernel; see commands.test and \
+                 sources.granted in karve.toml",
+    differs: "quiet the host or use a longer benchmark in commands.bench; readings that differ \
+              for equal kernels cannot be trusted",
+    wide: "quiet the host, or make the benchmark longer in commands.bench: small gains will stay \
+           undecided",
+};
+
+impl Hints {
+    fn of(charter: &Charter) -> &'static Self {
+        match charter.contract {
+            Some(_) => &OF_CONTRACT,
+            None => &OF_COMMANDS,
+        }
+    }
+}
+
+/// What came of a check; what kept it from being made is a finding, unless somebody stopped karve.
+fn checked<T>(what: &str, came: Result<T>, findings: &mut Findings) -> Result<Option<T>> {
+    match came {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if matches!(error.kind, ErrorKind::Interrupted | ErrorKind::Bug) => Err(error),
+        Err(error) => {
+            findings.failed_by(what, &error);
+            Ok(None)
+        }
+    }
+}
+
+/// Examines the kernel of HEAD.
+pub(super) fn examine(
+    repo: &Repo,
+    charter: &Charter,
+    (harness, trees, stop): (&Harness, &mut Trees, &StopFlag),
+    findings: &mut Findings,
+) -> Result<()> {
+    let hints = Hints::of(charter);
+    let commit = repo.head()?.oid().to_string();
+    let built = trees.built(repo, harness, &commit);
+    let Some(built) = checked("build", built, findings)? else {
+        return Ok(());
+    };
+    let built = match built {
+        Ok(built) => built,
+        Err(gate) => {
+            findings.failed("build", gate.describe(), hints.build);
+            return Ok(());
+        }
+    };
+    findings.fine("build", "passed in a clean worktree");
+    let tested = examine_test(charter, harness, &built, findings)?;
+    let Some(turn) = device::turn(charter, stop, findings)? else {
+        return Ok(());
+    };
+    let fits = tested.as_ref().unwrap_or(charter);
+    let read = examine_bench(fits, harness, &built, findings)?;
+    // Others may measure while faults are planted.
+    drop(turn);
+    let (Some(charter), true) = (&tested, read) else {
+        return Ok(());
+    };
+    examine_engagement(repo, trees, (harness, charter, &commit), findings)?;
+    let Some(_turn) = device::turn(charter, stop, findings)? else {
+        return Ok(());
+    };
+    let noise = examine_noise(charter, harness, &built, findings);
+    checked("noise", noise, findings)?;
+    Ok(())
+}
+
+/// Plants faults, which the test must notice.
+fn examine_engagement(
+    repo: &Repo,
+    trees: &mut Trees,
+    (harness, charter, commit): (&Harness, &Charter, &str),
+    findings: &mut Findings,
+) -> Result<()> {
+    let proven = world::prove_engagement(repo, trees, harness, (charter, commit));
+    let Some((engaged, faults)) = checked("engagement", proven, findings)? else {
+        return Ok(());
+    };
+    let last = faults
+        .last()
+        .map_or_else(String::new, |f| format!("{} in {}", f.fault, f.file));
+    if engaged {
+        let detail = format!("the test noticed a planted fault: {last}");
+        findings.fine("engagement", detail);
+    } else {
+        let detail = format!(
+            "{} planted faults went unnoticed; the last: {last}",
+            faults.len()
+        );
+        findings.failed("engagement", detail, Hints::of(charter).engagement);
+    }
+    Ok(())
+}
+
+/// Runs the benchmark once, and says whether its numbers can be read.
+fn examine_bench(
+    charter: &Charter,
+    harness: &Harness,
+    built: &Built,
+    findings: &mut Findings,
+) -> Result<bool> {
+    let bench = harness.bench(&built.path, &charter.cases, Call::fresh(Variant::Usual)?);
+    match checked("benchmark", bench, findings)? {
+        None => Ok(false),
+        Some(Ok(samples)) => {
+            let value = samples.first().map_or(f64::NAN, |sample| sample.value);
+            let detail = format!("{} = {value} {}", charter.metric.name, charter.metric.unit);
+            findings.fine("benchmark", detail);
+            Ok(true)
+        }
+        Some(Err(gate)) => {
+            let hint = Hints::of(charter).bench;
+            findings.failed("benchmark", gate.describe(), hint);
+            Ok(false)
+        }
+    }
+}
+
+/// Tests every case; gives the charter with those made smaller that do not fit.
+fn examine_test(
+    charter: &Charter,
+    harness: &Harness,
+    built: &Built,
+    findings: &mut Findings,
+) -> Result<Option<Charter>> {
+    let mut charter = charter.clone();
+    let fitted = world::fit_cases(harness, &built.path, &mut charter.cases);
+    let halved = match checked("test", fitted, findings)? {
+        None => return Ok(None),
+        Some(Ok(halved)) => halved,
+        Some(Err(gate)) => {
+            let hint = Hints::of(&charter).test;
+            findings.failed("test", gate.describe(), hint);
+            return Ok(None);
+        }
+    };
+    for index in halved {
+        let name = &charter.cases[index].name;
+        let detail = format!("{name} does not fit into memory and was made smaller");
+        findings.add(Level::Note, "cases", detail, None);
+    }
+    let passed = match charter.cases.len() {
+        1 => "passed on 1 case".to_owned(),
+        n => format!("passed on {n} cases"),
+    };
+    findings.fine("test", passed);
+    Ok(Some(charter))
+}
+
+/// The unchanged kernel against itself.
+fn examine_noise(
+    charter: &Charter,
+    harness: &Harness,
+    built: &Built,
+    findings: &mut Findings,
+) -> Result<()> {
+    let indices = charter.visible_cases();
+    let cases: Vec<NumberedCase> = indices
+        .iter()
+        .map(|index| (*index, charter.cases[*index].clone()))
+        .collect();
+    let rule = DuelRule::of(charter, NOISE_EVIDENCE).for_equals();
+    let mut duel = Duel::new(charter, &indices, rule);
+    let arm = Arm {
+        harness: harness.clone(),
+        tree: built.path.clone(),
+    };
+    let arena = Arena::new(arm.clone(), arm, Variant::Usual);
+    for _ in 0..NOISE_BLOCKS {
+        let Ok(block) = arena.block(&cases)? else {
+            let hint = Hints::of(charter).bench;
+            findings.failed("noise", "the benchmark does not always work", hint);
+            return Ok(());
+        };
+        let _ = duel.take(&block);
+    }
+    report_noise(&duel, Hints::of(charter), findings);
+    Ok(())
+}
+
+fn report_noise(duel: &Duel, hints: &Hints, findings: &mut Findings) {
+    let estimate = duel.comparison().overall;
+    let detail = format!("the kernel against itself: {}", estimate.describe());
+    match verdict::judge_noise(duel) {
+        Noise::Differs => {
+            let detail = format!("{detail}, which should be 1");
+            findings.add(Level::Note, "noise", detail, Some(hints.differs));
+        }
+        Noise::Wide => {
+            findings.add(Level::Note, "noise", detail, Some(hints.wide));
+        }
+        Noise::Quiet => findings.fine("noise", detail),
+    }
+}
