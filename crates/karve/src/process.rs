@@ -39,7 +39,7 @@ mod table;
 mod tree;
 mod watch;
 
-use std::ffi::OsString;
+use std::ffi::{CStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -65,9 +65,10 @@ pub use self::room::{Access, Layered, Room, Shown, View};
 pub use self::seat::Seated;
 
 /// Gives up, for this process and for good, what no kernel needs: files that are written, other
-/// processes, and the clocks and priorities of the host. For a worker, before it loads a kernel.
-pub fn give_up() {
-    sys::lock();
+/// processes, the clocks and priorities of the host, and the powers of root. For a worker, before
+/// it loads a kernel from this file.
+pub fn give_up(kernel: &CStr) {
+    sys::lock(kernel);
 }
 
 /// The same for a program that is not karve, which puts it on itself before it loads a kernel: as

@@ -129,6 +129,11 @@ fn an_honest_kernel_passes_and_its_errors_are_told() {
 }
 
 #[test]
+fn a_kernel_has_none_of_the_powers_of_root() {
+    assert_eq!(examined(kernels::POWERLESS), Ok(()));
+}
+
+#[test]
 fn a_reference_may_be_a_command() {
     let dir = built(kernels::HONEST);
     let mut terms = terms(dir.path());

@@ -7,6 +7,7 @@ mod cage;
 mod clone;
 mod companion;
 mod lock;
+mod powers;
 mod room;
 mod signals;
 mod start;

@@ -29,6 +29,12 @@ import types
 import warnings
 
 PR_SET_NO_NEW_PRIVS = 38
+PR_CAPBSET_DROP = 24
+PR_CAP_AMBIENT = 47
+PR_CAP_AMBIENT_CLEAR_ALL = 4
+CAP_READ_ANY = 1 << 2
+# The third version of it, for this thread.
+CAP_HEADER = struct.pack("=Ii", 0x20080522, 0)
 LANDLOCK_WRITE_FILE = 1 << 1
 LANDLOCK_PATH_BENEATH = 1
 SECCOMP_SET_FILTER = 1
@@ -36,13 +42,40 @@ SECCOMP_SET_FILTER = 1
 SECCOMP_FLAGS = 1 | 4
 
 
+def give_up_powers(get, put, prctl):
+    """Gives up the powers of root, as process/sys/powers.rs does. The power to read any file is
+    kept where the modules lie in directories that are closed without it."""
+    power = 0
+    while power < 64 and prctl(PR_CAPBSET_DROP, power, 0, 0, 0) == 0:
+        power += 1
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    powers = ctypes.create_string_buffer(24)
+    get(powers)
+    _, usable, _, _, usable_high, _ = struct.unpack("=6I", powers.raw)
+    put(struct.pack("=6I", 0, usable, 0, 0, usable_high, 0))
+    kept = usable & CAP_READ_ANY if any(map(is_closed, [os.getcwd()] + sys.path)) else 0
+    put(struct.pack("=6I", kept, kept, 0, 0, 0, 0))
+
+
+def is_closed(path):
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
+    except PermissionError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
 def put_on(lock):
     """Gives up, for good, what no kernel needs: the lock of process/sys/lock.rs, which also says
     why. It comes before anything is imported that may start threads, since a part of it holds for
     this thread and those that it starts. Where the host lacks a part the other parts hold."""
-    create, extend, restrict, seccomp = lock["calls"]
-    call = ctypes.CDLL(None).syscall
-    ctypes.CDLL(None).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    create, extend, restrict, seccomp, capget, capset = lock["calls"]
+    call, prctl = ctypes.CDLL(None).syscall, ctypes.CDLL(None).prctl
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    give_up_powers(lambda powers: call(capget, CAP_HEADER, powers),
+                   lambda powers: call(capset, CAP_HEADER, powers), prctl)
     if lock["ruleset"]:
         rules = struct.pack("<%dQ" % len(lock["ruleset"]), *lock["ruleset"])
         rules_fd = call(create, rules, ctypes.c_size_t(len(rules)), 0)

@@ -90,7 +90,7 @@ impl Worker {
         let output = map(output, hello.output_bytes, Access::Write)?;
         let (path, entry) = (name(&hello.path)?, name(&hello.entry)?);
         // From here on the code of a candidate runs.
-        process::give_up();
+        process::give_up(&path);
         Ok(Self {
             input,
             output,

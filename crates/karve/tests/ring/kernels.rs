@@ -54,6 +54,26 @@ void kernel(int64_t n, float alpha, const float *x, float *y, float *z) {
 }
 ";
 
+/// Right where it has none of the powers of root, and else wrong.
+pub(crate) const POWERLESS: &str = r#"
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+void kernel(int64_t n, float alpha, const float *x, float *y, float *z) {
+  unsigned long powers = 0, found;
+  char line[256];
+  FILE *f = fopen("/proc/self/status", "r");
+  if (!f) return;
+  while (fgets(line, sizeof line, f))
+    if (!strncmp(line, "Cap", 3) && (strncmp(line, "CapBnd", 6) || geteuid() == 0)
+        && sscanf(line + 7, "%lx", &found) == 1) powers |= found;
+  fclose(f);
+  if (powers) return;
+  for (int64_t i = 0; i < n; i++) { z[i] = x[i] * y[i]; y[i] += alpha * x[i]; }
+}
+"#;
+
 /// Right and unrolled.
 pub(crate) const UNROLLED: &str = r"
 #include <stdint.h>

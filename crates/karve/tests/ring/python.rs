@@ -445,6 +445,31 @@ fn a_module_on_a_cpu_is_locked_as_a_shared_object_is() {
 }
 
 #[test]
+fn a_module_on_a_cpu_has_none_of_the_powers_of_root() {
+    let Some(python) = python_with("numpy") else {
+        return;
+    };
+    let says = "
+import os
+import numpy as np
+
+def powers():
+    with open('/proc/self/status') as file:
+        for line in file:
+            if line.startswith('Cap') and (os.geteuid() == 0 or 'Bnd' not in line):
+                yield int(line.split()[1], 16)
+
+def kernel_fn(n, alpha, x, y):
+    if any(powers()):
+        raise ValueError('it has powers')
+    z = x * y
+    y += np.float32(alpha) * x
+    return z
+";
+    assert_eq!(examined(says, &python), Ok(()));
+}
+
+#[test]
 fn threads_that_a_library_starts_before_the_kernel_are_locked_too() {
     let Some(python) = python_with("numpy") else {
         return;

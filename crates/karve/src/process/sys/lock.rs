@@ -1,11 +1,13 @@
 //! What a worker gives up before it loads a kernel, for good: files that are written, other
-//! processes, clocks and priorities of the host.
+//! processes, clocks and priorities of the host, and the powers of root.
 //!
 //! A kernel reads its inputs, computes, may start threads, and writes its outputs. Whatever else
 //! it tries fails with an error, so that an honest library that merely asks is not harmed. Where
 //! the kernel of the operating system is too old for a part, the other parts still hold.
 
+use super::powers;
 use libc::{c_long, sock_filter};
+use std::ffi::CStr;
 use std::mem;
 
 /// Only the number of the interface is asked for.
@@ -171,8 +173,9 @@ const OWN: u32 = u32::MAX;
 /// A lock as another program puts it on itself: the same as that of a worker of karve's own.
 #[derive(Debug, serde::Serialize)]
 pub(in crate::process) struct Lock {
-    /// The numbers of the calls that make, extend and put on a ruleset, and a filter.
-    calls: [c_long; 4],
+    /// The numbers of the calls that make, extend and put on a ruleset, and a filter, and of those
+    /// that get and set the powers of root.
+    calls: [c_long; 6],
     /// What the ruleset governs, field by field as the kernel reads it; empty without Landlock.
     ruleset: Vec<u64>,
     /// The steps of the filter; no last number stands for the id of the process.
@@ -192,6 +195,8 @@ impl Lock {
                 libc::SYS_landlock_add_rule,
                 libc::SYS_landlock_restrict_self,
                 libc::SYS_seccomp,
+                libc::SYS_capget,
+                libc::SYS_capset,
             ],
             ruleset: Ruleset::of_host().map_or_else(Vec::new, |(rules, size)| {
                 let fields = [rules.files, rules.network, rules.scopes];
@@ -202,10 +207,12 @@ impl Lock {
     }
 }
 
-/// Gives up, for this process and all its threads to come, what no kernel needs.
-pub(in crate::process) fn lock() {
+/// Gives up, for this process and all its threads to come, what no kernel needs. A file that must
+/// be loaded can be read all the same.
+pub(in crate::process) fn lock(must_open: &CStr) {
     // SAFETY: the call takes numbers.
     unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    powers::give_up(must_open);
     confine_files();
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     refuse_calls();
