@@ -55,6 +55,7 @@ pub struct Campaign {
     open_duels: BTreeMap<(String, String), OpenDuel>,
     n_events: u64,
     spent_ms: u64,
+    waited_ms: u64,
     cost: Usage,
     unknown_events: u32,
     answers: Vec<String>,
@@ -266,11 +267,6 @@ impl Campaign {
     /// Events taken in so far.
     pub fn n_events(&self) -> u64 {
         self.n_events
-    }
-
-    /// Time of work so far; pauses do not count.
-    pub fn spent_ms(&self) -> u64 {
-        self.spent_ms
     }
 
     /// What the agent has used so far.

@@ -35,7 +35,7 @@ use std::time::Duration;
 /// Something a person may want to know while a block is prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice<'a> {
-    /// True for the moment: why nothing seems to happen.
+    /// True for the moment, for a line that changes: why nothing seems to happen.
     Passing(&'a str),
     /// To be kept in sight.
     Lasting(&'a str),

@@ -9,7 +9,7 @@ pub use jsonl::JsonLines;
 pub use plain::Plain;
 pub use progress::Progress;
 
-use crate::device::Notices;
+use crate::device::{Notice, Notices};
 use karve_core::campaign::{Campaign, Record, Step};
 use std::io::Write;
 
@@ -28,9 +28,12 @@ pub trait Screen {
     }
 }
 
-/// Notices on standard error.
+/// Notices on standard error, where nothing passes: only what is to be kept in sight.
 pub fn notices() -> Notices {
-    Notices::new(|said| note(&format!("note: {}", style::safe(said.text(), NOTICE_CHARS))))
+    Notices::new(|said| match said {
+        Notice::Passing(_) => {}
+        Notice::Lasting(text) => note(&format!("note: {}", style::safe(text, NOTICE_CHARS))),
+    })
 }
 
 /// Shows nothing.

@@ -39,6 +39,17 @@ impl fmt::Display for OutOfOrder {
 
 impl std::error::Error for OutOfOrder {}
 
+/// Milliseconds that the readings of an event waited for the device.
+fn waited_ms(event: &Event) -> u64 {
+    let conditions = match event {
+        Event::BaselineMeasured(baseline) => &baseline.conditions,
+        Event::BlockMeasured { block, .. } => &block.conditions,
+        _ => return 0,
+    };
+    let pauses = conditions.iter().flat_map(|conditions| &conditions.pauses);
+    pauses.fold(0, |sum, pause| u64::saturating_add(sum, pause.waited_ms))
+}
+
 /// Whether an event was taken in, or why not.
 pub(super) type Taken = Result<(), String>;
 
@@ -68,7 +79,18 @@ impl Campaign {
             });
         }
         self.n_events += 1;
+        self.waited_ms = self.waited_ms.saturating_add(waited_ms(&record.event));
         Ok(())
+    }
+
+    /// Time of work so far; pauses do not count.
+    pub fn spent_ms(&self) -> u64 {
+        self.spent_ms
+    }
+
+    /// Milliseconds that readings waited for the device, in no step's time of work.
+    pub fn waited_ms(&self) -> u64 {
+        self.waited_ms
     }
 
     fn take(&mut self, record: &Record) -> Taken {

@@ -13,7 +13,7 @@ use crate::project::Place;
 use crate::sandbox::{Offer, Sandbox};
 use crate::scratch::{Kind, Scratch};
 use crate::trees::Trees;
-use crate::ui::style::{Tone, colour, safe, toned};
+use crate::ui::style::{Tone, colour, counted, safe, toned};
 use crate::{host, session, ui, world};
 use karve_core::charter::{Charter, SandboxMode};
 use serde::Serialize;
@@ -160,10 +160,7 @@ fn examine(place: &Place, stop: &StopFlag, findings: &mut Findings) -> Result<()
         }
     };
     let hidden = loaded.charter.cases.len() - loaded.charter.visible_cases().len();
-    let shown = match loaded.charter.cases.len() - hidden {
-        1 => "1 case".to_owned(),
-        n => format!("{n} cases"),
-    };
+    let shown = counted(loaded.charter.cases.len() - hidden, "case");
     findings.fine("karve.toml", format!("{shown} and {hidden} hidden"));
     examine_tools(&loaded, stop, findings);
     let (repo, loaded) = match place.repo() {

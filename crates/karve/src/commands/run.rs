@@ -8,6 +8,7 @@ use crate::process::StopFlag;
 use crate::project::Place;
 use crate::reports;
 use crate::session::{self, Plan, Setting, Wish};
+use crate::ui::style::counted;
 use crate::ui::{self, JsonLines, Plain, Screen};
 use karve_core::campaign::{Campaign, StopReason};
 use karve_core::charter::{Charter, SandboxMode};
@@ -221,7 +222,7 @@ fn render_charter(charter: &Charter) -> String {
     format!(
         "charter   {}\n  target  {} ({}, {}) on {}\n  grants  {}\n{}  \
          metric  {} in {}, {} is better\n  cases   {} ({hidden} more hidden)\n  policy  {}: keep \
-         from {:.3}x on, {regress}\n  limits  {} rounds, {limit}\n  agent   {}\n",
+         from {:.3}x on, {regress}\n  limits  {}, {limit}\n  agent   {}\n",
         charter.name,
         charter.target.op,
         charter.target.backend,
@@ -235,7 +236,7 @@ fn render_charter(charter: &Charter) -> String {
         cases.join(" | "),
         policy.preset.name(),
         policy.accept.effect_ratio,
-        charter.limits.rounds,
+        counted(charter.limits.rounds as usize, "round"),
         charter.agent,
     )
 }

@@ -20,17 +20,18 @@ pub struct Status {
 impl Status {
     /// Runs the command.
     pub fn run(&self, place: &Place) -> Result<()> {
-        let view = place.open()?.campaign.view();
+        let campaign = place.open()?.campaign;
+        let view = campaign.view();
         if self.json {
             ui::out_json(&view);
         } else {
-            ui::out(&render_status(&view));
+            ui::out(&render_status(&view, campaign.waited_ms()));
         }
         Ok(())
     }
 }
 
-fn render_status(view: &View) -> String {
+fn render_status(view: &View, waited_ms: u64) -> String {
     let mut text = format!("campaign  {}\n", view.campaign);
     let state = view
         .stopped
@@ -81,7 +82,11 @@ fn render_status(view: &View) -> String {
             "peak      {before:.1}% to {now:.1}% of what was measured here"
         );
     }
-    let _ = writeln!(text, "time      {:.1} s of work", view.spent_s);
+    let waited = match waited_ms {
+        0 => String::new(),
+        ms => format!(", {:.1} s of waiting for the device", ms as f64 / 1_000.0),
+    };
+    let _ = writeln!(text, "time      {:.1} s of work{waited}", view.spent_s);
     if view.usage.usd > 0.0 || view.usage.tokens > 0 {
         let _ = writeln!(
             text,

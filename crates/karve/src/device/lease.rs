@@ -22,8 +22,11 @@ pub const DIR: &str = "KARVE_LEASE_DIR";
 /// Ctrl-C is looked for this often.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// A wait that is shorter is not spoken of: two campaigns take turns block by block.
-const SPOKEN_AFTER: Duration = Duration::from_secs(1);
+/// A wait that is shorter is not mentioned: two campaigns take turns block by block.
+const MENTIONED_AFTER: Duration = Duration::from_secs(1);
+
+/// A wait that is longer is told once, and kept in sight.
+const TOLD_AFTER: Duration = Duration::from_secs(5);
 
 /// The file may be removed while it is opened, so often at most.
 const TRIES_MAX: u32 = 100;
@@ -43,7 +46,7 @@ const OTHERS_WRITE: u32 = 0o022;
 /// Who holds a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// Its process.
+    /// Its process; 0 if it has not named itself.
     pub pid: u32,
     /// The campaign or command.
     pub holder: String,
@@ -63,6 +66,9 @@ impl Holder {
 
     /// One line for people.
     pub fn describe(&self) -> String {
+        if self.pid == 0 {
+            return "a process that has not named itself".to_owned();
+        }
         format!(
             "{} (process {}) since {}",
             clean(&self.holder),
@@ -289,16 +295,10 @@ impl Waiting {
     /// Waits until the file is ours, the user stops, or the wish is over.
     fn until(mut self, wish: &Wish<'_>, stop: &StopFlag, notices: &Notices) -> Result<File> {
         let start = Instant::now();
-        let mut spoken = false;
+        let mut tell = vec![TOLD_AFTER, MENTIONED_AFTER];
         loop {
             match self.locked.recv_timeout(GLANCE) {
-                Ok(Ok(file)) => {
-                    if spoken {
-                        let waited = start.elapsed().as_secs_f64();
-                        notices.mention(&format!("waited {waited:.1} s for {}", wish.device));
-                    }
-                    return Ok(file);
-                }
+                Ok(Ok(file)) => return Ok(file),
                 Ok(Err(error)) => return Err(cannot(&self.path, error)),
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(cannot(&self.path, "the wait was cut short"));
@@ -311,10 +311,13 @@ impl Waiting {
             if start.elapsed() >= wish.limit {
                 return Err(busy(wish, &read_holder(&mut self.names)));
             }
-            if !spoken && start.elapsed() >= SPOKEN_AFTER {
+            if let Some(after) = tell.pop_if(|after| start.elapsed() >= *after) {
                 let holder = read_holder(&mut self.names).describe();
-                notices.mention(&format!("waiting for {}: held by {holder}", wish.device));
-                spoken = true;
+                let text = format!("waiting for {}: held by {holder}", wish.device);
+                match after == TOLD_AFTER {
+                    true => notices.say(&text),
+                    false => notices.mention(&text),
+                }
             }
         }
     }
@@ -326,8 +329,8 @@ fn read_holder(file: &mut File) -> Holder {
     let _ = file.take(HOLDER_BYTES_MAX).read_to_string(&mut text);
     serde_json::from_str(&text).unwrap_or_else(|_| Holder {
         pid: 0,
-        holder: "another karve".into(),
-        since: "an unknown time".into(),
+        holder: String::new(),
+        since: String::new(),
     })
 }
 

@@ -77,7 +77,7 @@ impl Budget {
     ) -> (Duration, End) {
         let start = Instant::now();
         let limit = self.once.min(self.left);
-        let mut said = false;
+        let mut said = None;
         let end = loop {
             if start.elapsed() >= limit {
                 break End::Vain;
@@ -89,20 +89,21 @@ impl Budget {
             let Some(reason) = holds() else {
                 break End::Calm;
             };
-            if !said {
+            if said.is_none() {
                 notices.mention(&format!("waiting: {reason}; {} s at most", limit.as_secs()));
-                said = true;
+                said = Some(reason);
             }
         };
         let waited = start.elapsed();
         self.left = self.left.saturating_sub(waited);
-        if said {
+        if let Some(reason) = said {
             let how = match end {
-                End::Calm => "it is calm again",
+                End::Calm => "then it was calm",
                 End::Vain => "it did not end",
                 End::Stopped => "stopped",
             };
-            notices.mention(&format!("waited {:.1} s: {how}", waited.as_secs_f64()));
+            let waited = waited.as_secs_f64();
+            notices.say(&format!("waited {waited:.1} s: {reason}; {how}"));
         }
         (waited, end)
     }
@@ -284,7 +285,9 @@ mod tests {
         assert!(scene.wait(&growing(5), &notices) >= STEP * 4);
         let lines = lines.lock().unwrap();
         assert!(lines[0].contains("others keep the CPUs busy"), "{lines:?}");
-        assert!(lines[1].contains("calm again"), "{lines:?}");
+        assert!(lines[1].contains("others keep the CPUs busy"), "{lines:?}");
+        assert!(lines[1].contains("then it was calm"), "{lines:?}");
+        assert_eq!(lines.len(), 2, "one is passing, and one is kept");
     }
 
     #[test]

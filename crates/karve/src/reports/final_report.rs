@@ -8,11 +8,12 @@ use super::page::Page;
 use super::source::Source;
 use super::summary::{candidate, capital};
 use super::text::{
-    CELL_MAX, PARAGRAPH_MAX, TITLE_MAX, code, duration, escaped, interval, limit, list, ratio,
-    share, short, stamp, typed,
+    CELL_MAX, PARAGRAPH_MAX, TITLE_MAX, code, escaped, interval, limit, list, ratio, share, short,
+    stamp, time_of_work, typed,
 };
 use super::transfer;
 use super::versions::devlog_path;
+use crate::ui::style::counted;
 use karve_core::campaign::{CONTROL_SLOWDOWN, Campaign, ControlKind, ControlResult, RoundSummary};
 use karve_core::charter::CaseSet;
 use karve_core::strategy;
@@ -72,10 +73,10 @@ pub(super) fn headline_sentence(source: &Source<'_>) -> String {
     let kept = source.campaign.lineage().kept().len();
     match headline(source) {
         Some(comparison) => format!(
-            "{} against the original, measured by turns over {} blocks of {} cases ({} hidden)",
+            "{} against the original, measured by turns over {} of {} ({} hidden)",
             estimated(&comparison.overall),
-            comparison.blocks,
-            comparison.cases.len(),
+            counted(comparison.blocks as usize, "block"),
+            counted(comparison.cases.len(), "case"),
             source.n_hidden()
         ),
         None if kept == 0 => "no gain was kept".to_owned(),
@@ -120,7 +121,7 @@ fn summary(source: &Source<'_>, page: &mut Page) {
             campaign.lineage().kept().len(),
             campaign.rounds().len()
         ),
-        format!("Time of work: {}", duration(campaign.spent_ms())),
+        format!("Time of work: {}", time_of_work(campaign)),
         format!(
             "Agent: {}, {:.2} USD",
             text(&source.charter.agent),

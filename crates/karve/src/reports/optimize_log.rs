@@ -7,6 +7,7 @@ use super::source::Source;
 use super::summary::{lesson, streak_action};
 use super::text::{
     CELL_MAX, TITLE_MAX, code, decimals, duration, escaped, list, ratio, share, short, stamp,
+    time_of_work,
 };
 use super::trend::status;
 use karve_core::campaign::RoundSummary;
@@ -298,7 +299,7 @@ fn final_report(source: &Source<'_>, page: &mut Page) {
         ),
         format!("Inflation gap in percent: {}", decimals(percent, 3)),
         format!("Rounds kept: {} of {}", view.kept, view.rounds_done),
-        format!("Time of work: {}", duration(source.campaign.spent_ms())),
+        format!("Time of work: {}", time_of_work(source.campaign)),
         "All of it: REPORT.md".to_owned(),
     ]);
 }

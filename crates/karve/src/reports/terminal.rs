@@ -3,7 +3,8 @@
 use super::figures::{headline, speedup_now, with_unit};
 use super::final_report::host_noise;
 use super::source::Source;
-use super::text::{duration, interval, ratio, share, wrapped};
+use super::text::{interval, ratio, share, time_of_work, wrapped};
+use crate::ui::style::counted;
 use karve_core::campaign::{Campaign, RoundSummary};
 
 /// Columns of the summary.
@@ -91,9 +92,9 @@ fn figures(source: &Source<'_>) -> Vec<String> {
         lines.push(labelled("noise", &text));
     }
     let mut used = format!(
-        "{} rounds in {}",
-        campaign.rounds().len(),
-        duration(campaign.spent_ms())
+        "{} in {}",
+        counted(campaign.rounds().len(), "round"),
+        time_of_work(campaign)
     );
     if campaign.cost().usd > 0.0 {
         used.push_str(&format!(", agent {:.2} USD", campaign.cost().usd));

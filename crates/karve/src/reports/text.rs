@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use karve_core::campaign::Campaign;
 use karve_core::comparison::Estimate;
 use karve_core::score::percent_change;
 
@@ -214,6 +215,15 @@ pub(super) fn duration(ms: u64) -> String {
         (0, 0, _) => format!("{}.{} s", s, ms % 1_000 / 100),
         (0, minutes, seconds) => format!("{minutes} min {seconds:02} s"),
         (hours, minutes, _) => format!("{hours} h {minutes:02} min"),
+    }
+}
+
+/// How long a campaign has worked, and how long it waited beside that.
+pub(super) fn time_of_work(campaign: &Campaign) -> String {
+    let work = duration(campaign.spent_ms());
+    match campaign.waited_ms() {
+        0 => work,
+        waited => format!("{work}, and {} of waiting for the device", duration(waited)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! One line for everything that happened, and on a terminal a moving line for what goes on.
 
-use super::style::{Tone, safe, toned};
+use super::style::{Tone, counted, safe, toned};
 use super::{NOTICE_CHARS, Screen, note, outln};
 use crate::device::{Notice, Notices};
 use indicatif::ProgressBar;
@@ -88,14 +88,13 @@ impl Plain {
                     self.colour,
                 ));
                 self.line(&format!(
-                    "charter   {} ({}) on {}, {} cases and {hidden} hidden, policy {}, at most {} \
-                     rounds",
+                    "charter   {} ({}) on {}, {} and {hidden} hidden, policy {}, at most {}",
                     charter.target.op,
                     charter.target.backend,
                     charter.target.device,
-                    charter.cases.len() - hidden,
+                    counted(charter.cases.len() - hidden, "case"),
                     charter.policy.preset.name(),
-                    charter.limits.rounds,
+                    counted(charter.limits.rounds as usize, "round"),
                 ));
             }
             Event::Prepared(preparation) => self.line(&format!(
@@ -155,7 +154,8 @@ impl Screen for Plain {
                 (Some(spinner), Notice::Lasting(_)) => {
                     spinner.suspend(|| note(&format!("note: {text}")));
                 }
-                (None, _) => note(&format!("note: {text}")),
+                (None, Notice::Lasting(_)) => note(&format!("note: {text}")),
+                (None, Notice::Passing(_)) => {}
             }
         })
     }
@@ -175,10 +175,8 @@ impl Screen for Plain {
                 self.line(&format!("finished  {}", safe(&reason.describe(), 200)));
             }
             Event::TipsRead { tips } if !tips.is_empty() => {
-                self.line(&format!(
-                    "tips      {} lessons of earlier campaigns",
-                    tips.len()
-                ));
+                let lessons = counted(tips.len(), "lesson");
+                self.line(&format!("tips      {lessons} of earlier campaigns"));
             }
             Event::TipsRead { .. }
             | Event::Profiled { .. }

@@ -36,6 +36,14 @@ pub fn toned(text: &str, tone: Tone, colour: bool) -> String {
     format!("\x1b[{code}m{text}\x1b[0m")
 }
 
+/// So many of something with a plain plural: "1 case", "2 cases".
+pub fn counted(n: usize, what: &str) -> String {
+    match n {
+        1 => format!("1 {what}"),
+        n => format!("{n} {what}s"),
+    }
+}
+
 /// Text from outside, safe for a terminal: no control characters, bounded.
 pub fn safe(text: &str, chars_max: usize) -> String {
     let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -32,7 +32,12 @@ fn a_campaign_waits_for_the_device_and_says_for_whom() {
     });
     assert!(lab.events("baseline_measured").is_empty());
     drop(held);
-    running.wait().ends(0);
+    let said = running.wait().ends(0).shows(&["of waiting for the device"]);
+    assert_eq!(
+        said.stderr.matches("held by another").count(),
+        1,
+        "{said:?}"
+    );
     let pauses = &conditions(&lab)["pauses"];
     assert_eq!(pauses[0]["why"], "lease");
     assert!(pauses[0]["waited_ms"].as_u64() >= Some(1000), "{pauses}");
@@ -239,7 +244,7 @@ fn a_hot_gpu_is_waited_for() {
     let path = format!("{}:/usr/bin:/bin", bin.display());
     let output = command.env("PATH", path).output().unwrap();
     let said = crate::lab::Said::of(&output).ends(0);
-    said.complains(&["waiting: the GPU is throttled: hw_thermal_slowdown"]);
+    said.complains(&["s: the GPU is throttled: hw_thermal_slowdown; then it was calm"]);
     let baseline = conditions(&lab);
     assert_eq!(baseline["pauses"][0]["why"], "throttling");
     assert_eq!(baseline["gpu"]["name"], "NVIDIA H200");

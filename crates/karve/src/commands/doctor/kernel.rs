@@ -9,6 +9,7 @@ use crate::git::Repo;
 use crate::harness::{Call, Harness, Variant};
 use crate::process::StopFlag;
 use crate::trees::{Built, Trees};
+use crate::ui::style::counted;
 use crate::world;
 use karve_core::charter::Charter;
 use karve_core::duel::{Duel, DuelRule};
@@ -188,11 +189,8 @@ fn examine_test(
         let detail = format!("{name} does not fit into memory and was made smaller");
         findings.add(Level::Note, "cases", detail, None);
     }
-    let passed = match charter.cases.len() {
-        1 => "passed on 1 case".to_owned(),
-        n => format!("passed on {n} cases"),
-    };
-    findings.fine("test", passed);
+    let cases = counted(charter.cases.len(), "case");
+    findings.fine("test", format!("passed on {cases}"));
     Ok(Some(charter))
 }
 

@@ -135,3 +135,15 @@ fn a_command_does_not_wait_for_the_karve_that_waits_for_it() {
     assert!(!is_within("77-1f-0", 7));
     assert!(!is_within("", 7));
 }
+
+#[test]
+fn a_holder_that_has_not_named_itself_is_not_given_a_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = home(dir.path());
+    let (lease, _) = now(&home, "cpu").unwrap();
+    let named = home.holder("cpu").unwrap().describe();
+    assert!(named.contains("(process "), "{named}");
+    lease.file().set_len(0).unwrap();
+    let unnamed = home.holder("cpu").unwrap().describe();
+    assert_eq!(unnamed, "a process that has not named itself");
+}
