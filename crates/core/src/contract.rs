@@ -455,6 +455,12 @@ impl Layout {
 
 fn value_of(text: &str, case: &Case) -> Result<f64, String> {
     let expr = parse_expr(text).map_err(|error| format!("`{text}`: {error}"))?;
+    let text_of = |name: &&str| case.params.get(*name).filter(|v| v.parse::<f64>().is_err());
+    if let Some((name, value)) = expr.names().iter().find_map(|n| Some((n, text_of(n)?))) {
+        return Err(format!(
+            "`{text}`: `{name}` is `{value}`, which is no number"
+        ));
+    }
     let value = expr.evaluate_params(&case.params);
     value.map_err(|why| format!("`{text}`: {why}"))
 }

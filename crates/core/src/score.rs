@@ -19,6 +19,37 @@ pub fn percent_change(old: f64, new: f64) -> f64 {
     (new / old - 1.0) * 100.0
 }
 
+/// A speedup above this is told as a factor, and a smaller one in percent. Twice as fast is 100%
+/// faster, however that was rounded.
+const TOLD_AS_FACTOR: f64 = 2.000_1;
+
+/// A factor with three figures: `2.34x`, `11.2x`, `112x`.
+pub fn factor_text(ratio: f64) -> String {
+    let decimals = match ratio.abs() {
+        ratio if ratio < 10.0 => 2,
+        ratio if ratio < 100.0 => 1,
+        _ => 0,
+    };
+    format!("{ratio:.decimals$}x")
+}
+
+/// How much faster `b` is than `a`, from a speedup: in percent, or as a factor above 2x.
+pub fn faster_text(ratio: f64, [a, b]: [&str; 2]) -> String {
+    match ratio <= TOLD_AS_FACTOR {
+        true => format!("{b} is {:.1}% faster than {a}", percent_change(1.0, ratio)),
+        false => format!("{b} is {} as fast as {a}", factor_text(ratio)),
+    }
+}
+
+/// How much slower `b` is than `a`, from a speedup below 1.
+pub fn slower_text(ratio: f64, [a, b]: [&str; 2]) -> String {
+    let longer = 1.0 / ratio;
+    match longer <= TOLD_AS_FACTOR {
+        true => format!("{b} is {:.1}% slower than {a}", percent_change(1.0, longer)),
+        false => format!("{b} takes {} as long as {a}", factor_text(longer)),
+    }
+}
+
 /// The standard deviation relative to the mean, in percent.
 pub fn relative_deviation_percent(mean: f64, deviation: f64) -> f64 {
     deviation / mean * 100.0
@@ -245,5 +276,22 @@ mod tests {
         assert_eq!(stats::median(&scores), Some(695.0));
         let (_, deviation) = stats::mean_and_deviation(&scores).unwrap();
         assert!((deviation - 2.27).abs() < 0.05, "{deviation}");
+    }
+
+    #[test]
+    fn large_speedups_are_told_as_factors() {
+        let sides = ["A", "B"];
+        for (ratio, want) in [
+            (1.053, "B is 5.3% faster than A"),
+            (1.999, "B is 99.9% faster than A"),
+            (2.0, "B is 100.0% faster than A"),
+            (2.01, "B is 2.01x as fast as A"),
+            (11.21, "B is 11.2x as fast as A"),
+            (112.332, "B is 112x as fast as A"),
+        ] {
+            assert_eq!(faster_text(ratio, sides), want);
+        }
+        assert_eq!(slower_text(0.8, sides), "B is 25.0% slower than A");
+        assert_eq!(slower_text(0.25, sides), "B takes 4.00x as long as A");
     }
 }

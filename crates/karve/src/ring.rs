@@ -45,5 +45,5 @@ pub use duel::{Corner, Duelling, Spent};
 pub use exam::examine;
 pub use inputs::ask_inputs;
 pub use solo::{calls_for, handover, readings};
-pub use terms::Terms;
+pub use terms::{Terms, no_reference};
 pub use worker::serve;

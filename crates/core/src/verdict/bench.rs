@@ -2,6 +2,7 @@
 
 use super::Time;
 use crate::bench::{Bench, BenchRule, Signs, Until};
+use crate::comparison::Estimate;
 use crate::duel::Clock;
 use crate::stats;
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,16 @@ impl Finding {
             Self::NoDifference { .. } => "no difference",
             Self::ClocksDisagree { .. } => "clocks disagree",
             Self::CouldNotTell => "could not tell",
+        }
+    }
+
+    /// The same beside an interval, so that the two do not contradict each other: one that leaves
+    /// out 1 is likely, though it is no proof.
+    pub fn word_beside(&self, estimate: &Estimate) -> &'static str {
+        match (self, estimate.low, estimate.high) {
+            (Self::CouldNotTell, Some(low), _) if low > 1.0 => "likely faster",
+            (Self::CouldNotTell, _, Some(high)) if high < 1.0 => "likely slower",
+            _ => self.word(),
         }
     }
 

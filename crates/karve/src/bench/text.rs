@@ -68,7 +68,7 @@ pub fn render_markdown(view: &View) -> String {
         lines.push(format!(
             "| {} | {} | {:.3}x{} | {} | {} | {} |",
             cell(&case.case),
-            case.finding.word(),
+            case.finding.word_beside(&case.estimate),
             case.estimate.ratio,
             by_another(case, view),
             interval(&case.estimate),
@@ -183,7 +183,7 @@ fn case_table(view: &View) -> Vec<String> {
             format!(
                 "{:<width$}  {:<14}  {ratio:<wide$}  {:>12}  {:>12}  {:>12}  {:>12}",
                 safe(&case.case, NAME_CHARS),
-                case.finding.word(),
+                case.finding.word_beside(&case.estimate),
                 with_unit(case.a_median).trim(),
                 with_unit(case.b_median).trim(),
                 with_unit(case.a_mean).trim(),

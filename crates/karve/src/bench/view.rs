@@ -2,9 +2,11 @@
 
 use super::record::{End, Recorded, Side};
 use crate::error::Result;
+use crate::ui::style::counted;
 use karve_core::bench::{Bench, CaseSigns, ClockSigns, Signs, Until};
 use karve_core::comparison::Estimate;
 use karve_core::duel::Clock;
+use karve_core::score;
 use karve_core::verdict::{self, Finding, Limit};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -238,13 +240,8 @@ fn words(finding: &Finding, bench: &Bench, end: End) -> String {
     };
     let pairs = bench.n_blocks();
     match finding {
-        Finding::Faster { by } => format!("B is {:.1}% faster than A", (ratio(*by) - 1.0) * 100.0),
-        Finding::Slower { by } => {
-            format!(
-                "B is {:.1}% slower than A",
-                (1.0 / ratio(*by) - 1.0) * 100.0
-            )
-        }
+        Finding::Faster { by } => score::faster_text(ratio(*by), ["A", "B"]),
+        Finding::Slower { by } => score::slower_text(ratio(*by), ["A", "B"]),
         Finding::NoDifference { percent, .. } => {
             format!("no difference of {} or more", percent_text(*percent))
         }
@@ -257,20 +254,35 @@ fn words(finding: &Finding, bench: &Bench, end: End) -> String {
              waits or hides in threads",
             clock.name()
         ),
-        Finding::CouldNotTell => match end {
-            End::Stopped => format!("could not tell (stopped after {pairs} pairs)"),
-            End::Time => format!("could not tell (the time was up after {pairs} pairs)"),
-            End::Pairs | End::Found => format!("could not tell ({pairs} pairs)"),
-        },
+        Finding::CouldNotTell => {
+            let pairs = counted(pairs as usize, "pair");
+            let why = match end {
+                End::Stopped => format!("stopped after {pairs}"),
+                End::Time => format!("the time was up after {pairs}"),
+                End::Pairs | End::Found => pairs,
+            };
+            match finding.word_beside(&bench.main().overall.estimate()) {
+                plain if plain == finding.word() => format!("{plain} ({why})"),
+                likely => format!("could not tell, B is {likely} ({why})"),
+            }
+        }
     }
 }
 
-/// A percentage without needless zeros.
+/// A percentage without needless zeros; above 100% the factor that it stands for.
 pub fn percent_text(percent: f64) -> String {
+    if percent > 100.0 {
+        return score::factor_text(1.0 + percent / 100.0);
+    }
     let text = format!("{percent:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     format!("{text}%")
 }
+
+/// What a case that is only likely faster or slower lacks.
+const LIKELY: &str = "likely: the interval leaves no doubt of the direction, but a finding must \
+                      also hold against having looked after every pair; more --pairs or \
+                      --every-case may give one";
 
 fn warnings(
     recorded: &Recorded,
@@ -321,6 +333,12 @@ fn warnings(
         warnings.push(format!("not all cases are alike: look at {names}"));
     }
     let open = cases.iter().any(|c| c.finding == Finding::CouldNotTell);
+    if cases
+        .iter()
+        .any(|c| c.finding.word_beside(&c.estimate) != c.finding.word())
+    {
+        warnings.push(LIKELY.to_owned());
+    }
     let ended = recorded.end == End::Found && recorded.rule.until == Until::Overall;
     if open && ended && cases.len() > 1 {
         warnings.push(

@@ -5,7 +5,7 @@ use super::contract_file::{
     StyleName,
 };
 use super::file::File;
-use super::source::{Source, shown};
+use super::source::{Source, shown, suggestion};
 use super::values::Scalar;
 use crate::error::{CommandError, Result};
 use karve_core::accuracy::RuleSet;
@@ -63,7 +63,7 @@ pub(super) fn contract_of(
         return Ok(None);
     };
     refuse_commands(source, file, metric)?;
-    check_inputs(source, table)?;
+    check_inputs(source, table, cases)?;
     let mut args = Vec::new();
     for (index, arg) in table.args.iter().enumerate() {
         args.push(arg_of(
@@ -102,8 +102,19 @@ pub(super) fn contract_of(
 }
 
 /// Arguments are either declared, or asked of a reference in Python.
-fn check_inputs(source: &Source<'_>, table: &ContractTable) -> Result<()> {
+fn check_inputs(source: &Source<'_>, table: &ContractTable, cases: &[Case]) -> Result<()> {
     let asks = table.inputs.is_some();
+    if asks && cases.len() > 1 {
+        let message = format!(
+            "there are {} cases, but `inputs = \"from-module\"` knows no parameters: all would be \
+             the same",
+            cases.len()
+        );
+        return Err(source.error_at("cases", message).hint(
+            "name one case, as in cases.list = [\"as given\"], or write contract.args with \
+             shapes over the parameters",
+        ));
+    }
     if asks && (table.python.is_none() || table.reference.python.is_none()) {
         return Err(source
             .error_at(
@@ -281,7 +292,14 @@ fn arg_of(source: &Source<'_>, table: &ArgTable, line: usize) -> Result<Arg> {
     };
     let is_scalar = table.kind == ArgKindName::Scalar;
     let is_drawn = matches!(table.kind, ArgKindName::Input | ArgKindName::Inout);
-    if is_scalar != table.value.is_some() || is_scalar != table.shape.is_empty() {
+    if is_scalar && table.shape.is_some() {
+        return wrong(
+            format!("the scalar `{name}` has a shape"),
+            "remove its shape in contract.args, or make it an input",
+        );
+    }
+    let shape = table.shape.as_deref().unwrap_or_default();
+    if is_scalar != table.value.is_some() || is_scalar != shape.is_empty() {
         return wrong(
             format!("`{name}` is neither a scalar nor a tensor"),
             "give a scalar a value, and a tensor a shape, in contract.args",
@@ -293,11 +311,7 @@ fn arg_of(source: &Source<'_>, table: &ArgTable, line: usize) -> Result<Arg> {
             "only arguments of kind input and inout have a draw in contract.args",
         );
     }
-    let shape: Vec<String> = table
-        .shape
-        .iter()
-        .map(|Scalar(text)| text.clone())
-        .collect();
+    let shape: Vec<String> = shape.iter().map(|Scalar(text)| text.clone()).collect();
     let draw = match &table.draw {
         Some(value) => draw_of(source, value, (line, "contract.args.draw"))?,
         None if dtype.is_float() => Draw::Normal { mean: 0.0, sd: 1.0 },
@@ -329,6 +343,24 @@ fn arg_of(source: &Source<'_>, table: &ArgTable, line: usize) -> Result<Arg> {
     })
 }
 
+/// Every draw, with its figures.
+const DRAWS: [(&str, &str); 14] = [
+    ("normal", "mean and sd"),
+    ("uniform", "low and high"),
+    ("integers", "low and high"),
+    ("permutation", ""),
+    ("sparse", "density and of"),
+    ("groups", "total and skew"),
+    ("constant", "value"),
+    ("sorted", "of"),
+    ("denormals", ""),
+    ("large", "full"),
+    ("mixed", ""),
+    ("cancelling", ""),
+    ("nans", "share and of"),
+    ("zeros", ""),
+];
+
 /// A draw by its name or with its figures.
 fn draw_of(source: &Source<'_>, value: &DrawValue, (line, key): (usize, &str)) -> Result<Draw> {
     let of_name = |name: &str| {
@@ -354,12 +386,17 @@ fn draw_of(source: &Source<'_>, value: &DrawValue, (line, key): (usize, &str)) -
         Some(draw) => Ok(draw),
         None => read().map_err(|_| {
             let message = format!("`{key}` is none that is known: {}", shown_draw(&value.0));
-            source.error(line, message).hint(
-                "a draw in karve.toml is a name or a table with its kind and figures: \
-                 normal (mean, sd), uniform (low, high), integers (low, high), permutation, \
-                 sparse (density, of), groups (total, skew), constant (value), sorted (of), \
-                 denormals, large (full), mixed, cancelling, nans (share, of), zeros",
-            )
+            let kind = value.0.get("kind").unwrap_or(&value.0);
+            let kind = kind.as_str().unwrap_or_default();
+            let names = DRAWS.map(|(name, _)| name);
+            let error = source.error(line, message);
+            match DRAWS.iter().find(|(name, _)| *name == kind) {
+                Some((_, "")) => error.hint(format!("{kind} has no figures in karve.toml")),
+                Some((_, figures)) => error.hint(format!(
+                    "write it as a table in karve.toml, with kind = \"{kind}\" and its {figures}"
+                )),
+                None => error.hint(suggestion(kind, names, "a draw in karve.toml is one of")),
+            }
         }),
     }
 }
@@ -370,12 +407,14 @@ fn shown_draw(value: &serde_json::Value) -> String {
 }
 
 fn check(source: &Source<'_>, contract: &Contract, cases: &[Case]) -> Result<()> {
-    let wrong = |message: String, hint: &str| -> Result<()> {
-        let error: CommandError = source.error_at("contract.args", message);
+    let line_of = |arg: usize| source.item_line("contract.args", arg);
+    let wrong = |line: usize, message: String, hint: &str| -> Result<()> {
+        let error: CommandError = source.error(line, message);
         Err(error.hint(hint))
     };
     if contract.written().next().is_none() && !contract.modules.asks {
         return wrong(
+            source.line("contract.args"),
             "the kernel writes nothing".into(),
             "name what it writes in contract.args, of kind output or inout",
         );
@@ -386,6 +425,7 @@ fn check(source: &Source<'_>, contract: &Contract, cases: &[Case]) -> Result<()>
             .any(|other| other.name == arg.name)
         {
             return wrong(
+                line_of(index),
                 format!("the argument `{}` is declared twice", arg.name),
                 "name each argument once in contract.args",
             );
@@ -394,7 +434,9 @@ fn check(source: &Source<'_>, contract: &Contract, cases: &[Case]) -> Result<()>
     for case in cases {
         for precision in [Precision::Native, Precision::Wide] {
             if let Err(why) = contract.layout_in(case, precision) {
+                let fault = first_unfit(contract, case, precision);
                 return wrong(
+                    fault.map_or_else(|| source.line("contract"), line_of),
                     format!("the contract does not fit the case `{}`: {why}", case.name),
                     "mend the expressions in contract.args, or the parameters in [cases]",
                 );
@@ -411,4 +453,13 @@ fn check(source: &Source<'_>, contract: &Contract, cases: &[Case]) -> Result<()>
         }
     }
     Ok(())
+}
+
+/// The first argument with which a contract does not fit a case.
+fn first_unfit(contract: &Contract, case: &Case, precision: Precision) -> Option<usize> {
+    (0..contract.args.len()).find(|last| {
+        let mut shorter = contract.clone();
+        shorter.args.truncate(last + 1);
+        shorter.layout_in(case, precision).is_err()
+    })
 }

@@ -92,8 +92,7 @@ pub(super) struct ArgTable {
     /// The type of its elements, such as `f32`.
     pub(super) dtype: DtypeName,
     /// The extents of a tensor, expressions over the parameters of the case.
-    #[serde(default)]
-    pub(super) shape: Vec<Scalar>,
+    pub(super) shape: Option<Vec<Scalar>>,
     /// What a tensor is filled with; normally distributed by default, integers from 0 to 9.
     pub(super) draw: Option<DrawValue>,
     /// The value of a scalar, an expression over the parameters of the case.

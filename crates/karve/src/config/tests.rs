@@ -464,28 +464,50 @@ fn a_contract_needs_no_test_no_benchmark_and_no_metric() {
     assert!(charter.commands.test.is_empty());
 }
 
+#[track_caller]
+fn refuse_with(from: &str, to: &str, line: usize, pieces: &[&str]) {
+    let n = CONTRACT.matches(from).count();
+    assert_eq!(n, 1, "{from} must be there once");
+    refuse(&CONTRACT.replacen(from, to, 1), line, pieces);
+}
+
+#[test]
+fn a_fault_in_an_argument_is_told_at_its_line() {
+    let unknown = &["`a`", "`Q`", "contract.args"];
+    refuse_with("\"M\", \"K\"", "\"M\", \"Q\"", 15, unknown);
+    refuse_with("name = \"c\"", "name = \"a\"", 17, &["declared twice"]);
+    let shaped = "value = \"M\", shape = []";
+    let pieces = &["the scalar `m` has a shape", "contract.args"];
+    refuse_with("value = \"M\"", shaped, 14, pieces);
+    let pieces = &["did you mean `normal`?", "`uniform`"];
+    refuse_with("draw = \"normal\"", "draw = \"norml\"", 15, pieces);
+    let pieces = &["with kind = \"constant\" and its value"];
+    refuse_with("draw = \"normal\"", "draw = \"constant\"", 15, pieces);
+    let pieces = &["did you mean `denormals`?"];
+    refuse_with("[\"denormals\"", "[\"denormal\"", 19, pieces);
+    let pieces = &["`M` is `big`, which is no number"];
+    refuse_with("M=2,K=3", "M=big,K=3", 14, pieces);
+}
+
+#[test]
+fn a_module_that_tells_its_inputs_has_one_case() {
+    let text = CONTRACT.replace("library = \"k.so\"\nentry = \"f\"", "python = \"k.py\"");
+    let text = text.replace("library = \"r.so\"\nentry = \"g\"", "python = \"r.py\"");
+    let (before, rest) = text.split_once("args = [").expect("arguments");
+    let (_, after) = rest.split_once("]\nhostile").expect("their end");
+    let text = format!("{before}inputs = \"from-module\"\nhostile{after}");
+    assert!(read(&text).is_ok());
+    let two = text.replace("\"M=2,K=3\"", "\"M=2,K=3\", \"M=4,K=3\"");
+    let pieces = &["there are 2 cases", "as given", "contract.args"];
+    refuse(&two, 17, pieces);
+}
+
 #[test]
 fn a_contract_that_cannot_be_kept_is_refused() {
-    let refuse_with = |from: &str, to: &str, line: usize, pieces: &[&str]| {
-        assert_eq!(
-            CONTRACT.matches(from).count(),
-            1,
-            "{from} must be there once"
-        );
-        refuse(&CONTRACT.replacen(from, to, 1), line, pieces);
-    };
-    let args = 13;
-    refuse_with(
-        "\"M\", \"K\"",
-        "\"M\", \"Q\"",
-        args,
-        &["`a`", "`Q`", "contract.args"],
-    );
-    refuse_with("name = \"c\"", "name = \"a\"", args, &["declared twice"]);
     refuse_with(
         "args = [",
         "inputs = \"from-module\"\nargs = [",
-        args,
+        13,
         &["only a Python file", "contract.args"],
     );
     refuse_with(

@@ -13,7 +13,7 @@ const COLUMNS: [&str; 6] = [
     "Case",
     "Largest error",
     "In last places",
-    "SNR (dB)",
+    "Signal to noise (dB)",
     "Beside the parent",
 ];
 

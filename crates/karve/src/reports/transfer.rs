@@ -99,6 +99,10 @@ pub(super) fn attribution(source: &Source<'_>, page: &mut Page) {
         page.block("No gain was kept, and no cache was found.");
         return;
     }
+    page.block(
+        "Where each gain comes from: K1 to K4 hold in real use, W1 holds within a bound, and W2 \
+         and W3 only in the benchmark. docs/integrity.md says what each of them is.",
+    );
     let rows: Vec<Vec<String>> = done.rows.iter().map(|row| table_row(source, row)).collect();
     page.table(&COLUMNS, &rows);
     let mut items = vec![

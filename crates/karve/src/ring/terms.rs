@@ -63,7 +63,7 @@ impl Terms {
             Kernel::Python { path, style } => {
                 let file = dir.join(path);
                 if !is_plain(&file) {
-                    return Ok(Err(not_made(path)));
+                    return Ok(Err(not_there(path)));
                 }
                 python::kernel(self, (&dir, &file), *style).map(Ok)
             }
@@ -109,10 +109,7 @@ impl Terms {
             } => {
                 let library = self.reference.clone().unwrap_or_else(|| dir.join(path));
                 if !is_plain(&library) {
-                    return Err(CommandError::usage(format!(
-                        "the build does not make the reference {path}"
-                    ))
-                    .hint("mend commands.build, or contract.reference.library in karve.toml"));
+                    return Err(no_reference(&self.contract.reference));
                 }
                 let program = Program {
                     command: self.own_worker(&dir),
@@ -137,8 +134,7 @@ impl Terms {
             Reference::Python { path, precision } => {
                 let file = self.reference.clone().unwrap_or_else(|| dir.join(path));
                 if !is_plain(&file) {
-                    return Err(CommandError::usage(format!("there is no reference {path}"))
-                        .hint("mend contract.reference.python in karve.toml"));
+                    return Err(no_reference(&self.contract.reference));
                 }
                 let program = python::reference(self, (&dir, &file), *precision)?;
                 (Source::Worker(program), *precision)
@@ -170,6 +166,25 @@ impl StartingArm {
     }
 }
 
+/// The error of a tree that has no reference.
+pub fn no_reference(reference: &Reference) -> CommandError {
+    match reference {
+        Reference::Library { path, .. } => CommandError::usage(format!(
+            "the build does not make the reference {path}"
+        ))
+        .hint("make it with commands.build, or mend contract.reference.library in karve.toml"),
+        Reference::Python { path, .. } => {
+            CommandError::usage(format!("there is no reference {path}")).hint(format!(
+                "write and commit {path}, or mend contract.reference.python in karve.toml"
+            ))
+        }
+        Reference::Command { line, .. } => {
+            CommandError::usage(format!("the reference `{line}` cannot be asked"))
+                .hint("mend contract.reference.command in karve.toml")
+        }
+    }
+}
+
 /// What to mend when the reference fails.
 fn mend(reference: &Reference) -> String {
     match reference {
@@ -189,9 +204,18 @@ fn is_plain(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|data| data.is_file())
 }
 
+fn not_there(path: &str) -> Gate {
+    Gate::BuildFailed {
+        category: FailureCategory::BuildLink,
+        excerpt: format!("there is no {path}, which contract.python in karve.toml names"),
+    }
+}
+
 fn not_made(path: &str) -> Gate {
     Gate::BuildFailed {
         category: FailureCategory::BuildLink,
-        excerpt: format!("the build did not make {path}, which the contract names"),
+        excerpt: format!(
+            "the build did not make {path}, which contract.library in karve.toml names"
+        ),
     }
 }

@@ -5,6 +5,7 @@ use crate::error::{Context, Result};
 use crate::harness::{Call, Gated, Harness, PerCase, Variant};
 use crate::host;
 use crate::plain_file;
+use crate::ring;
 use crate::store;
 use karve_core::campaign::{Baseline, Campaign, Event, Halved, Repeats};
 use karve_core::charter::{Case, CaseSet};
@@ -29,6 +30,10 @@ impl World {
         let Some(path) = harness.reference_in(tree) else {
             return Ok(None);
         };
+        let contract = self.charter.contract.as_deref();
+        if let Some(contract) = contract.filter(|_| !path.exists()) {
+            return Err(ring::no_reference(&contract.reference));
+        }
         let bytes = plain_file::read(&path, REFERENCE_BYTES_MAX)
             .context(|| format!("cannot read {}", path.display()))?;
         store::put_artifact(&self.dir, &bytes).map(Some)

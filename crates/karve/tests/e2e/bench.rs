@@ -66,7 +66,7 @@ fn a_case_without_a_finding_points_at_every_case() {
     let fast = "case {n} in 1) t=20;; *) t=$((100 + {seed} % 5));; esac; echo METRIC time_us=$t";
     let cases = ["--case", "n=1", "--case", "n=2"];
     let said = bench(&lab, &cases, [slow, fast]).ends(0);
-    said.shows(&["% faster than A", "could not tell", "--every-case goes on"]);
+    said.shows(&["x as fast as A", "--every-case goes on"]);
 }
 
 #[test]
@@ -329,7 +329,7 @@ fn ctrl_c_ends_with_what_is_known_so_far() {
     });
     running.interrupt("what is known so far is shown");
     let said = running.wait().ends(130);
-    said.shows(&["could not tell (stopped after"]);
+    said.shows(&["could not tell", "stopped after"]);
 }
 
 /// A program that spins, timed as a whole; `None` without a compiler.
@@ -362,7 +362,7 @@ fn real_programs_are_told_apart_and_a_byte_copy_is_not() {
         return;
     };
     let said = lab.karve(&["bench", "--", &slow, &fast]).ends(0);
-    said.shows(&["% faster than A"]);
+    said.shows(&["x as fast as A"]);
     fs::copy(lab.path("fast"), lab.path("copy")).unwrap();
     let json = lab.karve(&["bench", "--pairs", "40", "--json", "--", &fast, "./copy"]);
     let found = json.ends(0).json()["finding"]["finding"].clone();

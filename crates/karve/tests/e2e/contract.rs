@@ -1,6 +1,7 @@
 //! What a user gets wrong in a contract, and what karve says of it.
 
 use crate::lab::{Lab, Said, wait_until};
+use std::process::Command;
 
 /// Makes a project of a template.
 fn made(template: &str) -> Lab {
@@ -97,4 +98,25 @@ fn nothing_passes_where_no_file_is_granted() {
         "no committed file matches sources.granted (kernl.c)",
         "hint: ",
     ]);
+}
+
+#[test]
+fn a_reference_that_is_not_there_is_named_with_its_key() {
+    let mut python = Command::new("/usr/bin/python3");
+    let output = python.args(["-c", "import numpy"]).output();
+    if !output.is_ok_and(|output| output.status.success()) {
+        println!("skipped: /usr/bin/python3 has no NumPy");
+        return;
+    }
+    let lab = made("python-numpy");
+    let python = "interpreter = \"/usr/bin/python3\"\npython = \"kernel.py\"";
+    lab.replace("karve.toml", "python = \"kernel.py\"", python);
+    lab.git(&["rm", "-q", "reference.py"]);
+    let hint =
+        "hint: write and commit reference.py, or mend contract.reference.python in karve.toml";
+    for command in [&["check"][..], &["run", "--yes"]] {
+        lab.commit();
+        let said = lab.karve(command).ends(2);
+        said.complains(&["error: there is no reference reference.py", hint]);
+    }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::bench::Admits;
 use crate::charter::{ClockRule, Metric};
+use crate::comparison::Estimate;
 use crate::measurement::{Block, Discarded, First, Pair, Sample};
 use crate::stats::Draws;
 use crate::testing::{charter, fixed};
@@ -360,4 +361,24 @@ proptest! {
         }
         prop_assert_eq!(find(&bench), find(&bench_of(&blocks, two_clocks())));
     }
+}
+
+#[test]
+fn the_word_beside_an_interval_does_not_contradict_it() {
+    let estimate = |low, high| Estimate {
+        ratio: 1.0,
+        low,
+        high,
+    };
+    for (low, high, want) in [
+        (Some(1.1), Some(1.2), "likely faster"),
+        (Some(0.8), Some(0.9), "likely slower"),
+        (Some(0.9), Some(1.1), "could not tell"),
+        (None, None, "could not tell"),
+    ] {
+        let word = Finding::CouldNotTell.word_beside(&estimate(low, high));
+        assert_eq!(word, want);
+    }
+    let known = Finding::Faster { by: Clock::Metric };
+    assert_eq!(known.word_beside(&estimate(Some(0.9), Some(1.1))), "faster");
 }

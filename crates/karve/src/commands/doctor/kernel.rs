@@ -154,6 +154,9 @@ fn examine_bench(
         None => Ok(false),
         Some(Ok(samples)) => {
             let value = samples.first().map_or(f64::NAN, |sample| sample.value);
+            // No more figures than a reading has.
+            let value = format!("{value:.4}");
+            let value = value.trim_end_matches('0').trim_end_matches('.');
             let detail = format!("{} = {value} {}", charter.metric.name, charter.metric.unit);
             findings.fine("benchmark", detail);
             Ok(true)
