@@ -125,6 +125,11 @@ impl Search {
         &self.grid
     }
 
+    /// The same, to keep.
+    pub fn shared_grid(&self) -> &Arc<Grid> {
+        &self.grid
+    }
+
     /// What was asked and told so far.
     pub fn record(&self) -> &Record {
         &self.record

@@ -7,6 +7,8 @@
 //!
 //! The declaration stands on the line before the definition. The definition is the knob's name,
 //! an optional `=`, `:=`, `?=` or `:`, and the value; a type and `=` may stand before the value.
+//! Values may also be a range: `1..8` counts, `0..64+8` in steps, `1..64*2` doubles.
+//! `karve: restrict TILE % VEC == 0`, on a line of its own, forbids all other settings.
 
 use crate::charter::KnobDeclaration;
 use std::collections::BTreeMap;
@@ -105,12 +107,55 @@ fn parse_declaration(text: &str) -> Option<(String, Vec<String>)> {
     let name = name.trim();
     // A comment may end on the same line.
     let values = values.trim().trim_end_matches("*/").trim_end_matches("-->");
-    let values: Vec<String> = values
-        .split(',')
-        .map(|value| value.trim().to_owned())
-        .collect();
+    let mut all = Vec::new();
+    for value in values.split(',').map(str::trim) {
+        match value.contains("..") {
+            true => all.extend(parse_range(value)?),
+            false => all.push(value.to_owned()),
+        }
+    }
+    let values = all;
     let usable = !name.is_empty() && values.iter().all(|value| is_value(value));
     usable.then(|| (name.to_owned(), values))
+}
+
+/// The numbers of `1..8`, `0..64+8` or `1..64*2`, both ends among them.
+fn parse_range(text: &str) -> Option<Vec<String>> {
+    let (from, rest) = text.split_once("..")?;
+    let at = rest.find(['+', '*']);
+    let (to, step) = at.map_or((rest, "+1"), |at| rest.split_at(at));
+    let (sign, step) = step.split_at(1);
+    let (from, to, step): (i64, i64, i64) = (
+        from.trim().parse().ok()?,
+        to.trim().parse().ok()?,
+        step.trim().parse().ok()?,
+    );
+    let grows = match sign {
+        "*" => step > 1 && from > 0,
+        _ => step > 0,
+    };
+    let mut values = Vec::new();
+    let mut value = from;
+    while grows && value <= to && values.len() <= VALUES_MAX {
+        values.push(value.to_string());
+        value = match sign {
+            "*" => value.checked_mul(step)?,
+            _ => value.checked_add(step)?,
+        };
+    }
+    (!values.is_empty()).then_some(values)
+}
+
+/// The restrictions that a file declares.
+pub fn parse_restrictions(text: &str) -> Vec<String> {
+    let lines = text
+        .lines()
+        .filter_map(|line| line.split_once("karve: restrict "));
+    let text = |(_, rest): (&str, &str)| {
+        let rest = rest.trim().trim_end_matches("*/").trim_end_matches("-->");
+        rest.trim().to_owned()
+    };
+    lines.map(text).filter(|text| !text.is_empty()).collect()
 }
 
 fn is_value(value: &str) -> bool {
@@ -269,6 +314,34 @@ mod tests {
         assert_eq!(knobs[0].current, "2");
         assert_eq!(knobs[0].values, ["2", "4", "8"]);
         assert_eq!(knobs[0].position("8"), Some(2));
+    }
+
+    #[test]
+    fn values_may_be_a_range() {
+        for (values, want) in [
+            ("1..4", "1 2 3 4"),
+            ("0..20+8", "0 8 16"),
+            ("1..20*2", "1 2 4 8 16"),
+            ("-1, 4..8+4", "-1 4 8"),
+        ] {
+            let text = format!("// karve: knob X in {values}\n#define X 4\n");
+            let knobs = parse_knobs("k.c", &text, &[]).unwrap();
+            assert!(
+                knobs[0].values.join(" ").ends_with(want),
+                "{:?}",
+                knobs[0].values
+            );
+        }
+        for wrong in ["4..1", "1..9*1", "0..9*2", "1..9+0", "a..b", "1..99999"] {
+            let text = format!("// karve: knob X in {wrong}\n#define X 4\n");
+            assert!(parse_knobs("k.c", &text, &[]).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn restrictions_stand_in_comments() {
+        let text = "# karve: restrict A % B == 0\n/* karve: restrict A < 4 */\nA = 1\n";
+        assert_eq!(parse_restrictions(text), ["A % B == 0", "A < 4"]);
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod run;
 pub mod spin;
 pub mod status;
 pub mod sweep;
+pub mod tune;
 pub mod verify;
 pub mod worker;
 
@@ -44,6 +45,7 @@ use clap::{Parser, Subcommand};
   karve run --yes --hours 8       run a campaign overnight; resume it with \"karve run\"
   karve report                    what became faster, by how much, and why the rest was dropped
   karve bench main .              is the worktree faster than main? without a campaign
+  karve tune --budget 10m         the best values of the knobs, in few tries
 
 Exit codes: 0 done, 1 the answer is no, 2 usage or karve.toml, 3 environment, 4 busy,
 70 a fault of karve, 130 stopped by the user.")]
@@ -65,6 +67,7 @@ enum Command {
     Audit(audit::Audit),
     Bench(bench::Bench),
     Noise(noise::Noise),
+    Tune(tune::Tune),
     Status(status::Status),
     Log(history::Log),
     Show(history::Show),
@@ -98,6 +101,7 @@ pub fn run(cli: &Cli) -> Result<()> {
         Command::Audit(command) => command.run(place),
         Command::Bench(command) => command.run(place),
         Command::Noise(command) => command.run(place),
+        Command::Tune(command) => command.run(place),
         Command::Status(command) => command.run(place),
         Command::Log(command) => command.run(place),
         Command::Show(command) => command.run(place),
@@ -127,5 +131,6 @@ fn starts_others(command: &Command) -> bool {
             | Command::Check(_)
             | Command::Bench(_)
             | Command::Noise(_)
+            | Command::Tune(_)
     )
 }

@@ -34,16 +34,19 @@ pub enum Kind {
     Check,
     /// The examination of a project.
     Doctor,
+    /// The settings of a tuning run.
+    Tune,
 }
 
 impl Kind {
-    const ALL: [Self; 3] = [Self::Bench, Self::Check, Self::Doctor];
+    const ALL: [Self; 4] = [Self::Bench, Self::Check, Self::Doctor, Self::Tune];
 
     fn word(self) -> &'static str {
         match self {
             Self::Bench => "bench",
             Self::Check => "check",
             Self::Doctor => "doctor",
+            Self::Tune => "tune",
         }
     }
 

@@ -305,11 +305,16 @@ pub fn with_way_on(error: CommandError, root: &Path) -> CommandError {
 /// Lets Ctrl-C finish the step, and a second one stop at once; so do SIGTERM, and SIGHUP when a
 /// terminal is closed.
 pub fn watch_signals(stop: &StopFlag) -> Result<()> {
-    on_signals(stop, |stop| {
+    watch_signals_of(stop, "stopping at once; go on with \"karve run\"")
+}
+
+/// The same for another command, which says how to go on.
+pub fn watch_signals_of(stop: &StopFlag, at_once: &'static str) -> Result<()> {
+    on_signals(stop, move |stop| {
         stop.request();
         ui::note(match stop.at_once() {
             false => "finishing this step, then stopping; Ctrl-C again stops at once",
-            true => "stopping at once; go on with \"karve run\"",
+            true => at_once,
         });
     })
 }

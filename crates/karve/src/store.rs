@@ -413,14 +413,20 @@ pub fn write_derived(path: &Path, bytes: &[u8]) -> Result<()> {
 fn make_dirs(dir: &CampaignDir) -> Result<()> {
     let cannot = || format!("cannot make {}", dir.path().display());
     fs::create_dir_all(dir.join("artifacts")).context(cannot)?;
-    if let Some(root) = dir.path().parent() {
-        // The directory ignores itself, so that it never shows up in the user's repository.
-        let ignore = root.join(".gitignore");
-        if !ignore.exists() {
-            fs::write(&ignore, "*\n").context(cannot)?;
-        }
+    match dir.path().parent() {
+        Some(root) => ignore_in_git(root),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// Lets the directory of all campaigns ignore itself, so that it never shows up in the user's
+/// repository.
+pub fn ignore_in_git(root: &Path) -> Result<()> {
+    let ignore = root.join(".gitignore");
+    if ignore.exists() {
+        return Ok(());
+    }
+    fs::write(&ignore, "*\n").context(|| format!("cannot write {}", ignore.display()))
 }
 
 fn sync_dir(path: &Path) -> Result<()> {

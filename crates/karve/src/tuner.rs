@@ -1,7 +1,17 @@
 //! The tuner: finds good knob settings by trying few of them.
 //!
-//! What to try is decided in `karve_core::search`. Here are the things it needs of the world:
-//! `recorded` reads and writes spaces that were measured before, `simulate` plays a search on one.
+//! What to try is decided in `karve_core::search`. Here are the things it needs of the world.
+//!
+//! ```text
+//! session   asks, tries, tells, until the budget is spent; then the best meets the default
+//! workshop  a setting becomes a commit, is built, tested and read
+//! journal   every reading, so that nothing is tried twice
+//! recorded  spaces that were measured before, from files
+//! simulate  a search on one of those
+//! ```
 
+pub mod journal;
 pub mod recorded;
+pub mod session;
 pub mod simulate;
+pub mod workshop;

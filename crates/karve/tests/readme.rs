@@ -98,6 +98,17 @@ fn the_bench_of_the_readme_finds_what_is_faster() {
 }
 
 #[test]
+fn the_tuning_of_the_readme_tries_settings_and_proves_the_best() {
+    let home = tempfile::tempdir().unwrap();
+    let blocks = marked_blocks("README.md", "tune");
+    assert_eq!(blocks.len(), 1);
+    let said = stdout(&sh(&blocks[0], &root(), home.path()));
+    for part in ["settings tried", "LANES=", "every reading: "] {
+        assert!(said.contains(part), "{part:?} is not in:\n{said}");
+    }
+}
+
+#[test]
 fn the_agents_of_the_documentation_propose_and_implement() {
     let home = tempfile::tempdir().unwrap();
     let agents = marked_blocks("docs/agents.md", "agent");

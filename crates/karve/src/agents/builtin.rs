@@ -11,6 +11,7 @@ use karve_core::search::{self, Move};
 use karve_core::space::{Config, KNOBS_MAX, Knob, parse_knobs, set_knob};
 use karve_core::strategy::Brief;
 use std::fs;
+use std::path::Path;
 
 /// Proposes knob settings from what the history says.
 #[derive(Debug)]
@@ -58,23 +59,7 @@ impl Agent for Builtin {
             return Ok(Implementation::NotDone { why, usage });
         }
         let knobs = knobs_at(desk.repo, &step.parent, &self.granted, &self.declared)?;
-        let mut set = Vec::new();
-        for knob in &knobs {
-            let Some(value) = step.hypothesis.config.get(&knob.name) else {
-                continue;
-            };
-            if *value == knob.current {
-                continue;
-            }
-            let path = desk.tree.join(&knob.file);
-            let text =
-                fs::read_to_string(&path).context(|| format!("cannot read {}", path.display()))?;
-            let Some(changed) = set_knob(&text, knob, value) else {
-                continue;
-            };
-            fs::write(&path, changed).context(|| format!("cannot write {}", path.display()))?;
-            set.push(format!("{} = {value}", knob.name));
-        }
+        let set = write_config(desk.tree, &knobs, &step.hypothesis.config)?;
         Ok(Implementation::Done {
             summary: format!("set {}", set.join(", ")),
             usage,
@@ -84,6 +69,25 @@ impl Agent for Builtin {
     fn reads_worktree(&self) -> bool {
         false
     }
+}
+
+/// Sets knobs in a worktree; gives what was changed, in words.
+pub fn write_config(tree: &Path, knobs: &[Knob], config: &Config) -> Result<Vec<String>> {
+    let mut set = Vec::new();
+    for knob in knobs {
+        let Some(value) = config.get(&knob.name).filter(|v| **v != knob.current) else {
+            continue;
+        };
+        let path = tree.join(&knob.file);
+        let text =
+            fs::read_to_string(&path).context(|| format!("cannot read {}", path.display()))?;
+        let Some(changed) = set_knob(&text, knob, value) else {
+            continue;
+        };
+        fs::write(&path, changed).context(|| format!("cannot write {}", path.display()))?;
+        set.push(format!("{} = {value}", knob.name));
+    }
+    Ok(set)
 }
 
 /// The knobs declared in the granted files of a commit, in the order of the files.
@@ -114,7 +118,8 @@ pub fn knobs_at(
     Ok(knobs)
 }
 
-fn config_of(knobs: &[Knob]) -> Config {
+/// The values that stand there now.
+pub fn config_of(knobs: &[Knob]) -> Config {
     knobs
         .iter()
         .map(|knob| (knob.name.clone(), knob.current.clone()))

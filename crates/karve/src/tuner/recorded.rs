@@ -7,11 +7,11 @@
 mod table;
 
 use crate::error::{CommandError, Result};
+use crate::plain_file;
 use flate2::read::GzDecoder;
 use karve_core::grid::{Axis, Grid, Point};
 use karve_core::search::Reading;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -143,10 +143,7 @@ fn name_of(path: &Path) -> String {
 }
 
 fn read(path: &Path) -> std::io::Result<String> {
-    let file = File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(std::io::Error::other("it is not a plain file"));
-    }
+    let file = plain_file::open(path)?;
     let packed = path.extension().is_some_and(|extension| extension == "gz");
     let mut reader: Box<dyn Read> = match packed {
         true => Box::new(GzDecoder::new(file)),

@@ -33,4 +33,5 @@ mod sandbox;
 mod stop;
 mod sweep;
 mod tidy;
+mod tune;
 mod zoo;

@@ -1,0 +1,225 @@
+//! `karve tune`: the best values of a kernel's knobs, in few tries.
+
+use crate::bench::given::parse_time;
+use crate::bench::text::figure;
+use crate::bench::view::View;
+use crate::error::{CommandError, ErrorKind, Result};
+use crate::process::StopFlag;
+use crate::project::Place;
+use crate::tuner::journal::Fresh;
+use crate::tuner::recorded;
+use crate::tuner::session::{self, Budget, Found, Step, Wish};
+use crate::tuner::simulate::{self, Trouble};
+use crate::tuner::workshop::Tried;
+use crate::ui::Progress;
+use crate::ui::style::safe;
+use crate::{bench, ui};
+use karve_core::grid::Grid;
+use karve_core::search::{Entry, Kind, Race};
+use karve_core::space::Config;
+use std::path::PathBuf;
+
+/// Settings of the table at the end.
+const ROWS: usize = 8;
+/// Characters of a reason.
+const WHY_CHARS: usize = 120;
+
+/// Find good values for the knobs of a kernel, in few tries
+///
+/// Knobs are declared in the granted files, before their definitions: "// karve: knob TILE in
+/// 8,16,32". A line "// karve: restrict TILE % VEC == 0" forbids settings. What is tuned is the
+/// last commit. Every reading is kept: the command goes on where it was, also after a crash. At the
+/// end the best setting meets the default in a duel.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve tune                       50 settings
+  karve tune --budget 10m          ten minutes, with what earlier runs took
+  karve tune --simulate space.csv.gz --strategy random")]
+pub struct Tune {
+    /// How many settings, or how long, such as 50 or 10m
+    #[arg(long, value_name = "N|TIME", default_value = "50", value_parser = parse_budget)]
+    budget: Budget,
+    /// Who chooses: auto, random, local, annealing or genetic
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = parse_kind)]
+    strategy: Kind,
+    /// What the draws of the strategy depend on
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Put what was tried before aside, and begin anew
+    #[arg(long)]
+    fresh: bool,
+    /// Play the search on a measured space instead, without running anything
+    #[arg(long, value_name = "FILE")]
+    simulate: Option<PathBuf>,
+}
+
+fn parse_budget(text: &str) -> std::result::Result<Budget, String> {
+    match text.parse::<usize>() {
+        Ok(0) => Err("at least one setting must be tried".into()),
+        Ok(settings) => Ok(Budget::Settings(settings)),
+        Err(_) => parse_time(text)
+            .map(Budget::Time)
+            .map_err(|_| "a budget is a number of settings or a time, such as 50 or 10m".into()),
+    }
+}
+
+fn parse_kind(text: &str) -> std::result::Result<Kind, String> {
+    Kind::by_name(text).ok_or_else(|| {
+        let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+        format!("there are {}", names.join(", "))
+    })
+}
+
+impl Tune {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        if let Some(path) = &self.simulate {
+            return self.simulate(path);
+        }
+        let stop = StopFlag::new();
+        let at_once = "stopping at once; go on with \"karve tune\"";
+        crate::session::watch_signals_of(&stop, at_once)?;
+        let progress = Progress::new();
+        let wish = Wish {
+            budget: self.budget,
+            kind: self.strategy,
+            seed: self.seed,
+            fresh: if self.fresh { Fresh::Yes } else { Fresh::No },
+        };
+        let say = |text: &str| progress.stage(text);
+        let found = session::run(place, wish, &stop, &say, &mut |step| {
+            ui::outln(&line(step));
+        })?;
+        drop(progress);
+        show(&found)?;
+        match found.stopped {
+            true => Err(
+                CommandError::new(ErrorKind::Interrupted, "stopped as you asked")
+                    .hint("go on with \"karve tune\""),
+            ),
+            false => Ok(()),
+        }
+    }
+
+    fn simulate(&self, path: &std::path::Path) -> Result<()> {
+        let space = recorded::load(path)?;
+        let Budget::Settings(budget) = self.budget else {
+            return Err(CommandError::usage("a simulation takes no time")
+                .hint("give a number of settings, as in --budget 50"));
+        };
+        let wanted = (self.strategy, self.seed);
+        let played = simulate::play(&space, wanted, budget, Trouble::default());
+        ui::outln(&format!(
+            "{}: {} settings, of which {budget} are tried by {}",
+            safe(&space.name, WHY_CHARS),
+            space.grid.len(),
+            self.strategy.name()
+        ));
+        let mut at = 1;
+        while at <= played.fractions.len() {
+            ui::outln(&format!(
+                "after {at:>4}   {:.1}% of the optimum",
+                played.fractions[at - 1] * 100.0
+            ));
+            at *= 2;
+        }
+        let last = played.fractions.last().copied().unwrap_or_default();
+        let each = played.thinking.as_secs_f64() * 1e3 / budget.max(1) as f64;
+        ui::outln(&format!(
+            "at the end   {:.1}% of the optimum; the search took {each:.2} ms for each setting",
+            last * 100.0
+        ));
+        Ok(())
+    }
+}
+
+/// One try in a line.
+fn line(step: &Step<'_>) -> String {
+    let what = match (step.tried, step.again) {
+        (Tried::Value(value), false) => figure(*value),
+        (Tried::Value(value), true) => format!("{} again", figure(*value)),
+        (Tried::Failed(why), _) => format!("failed: {}", safe(why, WHY_CHARS)),
+    };
+    let mut out = format!("{:>4}  {}  {what}", step.settings, words(step.config));
+    if let (Some(best), Some(default)) = (step.best, step.default) {
+        out += &format!("   best {} ({:.2}x)", figure(best), default / best);
+    }
+    if let Some(gain) = step.expected_gain {
+        out += &format!("   next +{:.1}%", gain * 100.0);
+    }
+    out
+}
+
+fn words(config: &Config) -> String {
+    let all: Vec<String> = config
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    safe(&all.join(" "), 200)
+}
+
+/// The table at the end, and what the duel says.
+fn show(found: &Found) -> Result<()> {
+    let race = Race::new(&found.record);
+    ui::outln(&format!(
+        "\n{} of {} settings tried, {} failed; readings of one setting differ by {:.1}%\n",
+        found.record.len(),
+        found.grid.len(),
+        found
+            .record
+            .entries()
+            .iter()
+            .filter(|entry| entry.failed)
+            .count(),
+        race.noise() * 100.0
+    ));
+    let default = found.grid.default_point();
+    for (point, value) in found.record.ranking().into_iter().take(ROWS) {
+        let readings = found
+            .record
+            .entry(point)
+            .map_or(0, |entry: &Entry| entry.readings.len());
+        let mark = if Some(point) == default {
+            "  the default"
+        } else {
+            ""
+        };
+        ui::outln(&format!(
+            "{:>12}  {readings} readings  {}{mark}",
+            figure(value),
+            changed(&found.grid, &found.grid.config(point))
+        ));
+    }
+    let (oid, name) = &found.commit;
+    match &found.duel {
+        None if Some(found.best) == default => {
+            ui::outln("\nthe default is the best of what was tried");
+        }
+        None => ui::outln("\nthe best setting has not met the default yet"),
+        Some(duel) => {
+            let view = View::of(duel)?;
+            ui::outln(&format!(
+                "\nA is the default, B the best setting ({}):",
+                oid.short()
+            ));
+            ui::out(&bench::text::render_text(&view, ui::style::colour()));
+            ui::outln(&format!("take it over with \"git cherry-pick {name}\""));
+        }
+    }
+    ui::outln(&format!("every reading: {}", found.journal.display()));
+    Ok(())
+}
+
+/// The knobs of a setting that differ from the default.
+fn changed(grid: &Grid, config: &Config) -> String {
+    let default = grid.default_point().map(|point| grid.config(point));
+    let differs = |(name, value): &(&String, &String)| {
+        default.as_ref().and_then(|default| default.get(*name)) != Some(*value)
+    };
+    let all: Config = config
+        .iter()
+        .filter(differs)
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    words(&all)
+}

@@ -1,0 +1,215 @@
+//! What a tuning run has tried, one line for each reading, so that nothing is tried twice.
+//!
+//! The first line says what the readings are of: the commit, the knobs, the commands and the
+//! cases. A journal of anything else begins anew beside it. A torn last line is cut off.
+
+use super::workshop::{Tried, Workshop};
+use crate::error::{CommandError, Context, Result};
+use crate::store;
+use karve_core::space::Config;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a journal that are read at most.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Line {
+    /// What the readings are of.
+    Space {
+        /// The version of the journal.
+        version: u32,
+        /// The digest of all that a reading depends on.
+        key: String,
+        /// The commit that is tuned.
+        commit: String,
+        /// The unit of the values.
+        unit: String,
+    },
+    /// A reading.
+    Read {
+        /// The setting.
+        config: Config,
+        /// The geometric mean of the metric over the cases.
+        value: f64,
+        /// How long it took, with build and test.
+        spent_ms: u64,
+    },
+    /// A setting that cannot be used.
+    Failed {
+        /// The setting.
+        config: Config,
+        /// Why.
+        why: String,
+        /// How long it took.
+        spent_ms: u64,
+    },
+}
+
+impl Line {
+    /// A line for what came of a setting.
+    pub fn of(config: &Config, tried: &Tried, spent_ms: u64) -> Self {
+        let config = config.clone();
+        match tried {
+            Tried::Value(value) => Self::Read {
+                config,
+                value: *value,
+                spent_ms,
+            },
+            Tried::Failed(why) => Self::Failed {
+                config,
+                why: why.chars().take(500).collect(),
+                spent_ms,
+            },
+        }
+    }
+
+    /// How long it took.
+    pub fn spent_ms(&self) -> u64 {
+        match self {
+            Self::Space { .. } => 0,
+            Self::Read { spent_ms, .. } | Self::Failed { spent_ms, .. } => *spent_ms,
+        }
+    }
+}
+
+/// An open journal.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    path: PathBuf,
+}
+
+/// The present version.
+const VERSION: u32 = 1;
+
+impl Journal {
+    /// The journal of a workshop, with what was tried before.
+    pub fn open(workshop: &Workshop, host: &str, fresh: Fresh) -> Result<(Self, Vec<Line>)> {
+        let key = key_of(workshop, host)?;
+        let dir = workshop.loaded().root.join("tune");
+        let path = dir.join(format!("{}.jsonl", &key[..16]));
+        let failed = || format!("cannot write {}", path.display());
+        fs::create_dir_all(&dir).context(failed)?;
+        store::ignore_in_git(&workshop.loaded().root)?;
+        if fresh == Fresh::Yes && path.exists() {
+            fs::rename(&path, path.with_extension("old.jsonl")).context(failed)?;
+        }
+        let lines = read_lines(&path)?;
+        let mut file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .context(failed)?;
+        lock(&file, &path)?;
+        if lines.is_empty() {
+            let first = Line::Space {
+                version: VERSION,
+                key,
+                commit: workshop.base().to_string(),
+                unit: workshop.loaded().charter.metric.unit.clone(),
+            };
+            write_line(&mut file, &first).context(failed)?;
+        }
+        Ok((Self { file, path }, lines))
+    }
+
+    /// Adds a line; it is on the disk when this returns.
+    pub fn append(&mut self, line: &Line) -> Result<()> {
+        let path = &self.path;
+        write_line(&mut self.file, line).context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Whether to begin anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fresh {
+    /// What was tried before is put aside.
+    Yes,
+    /// What was tried before counts.
+    No,
+}
+
+/// Two runs at once would try the same settings, and disturb each other.
+fn lock(file: &File, path: &Path) -> Result<()> {
+    file.try_lock().map_err(|_| {
+        CommandError::new(
+            crate::error::ErrorKind::Busy,
+            format!("another \"karve tune\" uses {}", path.display()),
+        )
+        .hint("wait for it, or stop it with Ctrl-C; \"karve tune\" goes on where it was")
+    })
+}
+
+fn write_line(file: &mut File, line: &Line) -> std::io::Result<()> {
+    let mut text = serde_json::to_string(line)?;
+    text.push('\n');
+    file.write_all(text.as_bytes())?;
+    file.sync_data()
+}
+
+/// The whole lines of a journal. One that ends without a line feed was torn, and is cut off.
+fn read_lines(path: &Path) -> Result<Vec<Line>> {
+    let Ok(meta) = fs::metadata(path) else {
+        return Ok(Vec::new());
+    };
+    let damaged = |why: String| {
+        CommandError::usage(format!("cannot read {}", path.display()))
+            .cause(why)
+            .hint("begin anew with \"karve tune --fresh\"; the old file is kept beside it")
+    };
+    if meta.len() > BYTES_MAX {
+        return Err(damaged("it is larger than 64 MiB".into()));
+    }
+    let bytes = fs::read(path).context(|| format!("cannot read {}", path.display()))?;
+    let whole = bytes
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |at| at + 1);
+    if whole < bytes.len() {
+        let file = OpenOptions::new().write(true).open(path);
+        let cut = file.and_then(|file| file.set_len(whole as u64));
+        cut.context(|| format!("cannot write {}", path.display()))?;
+    }
+    let text = String::from_utf8_lossy(&bytes[..whole]).into_owned();
+    let mut lines = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let read = serde_json::from_str(line);
+        lines.push(read.map_err(|error| damaged(format!("line {}: {error}", number + 1)))?);
+    }
+    match lines.first() {
+        None
+        | Some(Line::Space {
+            version: VERSION, ..
+        }) => Ok(lines),
+        Some(_) => Err(damaged("its first line is not that of a journal".into())),
+    }
+}
+
+/// The digest of all that a reading depends on.
+fn key_of(workshop: &Workshop, host: &str) -> Result<String> {
+    let charter = &workshop.loaded().charter;
+    let parts = serde_json::json!({
+        "host": host,
+        "commit": workshop.base().to_string(),
+        "workdir": charter.workdir,
+        "commands": charter.commands,
+        "output": charter.output,
+        "metric": charter.metric,
+        "cases": charter.cases,
+        "contract": charter.contract,
+        "knobs": workshop.knobs().iter().map(|k| (&k.name, &k.values)).collect::<Vec<_>>(),
+        "restrictions": workshop.restrictions(),
+    });
+    let text = serde_json::to_string(&parts).context(|| "cannot name the journal".into())?;
+    Ok(store::sha256_hex(text.as_bytes()))
+}

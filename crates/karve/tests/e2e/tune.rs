@@ -1,0 +1,207 @@
+//! `karve tune` on a kernel whose time is a function of its knobs.
+
+use crate::lab::{KILLED, Lab, wait_until};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+
+/// 5 x 8 settings, of which 38 are valid and one is wrong; A=4 and B=5 is the best.
+const KERNEL: &str = "# karve: knob A in 1..16*2
+A=1
+# karve: knob B in 1..8
+B=1
+# karve: restrict A * B <= 96
+result=$((7 + (A == 16 && B == 1)))
+TIME=$((100 + (A - 4) * (A - 4) * 3 + (B - 5) * (B - 5) * 7))
+";
+
+fn lab(kernel: &str) -> Lab {
+    let lab = Lab::new("gains");
+    lab.write("kernel.sh", kernel);
+    lab.commit();
+    lab
+}
+
+/// The lines of the journal, without the first.
+fn journal(lab: &Lab) -> Vec<Value> {
+    let Ok(entries) = fs::read_dir(lab.path(".karve/tune")) else {
+        return Vec::new();
+    };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> = paths.filter(|path| !path.ends_with("old.jsonl")).collect();
+    paths.sort();
+    let text = fs::read_to_string(paths.first().unwrap()).unwrap();
+    let whole = text
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    whole.skip(1).collect()
+}
+
+fn settings(lines: &[Value]) -> BTreeSet<String> {
+    lines
+        .iter()
+        .map(|line| line["config"].to_string())
+        .collect()
+}
+
+#[test]
+fn the_best_setting_is_found_proven_and_remembered() {
+    let lab = lab(KERNEL);
+    let said = lab.karve(&["tune", "--budget", "24"]).ends(0);
+    said.shows(&[
+        "A=1 B=1",
+        "24 of 38 settings tried",
+        "A=4 B=5",
+        "A is the default, B the best setting",
+        "x as fast as A",
+        "git cherry-pick refs/karve/tune/",
+    ]);
+    let lines = journal(&lab);
+    assert_eq!(settings(&lines).len(), 24);
+    assert_eq!(lines[0]["config"], serde_json::json!({"A": "1", "B": "1"}));
+    let refs = lab.git(&["for-each-ref", "--format=%(refname)", "refs/karve/tune"]);
+    lab.git(&["cherry-pick", refs.trim()]);
+    let kernel = lab.read("kernel.sh");
+    assert!(
+        kernel.contains("A=4\n") && kernel.contains("B=5\n"),
+        "{kernel}"
+    );
+}
+
+#[test]
+fn a_second_run_goes_on_and_repeats_nothing() {
+    let lab = lab(KERNEL);
+    lab.karve(&["tune", "--budget", "6"]).ends(0);
+    let before = journal(&lab);
+    let said = lab.karve(&["tune", "--budget", "9"]).ends(0);
+    assert!(
+        said.stderr.contains("going on after 6 settings"),
+        "{said:#?}"
+    );
+    let after = journal(&lab);
+    assert_eq!(after[..before.len()], before[..]);
+    assert_eq!(settings(&after).len(), 9);
+    lab.karve(&["tune", "--budget", "9"]).ends(0);
+    assert_eq!(journal(&lab).len(), after.len());
+    lab.karve(&["tune", "--budget", "2", "--fresh"]).ends(0);
+    assert_eq!(settings(&journal(&lab)).len(), 2);
+}
+
+#[test]
+fn a_run_that_was_killed_loses_nothing() {
+    let lab = lab(KERNEL);
+    let running = lab.start(&["tune", "--budget", "20"]);
+    wait_until("some readings are there", || journal(&lab).len() >= 6);
+    assert_eq!(running.kill().code, KILLED);
+    let before = journal(&lab);
+    // As if it had died in the middle of a line.
+    let dir = fs::read_dir(lab.path(".karve/tune")).unwrap();
+    let path = dir.map(|entry| entry.unwrap().path()).next().unwrap();
+    let mut text = fs::read_to_string(&path).unwrap();
+    text.push_str("{\"kind\":\"read\",\"conf");
+    fs::write(&path, text).unwrap();
+    lab.karve(&["tune", "--budget", "20"])
+        .ends(0)
+        .shows(&["20 of 38"]);
+    let after = journal(&lab);
+    assert_eq!(after[..before.len()], before[..]);
+    assert_eq!(settings(&after).len(), 20);
+    let trees = lab.git(&["worktree", "list"]);
+    assert_eq!(trees.lines().count(), 1, "{trees}");
+}
+
+#[test]
+fn a_kernel_that_cannot_be_tuned_as_it_stands_is_told() {
+    let lab = lab(&KERNEL.replace("in 1..8", "in 8..1"));
+    lab.karve(&["tune"])
+        .ends(2)
+        .complains(&["a knob is declared like", "kernel.sh"]);
+    lab.write("kernel.sh", &KERNEL.replace("A=1\n", "A=16\n"));
+    lab.commit();
+    lab.karve(&["tune"]).ends(3).complains(&[
+        "the kernel as it stands does not pass its gate",
+        "karve check",
+    ]);
+}
+
+#[test]
+fn what_cannot_be_tuned_is_refused_before_anything_runs() {
+    for (from, to, parts) in [
+        (
+            "A * B <= 96",
+            "A > 16",
+            ["no setting satisfies `A > 16`", "karve: restrict"],
+        ),
+        (
+            "A * B <= 96",
+            "A * C <= 96",
+            ["`C` is no knob; there are A, B", "kernel.sh"],
+        ),
+        (
+            "A * B <= 96",
+            "A * (B <= 96",
+            ["a `)` is missing", "karve: restrict"],
+        ),
+        (
+            "# karve: knob",
+            "# a knob",
+            ["declare no knobs", "karve: knob TILE"],
+        ),
+    ] {
+        let lab = lab(&KERNEL.replace(from, to));
+        let said = lab.karve(&["tune"]).ends(2);
+        let told = parts[0];
+        assert!(said.stderr.contains(told), "{told}: {said:#?}");
+        assert!(journal(&lab).is_empty());
+    }
+    let lab = lab(&KERNEL.replace("A * B <= 96", "A % (B - 1) == 0"));
+    let said = lab.karve(&["tune", "--budget", "2"]).ends(0);
+    for part in ["divides by zero", "the default itself is forbidden"] {
+        assert!(said.stderr.contains(part), "{said:#?}");
+    }
+}
+
+#[test]
+fn knobs_that_change_nothing_are_told() {
+    let idle = KERNEL
+        .replace("A=1\n", "# A 1\n")
+        .replace("B=1\n", "# B 1\n");
+    let lab = lab(&idle.replace("result=", "A=1\nB=1\nresult="));
+    let said = lab.karve(&["tune", "--budget", "8"]).ends(0);
+    assert!(
+        said.stderr.contains("no knob has changed what is built"),
+        "{said:#?}"
+    );
+    said.shows(&["the default is the best"]);
+}
+
+#[test]
+fn a_measured_space_needs_no_device() {
+    let lab = Lab::unversioned("gains");
+    let mut space = String::from("A,B,valid,time\n");
+    for a in 1..=20 {
+        for b in 1..=20 {
+            let time = 1 + (a - 13_i32).pow(2) + (b - 4_i32).pow(2);
+            space += &format!("{a},{b},{},{time}\n", u8::from(a + b < 38));
+        }
+    }
+    lab.write("space.csv", &space);
+    let play = |extra: &[&str]| {
+        let mut args = vec!["tune", "--simulate", "space.csv", "--budget", "40"];
+        args.extend(extra);
+        lab.karve(&args)
+    };
+    play(&[])
+        .ends(0)
+        .shows(&["400 settings", "at the end   100.0% of the optimum"]);
+    play(&["--strategy", "random"])
+        .ends(0)
+        .shows(&["by random"]);
+    play(&["--strategy", "luck"])
+        .ends(2)
+        .complains(&["auto, random, local"]);
+    lab.write("space.csv", "A,B\n1,2\n");
+    play(&[])
+        .ends(2)
+        .complains(&["no column is called time", "docs/tune.md"]);
+}
