@@ -8,11 +8,13 @@
 mod annealing;
 mod auto;
 mod genetic;
+mod importance;
 mod local;
 mod moves;
 mod race;
 mod record;
 
+pub use importance::{Importance, importance};
 pub use moves::{Move, Outcome, Trial, propose};
 pub use race::{Contender, Race};
 pub use record::{Entry, Record};

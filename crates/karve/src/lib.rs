@@ -8,6 +8,7 @@ pub mod agents;
 pub mod arena;
 pub mod audit;
 pub mod bench;
+pub mod chart;
 pub mod clock;
 pub mod commands;
 pub mod config;

@@ -6,11 +6,13 @@
 //! session   asks, tries, tells, until the budget is spent; then the best meets the default
 //! workshop  a setting becomes a commit, is built, tested and read
 //! journal   every reading, so that nothing is tried twice
+//! plots     how it went, as SVG
 //! recorded  spaces that were measured before, from files
 //! simulate  a search on one of those
 //! ```
 
 pub mod journal;
+pub mod plots;
 pub mod recorded;
 pub mod session;
 pub mod simulate;

@@ -155,3 +155,20 @@ fn a_lucky_reading_does_not_win_the_race() {
     assert_eq!(search.record().best().unwrap().0, points[7]);
     assert!(Race::new(search.record()).noise() < 0.03);
 }
+
+#[test]
+fn a_knob_that_decides_matters_most_and_one_that_does_nothing_not_at_all() {
+    let grid = grid();
+    let mut search = Search::new(Arc::clone(&grid), Kind::Random, 3, &[]);
+    for _ in 0..200 {
+        let point = search.ask().unwrap();
+        let ranks = grid.ranks(point);
+        let value = 1.0 + f64::from(ranks[2]) + 0.1 * f64::from(ranks[0]);
+        search.tell(point, Reading::Value(value));
+    }
+    let found = importance(&grid, search.record());
+    assert_eq!(found[0].axis, 2);
+    assert!(found[0].share > 0.9, "{found:?}");
+    let swap = found.iter().find(|one| one.axis == 4).unwrap();
+    assert!(swap.share < 0.05, "{found:?}");
+}

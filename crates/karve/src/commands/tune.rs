@@ -7,15 +7,15 @@ use crate::error::{CommandError, ErrorKind, Result};
 use crate::process::StopFlag;
 use crate::project::Place;
 use crate::tuner::journal::Fresh;
-use crate::tuner::recorded;
 use crate::tuner::session::{self, Budget, Found, Step, Wish};
 use crate::tuner::simulate::{self, Trouble};
 use crate::tuner::workshop::Tried;
+use crate::tuner::{plots, recorded};
 use crate::ui::Progress;
 use crate::ui::style::safe;
 use crate::{bench, ui};
 use karve_core::grid::Grid;
-use karve_core::search::{Entry, Kind, Race};
+use karve_core::search::{self, Entry, Kind, Race};
 use karve_core::space::Config;
 use std::path::PathBuf;
 
@@ -48,6 +48,9 @@ pub struct Tune {
     /// Put what was tried before aside, and begin anew
     #[arg(long)]
     fresh: bool,
+    /// Write the plots convergence.svg, importance.svg and pairs.svg into a directory
+    #[arg(long, value_name = "DIR", conflicts_with = "simulate")]
+    svg: Option<PathBuf>,
     /// Play the search on a measured space instead, without running anything
     #[arg(long, value_name = "FILE")]
     simulate: Option<PathBuf>,
@@ -92,6 +95,9 @@ impl Tune {
         })?;
         drop(progress);
         show(&found)?;
+        if let Some(dir) = &self.svg {
+            plots::write(&found.grid, &found.record, dir)?;
+        }
         match found.stopped {
             true => Err(
                 CommandError::new(ErrorKind::Interrupted, "stopped as you asked")
@@ -190,6 +196,13 @@ fn show(found: &Found) -> Result<()> {
             changed(&found.grid, &found.grid.config(point))
         ));
     }
+    let matters = search::importance(&found.grid, &found.record);
+    let told = |one: &search::Importance| {
+        let name = found.grid.axes()[one.axis].name();
+        format!("{name} {:.0}%", one.share * 100.0)
+    };
+    let told: Vec<String> = matters.iter().take(ROWS).map(told).collect();
+    ui::outln(&format!("\nwhat matters: {}", safe(&told.join(", "), 300)));
     let (oid, name) = &found.commit;
     match &found.duel {
         None if Some(found.best) == default => {

@@ -12,6 +12,12 @@ use std::f64::consts::{PI, SQRT_2};
 
 /// Settings that are drawn.
 const SIZE: usize = 4_096;
+/// How many of them are changed from one of the best, where valid.
+const OFFSPRING: usize = 2_048;
+/// The best that have offspring.
+const PARENTS: usize = 16;
+/// Knobs that are changed, at most.
+const CHANGES_MAX: usize = 4;
 /// Of so many best settings all neighbours are in the pool.
 const NEIGHBOURED: usize = 8;
 /// A variance is at least this part of the whole.
@@ -47,12 +53,32 @@ impl Pool {
             grid.points().for_each(|point| pool.admit(point, record));
             return pool;
         }
-        for _ in 0..SIZE {
+        for _ in 0..SIZE - OFFSPRING {
             if let Some(point) = record.fresh(grid, draws) {
                 pool.admit(point, record);
             }
         }
+        pool.admit_offspring(grid, record, draws);
         pool
+    }
+
+    /// Lets settings in that differ from the best ones in a few knobs.
+    fn admit_offspring(&mut self, grid: &Grid, record: &Record, draws: &mut Draws) {
+        let mut parents = record.ranking();
+        parents.truncate(PARENTS);
+        for _ in 0..OFFSPRING {
+            let Some((parent, _)) = parents.get(draws.below(parents.len())) else {
+                return;
+            };
+            let mut ranks = grid.ranks(*parent).to_vec();
+            for _ in 0..2 + draws.below(CHANGES_MAX - 1) {
+                let knob = draws.below(ranks.len());
+                ranks[knob] = draws.below(grid.axes()[knob].values().len()) as u16;
+            }
+            if let Some(point) = grid.find(&ranks) {
+                self.admit(point, record);
+            }
+        }
     }
 
     fn admit(&mut self, point: Point, record: &Record) {

@@ -1,0 +1,199 @@
+//! Charts as SVG.
+//!
+//! Written by hand: a few charts with axes are fewer lines than a crate would need to be told.
+
+/// The width of a picture, in pixels.
+pub const WIDTH: f64 = 840.0;
+/// Its height.
+pub const HEIGHT: f64 = 420.0;
+/// The space to the left of the chart.
+pub const LEFT: f64 = 84.0;
+/// The space to the right of it, for the legend.
+pub const RIGHT: f64 = 210.0;
+/// The space above it.
+pub const TOP: f64 = 44.0;
+/// The space below it.
+pub const BOTTOM: f64 = 52.0;
+/// Colours that differ also for those who see fewer of them.
+pub const COLOURS: [&str; 3] = ["#0072b2", "#d55e00", "#009e73"];
+
+/// A chart under construction, with its ranges.
+#[derive(Clone, Debug)]
+pub struct Chart {
+    x: (f64, f64),
+    y: (f64, f64),
+    body: String,
+    legends: u32,
+}
+
+impl Chart {
+    /// An empty chart with a title and the ranges of both axes.
+    pub fn new(title: &str, x: (f64, f64), y: (f64, f64)) -> Self {
+        let mut chart = Self {
+            x,
+            y,
+            body: String::new(),
+            legends: 0,
+        };
+        chart.text(
+            (LEFT, TOP - 18.0),
+            "start",
+            &format!("<tspan font-size=\"16\">{title}</tspan>"),
+        );
+        chart
+    }
+
+    /// Where a point lies, in pixels.
+    pub fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        let across = (x - self.x.0) / (self.x.1 - self.x.0);
+        let up = (y - self.y.0) / (self.y.1 - self.y.0);
+        let (width, height) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
+        (LEFT + across * width, TOP + (1.0 - up) * height)
+    }
+
+    /// Adds an element.
+    pub fn put(&mut self, element: &str) {
+        self.body.push_str(element);
+        self.body.push('\n');
+    }
+
+    /// Text at a place in pixels; it must be escaped.
+    pub fn text(&mut self, (x, y): (f64, f64), anchor: &str, text: &str) {
+        self.put(&format!(
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>"
+        ));
+    }
+
+    fn stroke(&mut self, [from, to]: [(f64, f64); 2], style: &str) {
+        self.put(&format!(
+            "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" {style}/>",
+            from.0, from.1, to.0, to.1
+        ));
+    }
+
+    /// Both axes with their names, and the marks of the upright one.
+    pub fn axes(&mut self, x_name: &str, y_name: &str, ticks: &[(f64, String)]) {
+        for (y, label) in ticks {
+            let (x0, at) = self.at((self.x.0, *y));
+            let x1 = self.at((self.x.1, *y)).0;
+            self.stroke([(x0, at), (x1, at)], "stroke=\"#e4e4e4\"");
+            self.text((x0 - 8.0, at + 4.0), "end", label);
+        }
+        let step = ((self.x.1 / 8.0).ceil()).max(1.0);
+        for k in 0..=8 {
+            let x = f64::from(k) * step;
+            if x <= self.x.1 {
+                let (at, bottom) = self.at((x, self.y.0));
+                self.stroke([(at, bottom), (at, bottom + 5.0)], "stroke=\"#333333\"");
+                self.text((at, bottom + 19.0), "middle", &format!("{x:.0}"));
+            }
+        }
+        let (corner, end) = (self.at((self.x.0, self.y.0)), self.at((self.x.1, self.y.1)));
+        self.stroke([corner, (end.0, corner.1)], "stroke=\"#333333\"");
+        self.stroke([corner, (corner.0, end.1)], "stroke=\"#333333\"");
+        let middle = f64::midpoint(corner.0, end.0);
+        self.text((middle, HEIGHT - 12.0), "middle", x_name);
+        let y = f64::midpoint(corner.1, end.1);
+        self.put(&format!(
+            "<text transform=\"translate(16 {y:.1}) rotate(-90)\" text-anchor=\"middle\">{y_name}\
+             </text>"
+        ));
+    }
+
+    /// A level with a label.
+    pub fn level(&mut self, y: f64, colour: &str, label: &str) {
+        let (from, to) = (self.at((self.x.0, y)), self.at((self.x.1, y)));
+        self.stroke(
+            [from, to],
+            &format!("stroke=\"{colour}\" stroke-dasharray=\"2 3\""),
+        );
+        self.text((to.0 - 4.0, to.1 - 5.0), "end", label);
+    }
+
+    /// What lies between two levels.
+    pub fn band(&mut self, low: f64, high: f64, colour: &str) {
+        let clamp = |y: f64| y.clamp(self.y.0, self.y.1);
+        let (a, b) = (
+            self.at((self.x.0, clamp(high))),
+            self.at((self.x.1, clamp(low))),
+        );
+        self.put(&format!(
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{colour}\" \
+             fill-opacity=\"0.15\"/>",
+            a.0,
+            a.1,
+            b.0 - a.0,
+            b.1 - a.1
+        ));
+    }
+
+    /// A dot.
+    pub fn dot(&mut self, point: (f64, f64), colour: &str) {
+        let (x, y) = self.at(point);
+        self.put(&format!(
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.6\" fill=\"{colour}\" fill-opacity=\"0.7\"/>"
+        ));
+    }
+
+    /// A line through points.
+    pub fn line(&mut self, points: &[(f64, f64)], colour: &str, stroke: Stroke) {
+        let place = |point: &(f64, f64)| {
+            let (x, y) = self.at(*point);
+            format!("{x:.1},{y:.1}")
+        };
+        let places: Vec<String> = points.iter().map(place).collect();
+        let dash = stroke.attribute();
+        self.put(&format!(
+            "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\"{dash} \
+             points=\"{}\"/>",
+            places.join(" ")
+        ));
+    }
+
+    /// A line of the legend.
+    pub fn legend(&mut self, label: &str, colour: &str, stroke: Stroke) {
+        let y = TOP + 10.0 + f64::from(self.legends) * 20.0;
+        let x = WIDTH - RIGHT + 14.0;
+        self.legends += 1;
+        let dash = stroke.attribute();
+        let style = format!("stroke=\"{colour}\" stroke-width=\"2.4\"{dash}");
+        self.stroke([(x, y), (x + 24.0, y)], &style);
+        self.text((x + 30.0, y + 4.0), "start", &escaped(label));
+    }
+
+    /// The whole picture.
+    pub fn finish(self) -> String {
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" \
+             viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\" \
+             fill=\"#222222\">\n<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#ffffff\"/>\n\
+             {}</svg>\n",
+            self.body
+        )
+    }
+}
+
+/// How a line is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stroke {
+    /// Without gaps.
+    Solid,
+    /// With gaps.
+    Dashed,
+}
+
+impl Stroke {
+    fn attribute(self) -> &'static str {
+        match self {
+            Self::Solid => "",
+            Self::Dashed => " stroke-dasharray=\"7 4\"",
+        }
+    }
+}
+
+/// Text that is safe between tags.
+pub fn escaped(text: &str) -> String {
+    let clean: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
+    let clean = clean.replace('&', "&amp;").replace('<', "&lt;");
+    clean.replace('>', "&gt;")
+}

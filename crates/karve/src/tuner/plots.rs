@@ -1,0 +1,150 @@
+//! Three plots of a tuning run as SVG: how the best came about, which knobs matter, and the two
+//! that matter most against each other.
+
+use crate::chart::{COLOURS, Chart, LEFT, Stroke, TOP, escaped};
+use crate::error::{Context, Result};
+use karve_core::grid::Grid;
+use karve_core::search::{self, Entry, Importance, Record};
+use std::fs;
+use std::path::Path;
+
+/// Knobs of a plot at most.
+const KNOBS_MAX: usize = 12;
+/// Values of a knob in the heat map at most.
+const VALUES_MAX: usize = 24;
+/// The width of the longest bar, and the sides of the heat map, in pixels.
+const BAR: f64 = 460.0;
+const MAP: (f64, f64) = (520.0, 300.0);
+
+/// Writes the plots into a directory.
+pub fn write(grid: &Grid, record: &Record, dir: &Path) -> Result<()> {
+    fs::create_dir_all(dir).context(|| format!("cannot make {}", dir.display()))?;
+    let matters = search::importance(grid, record);
+    for (name, text) in [
+        ("convergence.svg", render_convergence(record)),
+        ("importance.svg", render_importance(grid, &matters)),
+        ("pairs.svg", render_pairs(grid, record, &matters)),
+    ] {
+        let path = dir.join(name);
+        fs::write(&path, text)
+            .context(|| format!("cannot write {}", path.display()))
+            .map_err(|error| error.hint("name another directory with --svg DIR"))?;
+    }
+    Ok(())
+}
+
+/// Every setting in the order in which it was tried, and the best so far.
+fn render_convergence(record: &Record) -> String {
+    let logs: Vec<Option<f64>> = record
+        .entries()
+        .iter()
+        .map(|entry| entry.value().map(f64::log10))
+        .collect();
+    let known = || logs.iter().flatten().copied();
+    let low = known().fold(f64::INFINITY, f64::min);
+    let high = known().fold(f64::NEG_INFINITY, f64::max);
+    let (low, high) = match low.is_finite() {
+        true => (low - 0.05, high.max(low + 0.1) + 0.05),
+        false => (0.0, 1.0),
+    };
+    let count = logs.len().max(8) as f64;
+    let mut chart = Chart::new("Settings in the order tried", (0.0, count), (low, high));
+    let ticks = (0..=5).map(|k| low + (high - low) * f64::from(k) / 5.0);
+    let ticks = ticks.map(|y| (y, crate::bench::text::figure(10_f64.powf(y))));
+    chart.axes("settings", "value (log scale)", &ticks.collect::<Vec<_>>());
+    let mut best = f64::INFINITY;
+    let mut steps = Vec::new();
+    for (number, log) in logs.iter().enumerate() {
+        let x = (number + 1) as f64;
+        match log {
+            Some(log) => {
+                chart.dot((x, *log), COLOURS[0]);
+                if best.is_finite() {
+                    steps.push((x, best));
+                }
+                best = best.min(*log);
+                steps.push((x, best));
+            }
+            None => chart.dot((x, high), COLOURS[1]),
+        }
+    }
+    chart.line(&steps, COLOURS[2], Stroke::Solid);
+    chart.legend("the best so far", COLOURS[2], Stroke::Solid);
+    chart.legend("a setting", COLOURS[0], Stroke::Solid);
+    chart.legend("failed", COLOURS[1], Stroke::Solid);
+    chart.finish()
+}
+
+/// A bar for each knob.
+fn render_importance(grid: &Grid, matters: &[Importance]) -> String {
+    let mut chart = Chart::new("Share of the variance by knob", (0.0, 1.0), (0.0, 1.0));
+    for (row, one) in matters.iter().take(KNOBS_MAX).enumerate() {
+        let y = TOP + 12.0 + 26.0 * row as f64;
+        let name = escaped(grid.axes()[one.axis].name());
+        let x = LEFT + 60.0;
+        chart.text((x - 8.0, y + 13.0), "end", &name);
+        chart.put(&format!(
+            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"18\" fill=\"{}\"/>",
+            (one.share * BAR).max(1.0),
+            COLOURS[0]
+        ));
+        let percent = format!("{:.0}%", one.share * 100.0);
+        chart.text((x + one.share * BAR + 8.0, y + 13.0), "start", &percent);
+    }
+    chart.finish()
+}
+
+/// The best value that was read with each pair of values of the two knobs that matter most.
+fn render_pairs(grid: &Grid, record: &Record, matters: &[Importance]) -> String {
+    let [first, second, ..] = matters else {
+        return Chart::new("There is one knob only", (0.0, 1.0), (0.0, 1.0)).finish();
+    };
+    let (across, up) = (&grid.axes()[first.axis], &grid.axes()[second.axis]);
+    let title = format!("The best of {} and {}", across.name(), up.name());
+    let mut chart = Chart::new(&escaped(&title), (0.0, 1.0), (0.0, 1.0));
+    let columns = across.values().len().min(VALUES_MAX);
+    let rows = up.values().len().min(VALUES_MAX);
+    let cell = (MAP.0 / columns as f64, MAP.1 / rows as f64);
+    let best = record.best().map_or(1.0, |(_, value)| value);
+    let least = |column: usize, row: usize| {
+        let here = |entry: &&Entry| {
+            let ranks = grid.ranks(entry.point);
+            usize::from(ranks[first.axis]) == column && usize::from(ranks[second.axis]) == row
+        };
+        let values = record
+            .entries()
+            .iter()
+            .filter(here)
+            .filter_map(Entry::value);
+        values.min_by(f64::total_cmp)
+    };
+    for column in 0..columns {
+        let x = LEFT + column as f64 * cell.0;
+        let label = escaped(&across.values()[column]);
+        chart.text((x + cell.0 / 2.0, TOP + MAP.1 + 18.0), "middle", &label);
+        for row in 0..rows {
+            let y = TOP + MAP.1 - (row + 1) as f64 * cell.1;
+            let Some(value) = least(column, row) else {
+                continue;
+            };
+            let near = (best / value).clamp(0.0, 1.0);
+            chart.put(&format!(
+                "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{}\" \
+                 fill-opacity=\"{near:.2}\"/>",
+                cell.0 - 1.0,
+                cell.1 - 1.0,
+                COLOURS[0]
+            ));
+            let place = (x + cell.0 / 2.0, y + cell.1 / 2.0 + 4.0);
+            chart.text(place, "middle", &format!("{near:.2}"));
+        }
+    }
+    for row in 0..rows {
+        let y = TOP + MAP.1 - (row as f64 + 0.5) * cell.1 + 4.0;
+        chart.text((LEFT - 8.0, y), "end", &escaped(&up.values()[row]));
+    }
+    let below = (LEFT + MAP.0 / 2.0, TOP + MAP.1 + 38.0);
+    chart.text(below, "middle", &escaped(across.name()));
+    chart.text((LEFT, TOP - 2.0), "end", &escaped(up.name()));
+    chart.finish()
+}
