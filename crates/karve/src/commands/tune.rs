@@ -190,8 +190,13 @@ fn show(found: &Found) -> Result<()> {
         } else {
             ""
         };
+        let read = if readings == 1 {
+            "reading "
+        } else {
+            "readings"
+        };
         ui::outln(&format!(
-            "{:>12}  {readings} readings  {}{mark}",
+            "{:>12}  {readings} {read}  {}{mark}",
             figure(value),
             changed(&found.grid, &found.grid.config(point))
         ));

@@ -136,7 +136,9 @@ fn render_pairs(grid: &Grid, record: &Record, matters: &[Importance]) -> String 
                 COLOURS[0]
             ));
             let place = (x + cell.0 / 2.0, y + cell.1 / 2.0 + 4.0);
-            chart.text(place, "middle", &format!("{near:.2}"));
+            let ink = if near > 0.6 { "#ffffff" } else { "#222222" };
+            let label = format!("<tspan fill=\"{ink}\">{near:.2}</tspan>");
+            chart.text(place, "middle", &label);
         }
     }
     for row in 0..rows {

@@ -10,8 +10,9 @@ use crate::stats::Draws;
 
 /// Readings that lengths are fitted to, at most.
 const FIT_MAX: usize = 100;
-/// How often each length is turned.
+/// How often each length is turned: twice as long as there are few readings.
 const SWEEPS: usize = 2;
+const FEW: usize = 40;
 /// What the lengths are before anything is known; 1 is the whole range of a knob.
 const LENGTH: f64 = 1.0;
 const LENGTH_RANGE: (f64, f64) = (0.05, 20.0);
@@ -114,7 +115,8 @@ impl Kernel {
         let mut best = self.unlikeliness(&x, &y);
         let mut screws: Vec<Screw> = (0..self.axes.len()).map(Screw::Length).collect();
         screws.extend([Screw::Noise, Screw::Mixture]);
-        for _ in 0..SWEEPS {
+        let sweeps = if y.len() < FEW { SWEEPS } else { 1 };
+        for _ in 0..sweeps {
             for last in (1..screws.len()).rev() {
                 screws.swap(last, draws.below(last + 1));
             }
@@ -179,7 +181,7 @@ impl Kernel {
     fn unlikeliness(&self, x: &[&[u16]], y: &[f64]) -> f64 {
         let mut factor = Factor::default();
         for count in 1..=x.len() {
-            factor.push(self, &x[..count]);
+            factor.push_row(self, &x[..count]);
         }
         let solved = factor.solve(y);
         let count = y.len().max(1) as f64;
@@ -229,6 +231,14 @@ impl Factor {
 
     /// Adds the last of the settings.
     pub(super) fn push(&mut self, kernel: &Kernel, settings: &[&[u16]]) {
+        self.push_row(kernel, settings);
+        let row = self.rows.last().map(Vec::as_slice).unwrap_or_default();
+        let single = row.iter().map(|value| *value as f32).collect();
+        self.single.push(single);
+    }
+
+    /// The same without single precision.
+    fn push_row(&mut self, kernel: &Kernel, settings: &[&[u16]]) {
         let Some((last, others)) = settings.split_last() else {
             return;
         };
@@ -240,8 +250,6 @@ impl Factor {
         }
         let own = 1.0 + kernel.noise - dot(&row, &row);
         row.push(own.max(PIVOT_MIN).sqrt());
-        self.single
-            .push(row.iter().map(|value| *value as f32).collect());
         self.rows.push(row);
     }
 

@@ -28,6 +28,8 @@ pub(super) struct Pool {
     settings: Vec<Setting>,
     inside: BTreeSet<Point>,
     neighboured: BTreeSet<Point>,
+    /// How many settings of the record were let go of.
+    left_out: usize,
 }
 
 #[derive(Debug)]
@@ -48,7 +50,10 @@ pub(super) struct Scored {
 impl Pool {
     /// A pool of settings that were not asked for: all of them, or some drawn by lot.
     pub(super) fn draw(grid: &Grid, record: &Record, draws: &mut Draws) -> Self {
-        let mut pool = Self::default();
+        let mut pool = Self {
+            left_out: record.len(),
+            ..Self::default()
+        };
         if grid.len() <= SIZE {
             grid.points().for_each(|point| pool.admit(point, record));
             return pool;
@@ -101,7 +106,10 @@ impl Pool {
 
     /// Lets go of the settings that were asked for.
     pub(super) fn leave_out(&mut self, record: &Record) {
-        self.settings.retain(|setting| !record.knows(setting.point));
+        let new = record.entries().get(self.left_out..).unwrap_or_default();
+        let asked = |point: Point| new.iter().any(|entry| entry.point == point);
+        self.settings.retain(|setting| !asked(setting.point));
+        self.left_out = record.len();
     }
 
     /// Forgets the rows, since the factor is another one.
