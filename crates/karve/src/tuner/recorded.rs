@@ -2,22 +2,36 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `.csv`, `.csv.gz` | one column for each knob, then `valid`, `time` and others |
+//! | a table (`.csv`) | one column for each knob, then `valid`, `time` and others |
+//! | a cache file of Kernel Tuner (`.json`) | all settings that it tried, closed or not |
+//! | T4 results (`.json`) | what several autotuners write, one object for each evaluation |
+//!
+//! Which one it is says the text itself, and so does whether it is packed by gzip. The last two
+//! are written as well.
 
+mod evaluation;
+mod kernel_tuner;
+mod t4;
 mod table;
+
+pub use evaluation::{Evaluation, Evaluations, Failure, Outcome};
 
 use crate::error::{CommandError, Result};
 use crate::plain_file;
 use flate2::read::GzDecoder;
 use karve_core::grid::{Axis, Grid, Point};
 use karve_core::search::Reading;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes of one file at most, unpacked.
 const BYTES_MAX: u64 = 1 << 30;
+/// How files that are packed by gzip begin.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// One setting that was measured: its values by name, and what came of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,33 +104,85 @@ impl Recorded {
     }
 }
 
+/// The formats of other programs that are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A cache file of Kernel Tuner.
+    KernelTuner,
+    /// T4 results.
+    T4,
+}
+
+/// Evaluations as text for other programs.
+pub fn render(evaluations: &Evaluations, format: Format) -> String {
+    match format {
+        Format::KernelTuner => kernel_tuner::render_cache(evaluations),
+        Format::T4 => t4::render_results(evaluations),
+    }
+}
+
+/// What a text holds.
+#[derive(Debug, PartialEq)]
+enum Content {
+    Table(Vec<String>, Vec<Measured>),
+    Evaluations(Evaluations),
+    /// JSON, but no measured space.
+    Other,
+}
+
+/// The parts of a JSON object that tell the formats apart.
+#[derive(Deserialize)]
+struct Shape {
+    cache: Option<IgnoredAny>,
+    tune_params_keys: Option<IgnoredAny>,
+    results: Option<IgnoredAny>,
+}
+
+/// Reads a text in any of the formats.
+fn parse(text: &str) -> Result<Content, String> {
+    if !text.trim_start().starts_with('{') {
+        return table::parse_table(text).map(|(knobs, rows)| Content::Table(knobs, rows));
+    }
+    let text = kernel_tuner::close(text);
+    let shape: Shape = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    if shape.cache.is_some() && shape.tune_params_keys.is_some() {
+        return kernel_tuner::parse_cache(&text).map(Content::Evaluations);
+    }
+    if shape.results.is_some() {
+        return t4::parse_results(&text).map(Content::Evaluations);
+    }
+    Ok(Content::Other)
+}
+
 /// Reads a measured space.
 pub fn load(path: &Path) -> Result<Recorded> {
-    let wrong = |why: String| {
-        CommandError::usage(format!("cannot read the space in {}", path.display()))
-            .cause(why)
-            .hint("docs/tune.md says which files \"karve tune --simulate\" reads")
-    };
+    let none = "it is JSON, but neither a cache file of Kernel Tuner nor T4 results";
+    load_if_any(path)?.ok_or_else(|| unreadable(path, none.into()))
+}
+
+/// Reads a measured space; nothing if the file is JSON that holds something else.
+fn load_if_any(path: &Path) -> Result<Option<Recorded>> {
+    let wrong = |why: String| unreadable(path, why);
     let text = read(path).map_err(|error| wrong(error.to_string()))?;
     let name = name_of(path);
-    let extension = path
-        .extension()
-        .map(|extension| extension.to_string_lossy().into_owned());
-    let table = match extension.as_deref() {
-        Some("gz") => path
-            .with_extension("")
-            .extension()
-            .is_some_and(|ext| ext == "csv"),
-        other => other == Some("csv"),
+    let space = match parse(&text).map_err(wrong)? {
+        Content::Table(knobs, rows) => Recorded::new(&name, &knobs, &rows),
+        Content::Evaluations(evaluations) => evaluations.recorded(&name),
+        Content::Other => return Ok(None),
     };
-    if !table {
-        return Err(wrong("its name does not end with .csv or .csv.gz".into()));
-    }
-    let (knobs, rows) = table::parse_table(&text).map_err(wrong)?;
-    Recorded::new(&name, &knobs, &rows).map_err(wrong)
+    space.map(Some).map_err(wrong)
+}
+
+fn unreadable(path: &Path, why: String) -> CommandError {
+    CommandError::usage(format!("cannot read the space in {}", path.display()))
+        .cause(why)
+        .hint("docs/tune.md says which files \"karve tune --simulate\" reads")
 }
 
 /// All measured spaces of a directory, by name.
+///
+/// JSON that is no measured space is passed over, and so is what stands beside a table of the
+/// same name: it describes that table.
 pub fn load_all(dir: &Path) -> Result<Vec<Recorded>> {
     let wrong = |error: std::io::Error| {
         CommandError::usage(format!("cannot read the directory {}", dir.display()))
@@ -127,11 +193,15 @@ pub fn load_all(dir: &Path) -> Result<Vec<Recorded>> {
     for entry in std::fs::read_dir(dir).map_err(wrong)? {
         let path = entry.map_err(wrong)?.path();
         let text = path.to_string_lossy();
-        if text.ends_with(".csv") || text.ends_with(".csv.gz") {
+        let text = text.strip_suffix(".gz").unwrap_or(&text);
+        if text.ends_with(".csv") {
             paths.insert(name_of(&path), path.clone());
+        } else if text.ends_with(".json") {
+            paths.entry(name_of(&path)).or_insert(path.clone());
         }
     }
-    paths.values().map(|path| load(path)).collect()
+    let spaces = paths.values().map(|path| load_if_any(path));
+    spaces.filter_map(Result::transpose).collect()
 }
 
 fn name_of(path: &Path) -> String {
@@ -143,8 +213,8 @@ fn name_of(path: &Path) -> String {
 }
 
 fn read(path: &Path) -> std::io::Result<String> {
-    let file = plain_file::open(path)?;
-    let packed = path.extension().is_some_and(|extension| extension == "gz");
+    let mut file = BufReader::new(plain_file::open(path)?);
+    let packed = file.fill_buf()?.starts_with(&GZIP);
     let mut reader: Box<dyn Read> = match packed {
         true => Box::new(GzDecoder::new(file)),
         false => Box::new(file),
@@ -159,3 +229,6 @@ fn read(path: &Path) -> std::io::Result<String> {
     }
     String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is not text"))
 }
+
+#[cfg(test)]
+mod tests;
