@@ -1,0 +1,54 @@
+//! Searches on the measured spaces of `testdata/spaces`, which Kernel Tuner wrote.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test stops where something unexpected happens"
+)]
+
+use karve::tuner::recorded::{self, Recorded};
+use karve::tuner::simulate::{self, Trouble};
+use karve_core::search::Kind;
+use std::path::Path;
+
+fn spaces() -> Vec<Recorded> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/spaces");
+    recorded::load_all(&dir).unwrap()
+}
+
+#[test]
+fn every_format_gives_a_space() {
+    let spaces = spaces();
+    let sizes: Vec<(&str, usize)> = spaces
+        .iter()
+        .map(|space| (space.name.as_str(), space.grid.len()))
+        .collect();
+    assert_eq!(
+        sizes,
+        [("sum_rows", 14), ("sum_rows_open", 12), ("sum_rows_t4", 14)]
+    );
+}
+
+#[test]
+fn a_search_finds_the_optimum_once_it_has_tried_every_setting() {
+    for space in spaces() {
+        for kind in [Kind::Auto, Kind::Random] {
+            // More than there is: the search ends by itself.
+            let budget = space.grid.len() + 5;
+            let played = simulate::play(&space, (kind, 7), budget, Trouble::default());
+            let at = format!("{} on {}", kind.name(), space.name);
+            assert_eq!(played.readings, space.grid.len(), "{at}");
+            assert_eq!(played.fractions.len(), budget, "{at}");
+            assert!(played.fractions.is_sorted(), "{at}");
+            assert_eq!(played.fractions.last(), Some(&1.0), "{at}");
+        }
+    }
+}
+
+#[test]
+fn the_same_run_in_two_formats_is_searched_the_same_way() {
+    let spaces = spaces();
+    for kind in [Kind::Auto, Kind::Random] {
+        let play = |space| simulate::play(space, (kind, 3), 10, Trouble::default()).fractions;
+        assert_eq!(play(&spaces[0]), play(&spaces[2]), "{}", kind.name());
+    }
+}
