@@ -128,7 +128,12 @@ fn play_all(spaces: &[Recorded], kind: Kind, asked: &Asked) -> Vec<Cell> {
         let Some(space) = spaces.get(job / seeds.max(1)) else {
             break;
         };
-        let seed = (job % seeds) as u64;
+        // Spaces of one size would draw the same settings from the same seed.
+        let named = space.name.bytes().fold(7, |sum: u64, byte| {
+            sum.wrapping_mul(1_099_511_628_211)
+                .wrapping_add(u64::from(byte))
+        });
+        let seed = named.wrapping_add((job % seeds) as u64);
         let played = simulate::play(space, (kind, seed), MARKS[3], asked.trouble);
         all.lock()
             .unwrap_or_else(PoisonError::into_inner)
