@@ -41,8 +41,9 @@ impl Local {
 impl Strategy for Local {
     fn ask(&mut self, grid: &Grid, record: &Record) -> Option<Point> {
         if self.at.is_none() {
-            let (best, _) = record.best()?;
-            self.go_to(best, grid);
+            let best = record.best().map(|(point, _)| point);
+            let start = best.or_else(|| record.fresh(grid, &mut self.draws))?;
+            self.go_to(start, grid);
         }
         let here = self.at.and_then(|at| record.value(at));
         let better = self.asked.iter().filter_map(|point| {

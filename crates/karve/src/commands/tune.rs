@@ -7,7 +7,7 @@ use crate::error::{CommandError, ErrorKind, Result};
 use crate::process::StopFlag;
 use crate::project::Place;
 use crate::tuner::journal::Fresh;
-use crate::tuner::session::{self, Budget, Found, Step, Wish};
+use crate::tuner::session::{self, Budget, Found, Step, Turn, Wish, as_metric};
 use crate::tuner::simulate::{self, Trouble};
 use crate::tuner::workshop::Tried;
 use crate::tuner::{plots, recorded};
@@ -96,7 +96,7 @@ impl Tune {
         drop(progress);
         show(&found)?;
         if let Some(dir) = &self.svg {
-            plots::write(&found.grid, &found.record, dir)?;
+            plots::write(&found, dir)?;
         }
         match found.stopped {
             true => Err(
@@ -141,14 +141,15 @@ impl Tune {
 
 /// One try in a line.
 fn line(step: &Step<'_>) -> String {
-    let what = match (step.tried, step.again) {
-        (Tried::Value(value), false) => figure(*value),
-        (Tried::Value(value), true) => format!("{} again", figure(*value)),
+    let shown = |value: f64| figure(as_metric(value, step.better));
+    let what = match (step.tried, step.turn) {
+        (Tried::Value(value), Turn::First) => shown(*value),
+        (Tried::Value(value), Turn::Again) => format!("{} again", shown(*value)),
         (Tried::Failed(why), _) => format!("failed: {}", safe(why, WHY_CHARS)),
     };
     let mut out = format!("{:>4}  {}  {what}", step.settings, words(step.config));
     if let (Some(best), Some(default)) = (step.best, step.default) {
-        out += &format!("   best {} ({:.2}x)", figure(best), default / best);
+        out += &format!("   best {} ({:.2}x)", shown(best), default / best);
     }
     if let Some(gain) = step.expected_gain {
         out += &format!("   next +{:.1}%", gain * 100.0);
@@ -197,7 +198,7 @@ fn show(found: &Found) -> Result<()> {
         };
         ui::outln(&format!(
             "{:>12}  {readings} {read}  {}{mark}",
-            figure(value),
+            figure(as_metric(value, found.better)),
             changed(&found.grid, &found.grid.config(point))
         ));
     }

@@ -89,8 +89,8 @@ const VERSION: u32 = 1;
 
 impl Journal {
     /// The journal of a workshop, with what was tried before.
-    pub fn open(workshop: &Workshop, host: &str, fresh: Fresh) -> Result<(Self, Vec<Line>)> {
-        let key = key_of(workshop, host)?;
+    pub fn open(workshop: &Workshop, fresh: Fresh) -> Result<(Self, Vec<Line>)> {
+        let key = key_of(workshop)?;
         let dir = workshop.loaded().root.join("tune");
         let path = dir.join(format!("{}.jsonl", &key[..16]));
         let failed = || format!("cannot write {}", path.display());
@@ -196,10 +196,10 @@ fn read_lines(path: &Path) -> Result<Vec<Line>> {
 }
 
 /// The digest of all that a reading depends on.
-fn key_of(workshop: &Workshop, host: &str) -> Result<String> {
+fn key_of(workshop: &Workshop) -> Result<String> {
     let charter = &workshop.loaded().charter;
     let parts = serde_json::json!({
-        "host": host,
+        "host": workshop.host(),
         "commit": workshop.base().to_string(),
         "workdir": charter.workdir,
         "commands": charter.commands,

@@ -1,8 +1,11 @@
 //! Three plots of a tuning run as SVG: how the best came about, which knobs matter, and the two
 //! that matter most against each other.
 
+use super::session::{Found, as_metric};
+use crate::bench::text::figure;
 use crate::chart::{COLOURS, Chart, LEFT, Stroke, TOP, escaped};
 use crate::error::{Context, Result};
+use karve_core::charter::Better;
 use karve_core::grid::Grid;
 use karve_core::search::{self, Entry, Importance, Record};
 use std::fs;
@@ -17,11 +20,12 @@ const BAR: f64 = 460.0;
 const MAP: (f64, f64) = (520.0, 300.0);
 
 /// Writes the plots into a directory.
-pub fn write(grid: &Grid, record: &Record, dir: &Path) -> Result<()> {
+pub fn write(found: &Found, dir: &Path) -> Result<()> {
+    let (grid, record) = (&found.grid, &found.record);
     fs::create_dir_all(dir).context(|| format!("cannot make {}", dir.display()))?;
     let matters = search::importance(grid, record);
     for (name, text) in [
-        ("convergence.svg", render_convergence(record)),
+        ("convergence.svg", render_convergence(record, found.better)),
         ("importance.svg", render_importance(grid, &matters)),
         ("pairs.svg", render_pairs(grid, record, &matters)),
     ] {
@@ -34,7 +38,7 @@ pub fn write(grid: &Grid, record: &Record, dir: &Path) -> Result<()> {
 }
 
 /// Every setting in the order in which it was tried, and the best so far.
-fn render_convergence(record: &Record) -> String {
+fn render_convergence(record: &Record, better: Better) -> String {
     let logs: Vec<Option<f64>> = record
         .entries()
         .iter()
@@ -50,7 +54,7 @@ fn render_convergence(record: &Record) -> String {
     let count = logs.len().max(8) as f64;
     let mut chart = Chart::new("Settings in the order tried", (0.0, count), (low, high));
     let ticks = (0..=5).map(|k| low + (high - low) * f64::from(k) / 5.0);
-    let ticks = ticks.map(|y| (y, crate::bench::text::figure(10_f64.powf(y))));
+    let ticks = ticks.map(|y| (y, figure(as_metric(10_f64.powf(y), better))));
     chart.axes("settings", "value (log scale)", &ticks.collect::<Vec<_>>());
     let mut best = f64::INFINITY;
     let mut steps = Vec::new();

@@ -9,10 +9,10 @@ use crate::bench::sides::{self, Choices, Confined, Tests};
 use crate::bench::{self, Plan};
 use crate::error::{CommandError, Result};
 use crate::git::Oid;
-use crate::host;
 use crate::process::StopFlag;
 use crate::project::Place;
 use karve_core::bench::BenchRule;
+use karve_core::charter::Better;
 use karve_core::grid::{Axis, Grid, Point, Terms};
 use karve_core::search::{Kind, Race, Reading, Record, Search};
 use karve_core::space::{Config, Knob};
@@ -48,18 +48,29 @@ pub struct Wish {
     pub fresh: Fresh,
 }
 
+/// Which reading of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// The first: it is built and tested.
+    First,
+    /// Another one, for the race.
+    Again,
+}
+
 /// One try, for those who watch.
 #[derive(Debug)]
 pub struct Step<'a> {
+    /// What the metric is like.
+    pub better: Better,
     /// The setting.
     pub config: &'a Config,
     /// What came of it.
     pub tried: &'a Tried,
-    /// Whether it was read before.
-    pub again: bool,
+    /// Which reading of it this is.
+    pub turn: Turn,
     /// How many settings there were so far.
     pub settings: usize,
-    /// The best so far, and the default.
+    /// The best value so far; less is better.
     pub best: Option<f64>,
     /// The value of the default.
     pub default: Option<f64>,
@@ -72,9 +83,11 @@ pub struct Step<'a> {
 pub struct Found {
     /// The settings, with what was read.
     pub grid: Arc<Grid>,
+    /// What was read: less is better, so a rate is the time of one.
+    pub better: Better,
     /// What was tried.
     pub record: Record,
-    /// The best setting, and whether it is the default.
+    /// The best setting.
     pub best: Point,
     /// Its commit, and the ref that keeps it.
     pub commit: (Oid, String),
@@ -84,6 +97,14 @@ pub struct Found {
     pub journal: PathBuf,
     /// Whether the user stopped it.
     pub stopped: bool,
+}
+
+/// A value as the project's metric has it: readings are turned so that less is better.
+pub fn as_metric(value: f64, better: Better) -> f64 {
+    match better {
+        Better::Lower => value,
+        Better::Higher => 1.0 / value,
+    }
 }
 
 /// The grid of a project's knobs.
@@ -129,8 +150,7 @@ pub fn run(
             changed.join(", ")
         ));
     }
-    let host = host::fingerprint(&host::environment(stop));
-    let (journal, lines) = Journal::open(&workshop, &host, wish.fresh)?;
+    let (journal, lines) = Journal::open(&workshop, wish.fresh)?;
     let mut run = Run {
         search: Search::new(Arc::clone(&grid), wish.kind, wish.seed, &[]),
         journal,
@@ -158,6 +178,7 @@ pub fn run(
     let oid = workshop.commit(&grid.config(best))?;
     let name = workshop.keep(&oid)?;
     let base = workshop.base().clone();
+    let better = workshop.loaded().charter.metric.better;
     workshop.close()?;
     let duel = match stopped || oid == base {
         true => None,
@@ -165,6 +186,7 @@ pub fn run(
     };
     Ok(Found {
         grid,
+        better,
         record: run.search.record().clone(),
         best,
         commit: (oid, name),
@@ -240,16 +262,16 @@ impl Run {
                 Budget::Time(most) => self.spent + started.elapsed() >= most,
             };
             let again = Race::new(self.search.record()).again();
-            let (point, again) = match (again, self.is_spent(budget)) {
+            let (point, turn) = match (again, self.is_spent(budget)) {
                 _ if out_of_time => return Ok(false),
-                (Some(point), _) => (point, true),
+                (Some(point), _) => (point, Turn::Again),
                 (None, true) => return Ok(false),
                 (None, false) => match self.search.ask() {
-                    Some(point) => (point, false),
+                    Some(point) => (point, Turn::First),
                     None => return Ok(false),
                 },
             };
-            self.try_one(workshop, (point, again), stop, watch)?;
+            self.try_one(workshop, (point, turn), stop, watch)?;
             let record = self.search.record();
             if record.len() >= FAILURES_MAX && record.best().is_none() {
                 return Ok(false);
@@ -267,16 +289,16 @@ impl Run {
     fn try_one(
         &mut self,
         workshop: &mut Workshop,
-        (point, again): (Point, bool),
+        (point, turn): (Point, Turn),
         stop: &StopFlag,
         watch: &mut dyn FnMut(&Step<'_>),
     ) -> Result<()> {
         let started = Instant::now();
         let grid = Arc::clone(self.search.shared_grid());
         let config = grid.config(point);
-        let tried = match again {
-            true => workshop.read_again(&config)?,
-            false => {
+        let tried = match turn {
+            Turn::Again => workshop.read_again(&config)?,
+            Turn::First => {
                 let record = self.search.record();
                 let same = |other: &Config| record.value(grid.point(other)?);
                 workshop.try_setting(&config, &same)?
@@ -297,9 +319,10 @@ impl Run {
         );
         let record = self.search.record();
         watch(&Step {
+            better: workshop.loaded().charter.metric.better,
             config: &config,
             tried: &tried,
-            again,
+            turn,
             settings: record.len(),
             best: record.best().map(|(_, value)| value),
             default: grid.default_point().and_then(|point| record.value(point)),

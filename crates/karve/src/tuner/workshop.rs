@@ -4,6 +4,7 @@
 //! settings with the same sources are built once, and the best can meet the default in a duel of
 //! revisions. Builds whose artifacts are the same are not measured twice.
 
+use super::session::as_metric;
 use crate::agents::builtin::{knobs_at, write_config};
 use crate::clock;
 use crate::config::{self, Loaded, Overrides};
@@ -18,7 +19,7 @@ use crate::scratch::{Kind, Scratch};
 use crate::trees::{Built, Trees};
 use crate::{host, ui, world};
 use globset::GlobSet;
-use karve_core::charter::{Better, Case};
+use karve_core::charter::Case;
 use karve_core::measurement::{Gate, Sample};
 use karve_core::space::{Config, Knob, parse_restrictions};
 use karve_core::stats;
@@ -50,7 +51,9 @@ pub struct Workshop {
     cases: Vec<Case>,
     trees: Trees,
     harness: Harness,
-    device: Option<Session>,
+    device: Session,
+    /// What the host is, as far as readings depend on it.
+    host: String,
     notices: Notices,
     stop: StopFlag,
     /// The commit of each setting, and which of them stand built, the latest last.
@@ -60,7 +63,8 @@ pub struct Workshop {
     artifacts: BTreeMap<String, Config>,
     /// Settings whose artifacts were looked at.
     looked_at: usize,
-    scratch: Scratch,
+    /// Goes with it.
+    _scratch: Scratch,
 }
 
 impl Workshop {
@@ -88,6 +92,10 @@ impl Workshop {
         let tmp = scratch.path().join("tmp");
         let harness = Harness::new(charter, &tmp, &scratch.tag(), stop);
         let visible = charter.visible_cases();
+        let environment = host::environment(stop);
+        let notices = ui::notices();
+        let mut device = Session::new(charter, scratch.path(), scratch.path(), &notices)?;
+        device.knows(&environment);
         Ok(Self {
             trees,
             harness: harness.in_sandbox(sandbox.as_ref()),
@@ -100,15 +108,16 @@ impl Workshop {
             knobs,
             restrictions,
             globs,
-            device: None,
-            notices: ui::notices(),
+            device,
+            host: host::fingerprint(&environment),
+            notices,
             stop: stop.clone(),
             commits: BTreeMap::new(),
             standing: Vec::new(),
             artifacts: BTreeMap::new(),
             looked_at: 0,
             loaded,
-            scratch,
+            _scratch: scratch,
         })
     }
 
@@ -125,6 +134,11 @@ impl Workshop {
     /// What settings must satisfy.
     pub fn restrictions(&self) -> &[String] {
         &self.restrictions
+    }
+
+    /// What the host is, as far as readings depend on it.
+    pub fn host(&self) -> &str {
+        &self.host
     }
 
     /// What is tuned: the last commit.
@@ -228,35 +242,20 @@ impl Workshop {
     }
 
     fn read(&mut self, built: &Built) -> Result<Tried> {
-        self.wait_for_device()?;
+        self.device.before_block(&self.stop, &self.notices)?;
         let call = Call::fresh(Variant::Usual)?;
         let samples = match self.harness.bench(&built.path, &self.cases, call)? {
             Ok(samples) => samples,
             Err(gate) => return Ok(Tried::Failed(gate.describe())),
         };
         let better = self.loaded.charter.metric.better;
-        let one = |sample: &Sample| match better {
-            Better::Lower => sample.value,
-            Better::Higher => 1.0 / sample.value,
-        };
+        // A rate is turned over, as it is turned back for people.
+        let one = |sample: &Sample| as_metric(sample.value, better);
         let values: Vec<f64> = samples.iter().map(one).collect();
         Ok(match stats::geometric_mean(&values) {
             Some(value) => Tried::Value(value),
             None => Tried::Failed("the metric is not above 0".into()),
         })
-    }
-
-    fn wait_for_device(&mut self) -> Result<()> {
-        if self.device.is_none() {
-            let dir = self.scratch.path();
-            let mut session = Session::new(&self.loaded.charter, dir, dir, &self.notices)?;
-            session.knows(&host::environment(&self.stop));
-            self.device = Some(session);
-        }
-        if let Some(session) = &mut self.device {
-            session.before_block(&self.stop, &self.notices)?;
-        }
-        Ok(())
     }
 
     /// Whether several settings were built, and all builds made the same.
@@ -266,9 +265,7 @@ impl Workshop {
 
     /// Lets go of the device and of everything that was built.
     pub fn close(&mut self) -> Result<()> {
-        if let Some(mut session) = self.device.take() {
-            session.close(&self.notices);
-        }
+        self.device.close(&self.notices);
         self.standing.clear();
         self.trees.clear(&self.repo)
     }

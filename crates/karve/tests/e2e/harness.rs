@@ -307,3 +307,20 @@ fn a_kernel_that_fails_in_the_whole_repository_does_not_come_back() {
     assert_eq!(lab.git(&["branch", "--list", "faster"]), "");
     is_tidy(&lab);
 }
+
+/// A call of 100 us is repeated until a sample takes a millisecond, for both arms alike.
+#[test]
+fn short_calls_are_repeated_as_the_incumbent_needs_it() {
+    let lab = Lab::new("gains");
+    let line = "bench = \"sh bench.sh {case}\"";
+    lab.replace(
+        "karve.toml",
+        line,
+        "bench = \"sh bench.sh {case} {repeats}\"",
+    );
+    lab.commit();
+    lab.karve(&["run", "--yes", "--rounds", "1"]).ends(0);
+    let repeats = &lab.events("baseline_measured")[0]["repeats"];
+    let ten = |case: u32| serde_json::json!({"case": case, "calls": 10});
+    assert_eq!(*repeats, serde_json::json!([ten(0), ten(1)]));
+}

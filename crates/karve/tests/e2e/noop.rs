@@ -98,9 +98,9 @@ fn the_measurement_is_checked_before_the_first_round() {
     lab.replace("karve.toml", "main bench\"", "main bench {repeats}\"")
         .commit();
     lab.karve(&["run", "--yes"]).ends(0);
-    let repeats = &lab.events("baseline_measured")[0]["repeats"][0];
-    // Many on a calm host; how many is a matter of the clock.
-    assert!(repeats["calls"].as_u64().unwrap() >= 1, "{repeats}");
+    // How many is a matter of the clock; e2e/harness.rs checks the count where it is not.
+    let repeats = &lab.events("baseline_measured")[0]["repeats"];
+    assert_eq!(repeats.as_array().unwrap().len(), 1, "{repeats}");
     let kinds: Vec<Value> = lab
         .events("block_measured")
         .iter()

@@ -219,3 +219,21 @@ fn a_measured_space_needs_no_device() {
         .ends(2)
         .complains(&["no column is called time", "docs/tune.md"]);
 }
+
+#[test]
+fn a_rate_is_shown_as_it_is_and_more_of_it_is_better() {
+    let lab = lab(KERNEL);
+    let rate = "unit = \"us\"\nbetter = \"higher\"";
+    lab.replace("karve.toml", "unit = \"us\"", rate).commit();
+    let said = lab.karve(&["tune", "--budget", "12"]).ends(0);
+    // Only settings with A=16 read above 500.
+    let said = said.shows(&["A=16 ", "x as fast as A"]);
+    let lines = said.stdout.lines();
+    let first = lines
+        .skip_while(|line| !line.contains("settings tried"))
+        .nth(2);
+    assert!(
+        first.is_some_and(|line| line.trim().starts_with("5") && line.contains("A=16")),
+        "{said:#?}"
+    );
+}

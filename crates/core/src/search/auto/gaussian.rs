@@ -7,6 +7,7 @@
 
 use crate::grid::Grid;
 use crate::stats::Draws;
+use std::ops::{Add, Mul};
 
 /// Readings that lengths are fitted to, at most.
 const FIT_MAX: usize = 100;
@@ -269,17 +270,20 @@ impl Factor {
     }
 }
 
-/// The sum of the products, in lanes.
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    const LANES: usize = 8;
+/// The sum of the products, in lanes that the processor can take at once.
+pub(super) fn dot<T>(a: &[T], b: &[T]) -> T
+where
+    T: Copy + Default + Add<Output = T> + Mul<Output = T>,
+{
+    const LANES: usize = 16;
     let (left, right) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
     let rest = left.remainder().iter().zip(right.remainder());
-    let rest: f64 = rest.map(|(a, b)| a * b).sum();
-    let mut sums = [0.0; LANES];
+    let rest = rest.fold(T::default(), |sum, (a, b)| sum + *a * *b);
+    let mut sums = [T::default(); LANES];
     for (a, b) in left.zip(right) {
         for lane in 0..LANES {
-            sums[lane] += a[lane] * b[lane];
+            sums[lane] = sums[lane] + a[lane] * b[lane];
         }
     }
-    sums.iter().sum::<f64>() + rest
+    sums.iter().fold(rest, |sum, lane| sum + *lane)
 }

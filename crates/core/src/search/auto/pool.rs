@@ -4,7 +4,7 @@
 //! reading adds one number to each row.
 
 use super::super::Record;
-use super::gaussian::{Factor, Kernel};
+use super::gaussian::{Factor, Kernel, dot};
 use crate::grid::{Grid, Point};
 use crate::stats::Draws;
 use std::collections::BTreeSet;
@@ -192,21 +192,6 @@ fn below(z: f64) -> f64 {
     let series = TERMS.iter().rev().fold(0.0, |sum, term| sum * t + term);
     let tail = 0.5 * t * (series - x * x).exp();
     if z < 0.0 { tail } else { 1.0 - tail }
-}
-
-/// The sum of the products, in lanes.
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    const LANES: usize = 16;
-    let (left, right) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
-    let rest = left.remainder().iter().zip(right.remainder());
-    let rest: f32 = rest.map(|(a, b)| a * b).sum();
-    let mut sums = [0.0; LANES];
-    for (a, b) in left.zip(right) {
-        for lane in 0..LANES {
-            sums[lane] += a[lane] * b[lane];
-        }
-    }
-    sums.iter().sum::<f32>() + rest
 }
 
 #[cfg(test)]
