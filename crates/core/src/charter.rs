@@ -1,9 +1,11 @@
 //! What the user agreed to before the first round; immutable.
 
 mod goal;
+mod knobs;
 mod sandbox;
 
 pub use goal::Goal;
+pub use knobs::{Delivery, KnobDeclaration, TuneRule};
 pub use sandbox::{Caches, SandboxMode, SandboxRule};
 
 use crate::contract::Contract;
@@ -53,6 +55,9 @@ pub struct Charter {
     pub agent: String,
     /// Tunables declared outside the source.
     pub knobs: Vec<KnobDeclaration>,
+    /// How knobs are tuned.
+    #[serde(default, skip_serializing_if = "TuneRule::is_default")]
+    pub tune: TuneRule,
     /// What may happen in the repository.
     pub branch: Branch,
     /// Where `karve.toml` lies, from the top of the repository; commands run there.
@@ -297,17 +302,6 @@ pub struct ClockLock {
     pub lock: String,
     /// Undoes it, whatever happens.
     pub unlock: String,
-}
-
-/// A tunable declared in `karve.toml`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KnobDeclaration {
-    /// Its name as it stands in the file.
-    pub name: String,
-    /// The values it may take.
-    pub values: Vec<String>,
-    /// The granted file in which it stands.
-    pub file: String,
 }
 
 /// What may happen in the repository.

@@ -4,7 +4,7 @@ pub(crate) mod script;
 
 use crate::charter::{
     Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode,
-    Output, SandboxRule, Target,
+    Output, SandboxRule, Target, TuneRule,
 };
 use crate::policy::{Controls, Policy, Preset};
 use proptest::test_runner::{Config, RngSeed};
@@ -73,6 +73,7 @@ pub(crate) fn charter() -> Charter {
         sandbox: SandboxRule::default(),
         agent: "builtin".into(),
         knobs: Vec::new(),
+        tune: TuneRule::default(),
         branch: Branch::Named {
             name: "optimize/test".into(),
         },

@@ -15,6 +15,7 @@ mod commands;
 mod contract;
 mod contract_file;
 mod file;
+mod knobs;
 mod metric;
 mod names;
 mod naming;
@@ -31,6 +32,7 @@ mod tests;
 mod values;
 
 pub use cases::{CASES_MAX, case_of};
+pub(crate) use knobs::TEMPLATE_END;
 pub use metric::unit_in;
 pub use placeholders::{NAMES as PLACEHOLDERS, Placeholders, expand, names as names_in_command};
 pub use schema::schema_json;

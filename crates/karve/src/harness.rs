@@ -8,20 +8,22 @@ pub mod output;
 mod artifacts;
 mod chance;
 mod contract;
+mod delivered;
 mod raw;
 mod rows;
 mod samples;
 
 pub use chance::{fresh_seed, secret};
+pub use delivered::names_case;
 pub use raw::{RAW_BYTES_MAX, take as take_raw};
 pub use rows::knows_format;
 
-use crate::config::{Placeholders, expand};
+use crate::config::expand;
 use crate::error::{CommandError, Result};
 use crate::process::{self, Command, Confinement, Exit, Run, StopFlag};
 use crate::sandbox::{Purpose, Sandbox};
 use crate::{device, plain_file};
-use karve_core::charter::{Case, Charter, Commands, Metric, Output};
+use karve_core::charter::{Case, Charter, Commands, Delivery, KnobDeclaration, Metric, Output};
 use karve_core::measurement::{FailureCategory, Gate, Sample, classify_failure};
 use std::collections::BTreeMap;
 use std::fs;
@@ -77,6 +79,8 @@ pub struct Harness {
     metric: Metric,
     limit: Duration,
     workdir: String,
+    /// Knobs that may have to be handed to commands.
+    knobs: Vec<KnobDeclaration>,
     scratch: PathBuf,
     tag: String,
     stop: StopFlag,
@@ -109,6 +113,7 @@ impl Harness {
             metric: charter.metric.clone(),
             limit: Duration::from_secs(charter.limits.command_s),
             workdir: charter.workdir.clone(),
+            knobs: charter.knobs.clone(),
             scratch: scratch.to_owned(),
             tag: tag.to_owned(),
             stop: stop.clone(),
@@ -179,7 +184,10 @@ impl Harness {
     }
 
     fn within(&self, line: &str, tree: &Path, confinement: Option<&Confinement>) -> Command {
-        let command = self.base(Command::line(line, &tree.join(&self.workdir)));
+        let mut command = self.base(Command::line(line, &tree.join(&self.workdir)));
+        for (name, value) in self.knobs_by(Delivery::Environment, tree) {
+            command = command.env(&name, value);
+        }
         match confinement {
             Some(confinement) => command.confined(confinement),
             None => command,
@@ -206,10 +214,13 @@ impl Harness {
             // One of the same name may have been there before.
             sandbox.forget(tree);
         }
+        if let Err(gate) = self.deliver(tree) {
+            return Ok(Err(gate));
+        }
         let Some(line) = &self.commands.build else {
             return Ok(Ok(()));
         };
-        let mut values = self.placeholders(0, None);
+        let mut values = self.placeholders(tree, 0, None);
         values.layout = Some(layout);
         let line = expand(line, None, &values)?;
         let run = self.run(&line, tree, Purpose::Build)?;
@@ -267,7 +278,7 @@ impl Harness {
         (tree, trial): (&Path, Option<&Confinement>),
         case: Option<&Case>,
     ) -> Result<Gated<()>> {
-        let line = expand(line, case, &self.placeholders(fresh_seed()?, None))?;
+        let line = expand(line, case, &self.placeholders(tree, fresh_seed()?, None))?;
         let run = process::run(&self.within(&line, tree, trial), &self.stop)?;
         let name = case.map_or_else(|| "the test".to_owned(), |case| case.name.clone());
         Ok(match run.exit {
@@ -335,7 +346,7 @@ impl Harness {
         } else {
             None
         };
-        let mut values = self.placeholders(seed, out.as_deref());
+        let mut values = self.placeholders(tree, seed, out.as_deref());
         let of_case = self.of_cases(cases);
         values.repeats = Some(of_case.repeats);
         let line = expand(line, one_case, &values)?;
@@ -399,7 +410,7 @@ impl Harness {
             return Ok(());
         };
         // On the same CPUs, whose caches it conditions.
-        let line = expand(line, None, &self.placeholders(0, None))?;
+        let line = expand(line, None, &self.placeholders(tree, 0, None))?;
         let command = self.command(&line, tree, Purpose::Measure)?;
         let run = process::run(&command.pin(&self.pinned), &self.stop)?;
         if run.exit.success() || self.stop.at_once() {
@@ -415,7 +426,7 @@ impl Harness {
         let Some(line) = &self.commands.peak else {
             return Ok(BTreeMap::new());
         };
-        let line = expand(line, None, &self.placeholders(0, None))?;
+        let line = expand(line, None, &self.placeholders(tree, 0, None))?;
         let run = self.run(&line, tree, Purpose::Measure)?;
         let spec = output::Spec {
             format: output::Format::MetricLines,
@@ -435,20 +446,12 @@ impl Harness {
         let Some(line) = &self.commands.profile else {
             return Ok(None);
         };
-        let mut values = self.placeholders(0, None);
+        let mut values = self.placeholders(tree, 0, None);
         values.depth = Some(depth.to_owned());
         let line = expand(line, case, &values)?;
         let trial = self.trial(tree, Purpose::Profile)?;
         let command = self.within(&line, tree, trial.as_ref());
         process::run(&command, &self.stop).map(Some)
-    }
-
-    fn placeholders(&self, seed: u64, out: Option<&Path>) -> Placeholders {
-        Placeholders {
-            seed: Some(seed),
-            out: out.map(|path| path.to_string_lossy().into_owned()),
-            ..Placeholders::default()
-        }
     }
 }
 
@@ -459,16 +462,6 @@ fn followed_by_work(line: &str, us: u64) -> Result<String> {
     Ok(format!(
         "{line}\nstatus=$?\n'{own}' spin {us} || exit 1\nexit $status"
     ))
-}
-
-/// Whether a command is run once for each case.
-pub fn names_case(line: &str, cases: &[Case]) -> bool {
-    let param = |case: &Case| {
-        case.params
-            .keys()
-            .any(|name| line.contains(&format!("{{{name}}}")))
-    };
-    line.contains("{case}") || cases.iter().any(param)
 }
 
 fn wrong(case: &str, run: &Run) -> Gate {

@@ -380,7 +380,8 @@ mod tests {
             name: name.into(),
             values: values.iter().map(|v| (*v).to_owned()).collect(),
             file: "k.c".into(),
-            line: 0,
+            spot: crate::space::Spot::Value { line: 0 },
+            when: None,
             current: values[0].into(),
         }
     }

@@ -4,7 +4,7 @@ use crate::Decision;
 use crate::trials::{Series, Trial};
 use karve_core::charter::{
     Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode,
-    Output, SandboxRule, Target,
+    Output, SandboxRule, Target, TuneRule,
 };
 use karve_core::duel::{Clock, Duel, DuelRule};
 use karve_core::measurement::{Block, First, Pair, Sample};
@@ -59,6 +59,7 @@ pub(crate) fn charter() -> Charter {
         sandbox: SandboxRule::default(),
         agent: "builtin".into(),
         knobs: Vec::new(),
+        tune: TuneRule::default(),
         branch: Branch::Named {
             name: "optimize/rules".into(),
         },

@@ -6,7 +6,7 @@ use karve::git::{self, CommitNote, NewFile, Repo};
 use karve_core::campaign::{ImplementStep, Usage};
 use karve_core::charter::{
     Better, Branch, Case, CaseSet, Charter, Commands, DeviceRule, Limits, Metric, Mode, Output,
-    SandboxRule, Target,
+    SandboxRule, Target, TuneRule,
 };
 use karve_core::hypothesis::{Direction, Hypothesis};
 use karve_core::policy::Preset;
@@ -190,6 +190,7 @@ pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32, n_cases: usi
         },
         agent: "script".into(),
         knobs: Vec::new(),
+        tune: TuneRule::default(),
         branch: Branch::Named {
             name: format!("optimize/{name}"),
         },

@@ -1,6 +1,7 @@
 //! A source file as a flat syntax tree: every node in reading order, with its parent and where its
 //! subtree ends. Reading is bounded in bytes, nodes and time, and never fails on odd text.
 
+use crate::config;
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
 use std::sync::OnceLock;
@@ -36,6 +37,8 @@ pub enum Language {
 impl Language {
     /// By the name of a file.
     pub fn of(path: &str) -> Option<Self> {
+        // A template is in the language of what is made of it.
+        let path = path.strip_suffix(config::TEMPLATE_END).unwrap_or(path);
         let (_, extension) = path.rsplit_once('.')?;
         Some(match extension.to_ascii_lowercase().as_str() {
             "c" | "cl" => Self::C,

@@ -6,7 +6,7 @@ use crate::harness;
 use crate::harness::output::NAMES;
 use karve_core::charter::{
     Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode,
-    Output, Pin, SandboxRule, Target,
+    Output, Pin, SandboxRule, Target, TuneRule,
 };
 use karve_core::policy::Preset;
 use std::collections::BTreeMap;
@@ -147,6 +147,7 @@ impl Given {
             },
             agent: String::new(),
             knobs: Vec::new(),
+            tune: TuneRule::default(),
             branch: Branch::Hidden,
             workdir: String::new(),
             device: self.device(),

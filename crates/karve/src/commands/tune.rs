@@ -1,13 +1,13 @@
 //! `karve tune`: the best values of a kernel's knobs, in few tries.
 
-use crate::bench::given::parse_time;
 use crate::bench::text::figure;
 use crate::bench::view::View;
 use crate::error::{CommandError, ErrorKind, Result};
 use crate::process::StopFlag;
 use crate::project::Place;
+use crate::tuner::budget::{self, Budget};
 use crate::tuner::journal::Fresh;
-use crate::tuner::session::{self, Budget, Found, Step, Turn, Wish, as_metric};
+use crate::tuner::session::{self, Found, Step, Turn, Wish, as_metric};
 use crate::tuner::simulate::{self, Trouble};
 use crate::tuner::workshop::Tried;
 use crate::tuner::{plots, recorded};
@@ -36,17 +36,20 @@ const WHY_CHARS: usize = 120;
   karve tune --budget 10m          ten minutes, with what earlier runs took
   karve tune --simulate space.csv.gz --strategy random")]
 pub struct Tune {
-    /// How many settings, or how long, such as 50 or 10m
-    #[arg(long, value_name = "N|TIME", default_value = "50", value_parser = parse_budget)]
-    budget: Budget,
-    /// Who chooses: auto, random, local, annealing or genetic
-    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = parse_kind)]
-    strategy: Kind,
+    /// How many settings, or how long, such as 50 or 10m [default: tune.budget, or 50]
+    #[arg(long, value_name = "N|TIME", value_parser = budget::parse)]
+    budget: Option<Budget>,
+    /// Who chooses: auto, random, local, annealing or genetic [default: tune.strategy, or auto]
+    #[arg(long, value_name = "NAME", value_parser = parse_kind)]
+    strategy: Option<Kind>,
     /// What the draws of the strategy depend on
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Put what was tried before aside, and begin anew
+    /// Go on with what was tried before, as is done anyway
     #[arg(long)]
+    resume: bool,
+    /// Put what was tried before aside, and begin anew
+    #[arg(long, conflicts_with = "resume")]
     fresh: bool,
     /// Write the plots convergence.svg, importance.svg and pairs.svg into a directory
     #[arg(long, value_name = "DIR", conflicts_with = "simulate")]
@@ -54,16 +57,6 @@ pub struct Tune {
     /// Play the search on a measured space instead, without running anything
     #[arg(long, value_name = "FILE")]
     simulate: Option<PathBuf>,
-}
-
-fn parse_budget(text: &str) -> std::result::Result<Budget, String> {
-    match text.parse::<usize>() {
-        Ok(0) => Err("at least one setting must be tried".into()),
-        Ok(settings) => Ok(Budget::Settings(settings)),
-        Err(_) => parse_time(text)
-            .map(Budget::Time)
-            .map_err(|_| "a budget is a number of settings or a time, such as 50 or 10m".into()),
-    }
 }
 
 fn parse_kind(text: &str) -> std::result::Result<Kind, String> {
@@ -109,17 +102,18 @@ impl Tune {
 
     fn simulate(&self, path: &std::path::Path) -> Result<()> {
         let space = recorded::load(path)?;
-        let Budget::Settings(budget) = self.budget else {
+        let Budget::Settings(budget) = self.budget.unwrap_or(budget::DEFAULT) else {
             return Err(CommandError::usage("a simulation takes no time")
                 .hint("give a number of settings, as in --budget 50"));
         };
-        let wanted = (self.strategy, self.seed);
+        let kind = self.strategy.unwrap_or_default();
+        let wanted = (kind, self.seed);
         let played = simulate::play(&space, wanted, budget, Trouble::default());
         ui::outln(&format!(
             "{}: {} settings, of which {budget} are tried by {}",
             safe(&space.name, WHY_CHARS),
             space.grid.len(),
-            self.strategy.name()
+            kind.name()
         ));
         let mut at = 1;
         while at <= played.fractions.len() {

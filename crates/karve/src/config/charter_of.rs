@@ -1,15 +1,15 @@
 //! From a well-shaped file to a charter: the meaning of every table is checked here.
 
 use super::commands::{check_commands, commands_of, env_of, mode_of};
-use super::file::{AgentProgram, File, FormatName, KnobTable, TargetTable};
-use super::scope::{check_globs, check_granted, glob_set};
+use super::file::{AgentProgram, File, FormatName, TargetTable};
+use super::scope::{check_globs, check_granted};
 use super::source::{Source, shown, suggestion};
-use super::values::Scalar;
 use super::{
-    AgentConfig, Loaded, Now, Overrides, audit, cases, contract, metric, naming, rules, sandbox,
+    AgentConfig, Loaded, Now, Overrides, audit, cases, contract, knobs, metric, naming, rules,
+    sandbox,
 };
 use crate::error::{CommandError, Result};
-use karve_core::charter::{Better, Charter, Goal, KnobDeclaration, Metric, Mode, Output, Target};
+use karve_core::charter::{Better, Charter, Goal, Metric, Mode, Output, Target};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -43,12 +43,13 @@ pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> 
     if let Mode::Workspace { files, .. } = &mode {
         check_globs(source, "workspace.files", files)?;
     }
-    let from_file = check_commands(source, &commands, &mode, &cases)?;
+    let knobs = knobs::knobs_of(source, &file.knobs, &granted)?;
+    let given_knobs = knobs::arguments(source, &knobs, &cases)?;
+    let from_file = check_commands(source, (&commands, &mode), &cases, &given_knobs)?;
     let policy = rules::policy_of(source, &file.policy)?;
     let limits = rules::limits_of(source, &file.limits, &policy, given.overrides)?;
     let device = rules::device_of(source, &file.device)?;
     let sandbox = sandbox::sandbox_of(source, file)?;
-    let knobs = knobs_of(source, &file.knobs, &granted)?;
     let agents = agents_of(source, &file.agents)?;
     let agent = agent_of(source, file, &agents, given.overrides)?;
     let name = naming::name_of(source, &file.campaign, &target, given.now)?;
@@ -72,6 +73,7 @@ pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> 
         sandbox,
         agent,
         knobs,
+        tune: knobs::tune_of(source, &file.tune)?,
         branch,
         workdir: String::new(),
         seed,
@@ -180,63 +182,6 @@ fn output_of(file: &File, from_file: bool) -> Output {
         check_column: table.check_column.clone(),
         label: table.label.clone(),
     }
-}
-
-fn knobs_of(
-    source: &Source<'_>,
-    tables: &[KnobTable],
-    granted: &[String],
-) -> Result<Vec<KnobDeclaration>> {
-    let granted = glob_set(granted)?;
-    let mut knobs: Vec<KnobDeclaration> = Vec::with_capacity(tables.len());
-    for (index, table) in tables.iter().enumerate() {
-        let line = source.item_line("knobs", index);
-        let (name, file) = (shown(&table.name), shown(&table.file));
-        if !granted.is_match(&table.file) {
-            return Err(source
-                .error(
-                    line,
-                    format!("the knob `{name}` stands in {file}, which is not granted"),
-                )
-                .hint(format!(
-                    "add \"{file}\" to sources.granted, or correct the file of the knob"
-                )));
-        }
-        if knobs
-            .iter()
-            .any(|knob| knob.name == table.name && knob.file == table.file)
-        {
-            return Err(source
-                .error(
-                    line,
-                    format!("the knob `{name}` of {file} is declared twice"),
-                )
-                .hint("name each knob of a file once in [[knobs]]"));
-        }
-        let values: Vec<String> = table
-            .values
-            .iter()
-            .map(|Scalar(value)| value.clone())
-            .collect();
-        let unusable = |value: &&String| {
-            value.is_empty() || value.contains([' ', '\t', '\n', ';', ',', ')', '"'])
-        };
-        if let Some(value) = values.iter().find(unusable) {
-            let value = shown(value);
-            return Err(source
-                .error(
-                    line,
-                    format!("the knob `{name}` cannot take the value `{value}`"),
-                )
-                .hint("a value in [[knobs]] is one word without ; , ) and quotes"));
-        }
-        knobs.push(KnobDeclaration {
-            name: table.name.clone(),
-            values,
-            file: table.file.clone(),
-        });
-    }
-    Ok(knobs)
 }
 
 fn agents_of(

@@ -6,6 +6,7 @@ use super::source::{Source, shown, suggestion};
 use super::values::Scalar;
 use crate::error::Result;
 use karve_core::charter::{Case, Commands, Mode};
+use karve_core::space::Config;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Commands with the file's variables and their quick forms.
@@ -88,12 +89,12 @@ const FOR_PROFILE: &[&str] = &["case", "seed", "depth"];
 /// Refuses a placeholder that would have no value; says whether results come from a file.
 pub(super) fn check_commands(
     source: &Source<'_>,
-    commands: &Commands,
-    mode: &Mode,
+    (commands, mode): (&Commands, &Mode),
     cases: &[Case],
+    knobs: &Config,
 ) -> Result<bool> {
     for written in written(commands, mode) {
-        check_command(source, &written, cases)?;
+        check_command(source, &written, cases, knobs)?;
     }
     let from_file = uses_out(&commands.bench);
     let integration = match mode {
@@ -176,7 +177,12 @@ fn written<'a>(commands: &'a Commands, mode: &'a Mode) -> Vec<Written<'a>> {
     all
 }
 
-fn check_command(source: &Source<'_>, written: &Written<'_>, cases: &[Case]) -> Result<()> {
+fn check_command(
+    source: &Source<'_>,
+    written: &Written<'_>,
+    cases: &[Case],
+    knobs: &Config,
+) -> Result<()> {
     let path = written.path;
     let allowed_params: &[Case] = if written.per_case == PerCase::Yes {
         cases
@@ -184,7 +190,7 @@ fn check_command(source: &Source<'_>, written: &Written<'_>, cases: &[Case]) -> 
         &[]
     };
     for name in names(written.command) {
-        let is_allowed = written.allowed.contains(&name);
+        let is_allowed = written.allowed.contains(&name) || knobs.contains_key(name);
         let lacking = allowed_params
             .iter()
             .find(|case| !case.params.contains_key(name));
@@ -210,6 +216,7 @@ fn check_command(source: &Source<'_>, written: &Written<'_>, cases: &[Case]) -> 
             .flat_map(|case| case.params.keys().map(String::as_str))
             .collect();
         let known = written.allowed.iter().copied().chain(params);
+        let known = known.chain(knobs.keys().map(String::as_str));
         let message = if NAMES.contains(&name) {
             format!("{path} uses {{{name}}}, which has no value there")
         } else {
@@ -220,17 +227,23 @@ fn check_command(source: &Source<'_>, written: &Written<'_>, cases: &[Case]) -> 
             .error_at(path, message)
             .hint(format!("{hint}; write {{{{ for a brace of the shell")));
     }
-    try_to_expand(source, written, allowed_params)
+    try_to_expand(source, written, allowed_params, knobs)
 }
 
 /// Every case must fit between the quotes of the command.
-fn try_to_expand(source: &Source<'_>, written: &Written<'_>, cases: &[Case]) -> Result<()> {
+fn try_to_expand(
+    source: &Source<'_>,
+    written: &Written<'_>,
+    cases: &[Case],
+    knobs: &Config,
+) -> Result<()> {
     let values = Placeholders {
         seed: Some(1),
         out: Some("out".to_owned()),
         depth: Some("light".to_owned()),
         layout: Some(0),
         repeats: Some(1),
+        knobs: knobs.clone(),
         ..Placeholders::default()
     };
     let none = cases.is_empty().then_some(None);

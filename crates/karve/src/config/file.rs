@@ -22,8 +22,8 @@ pub(super) struct File {
     pub(super) sources: SourcesTable,
     /// The project's own commands, run by `sh` in the directory of this file.
     ///
-    /// `{case}`, `{seed}`, `{out}`, `{depth}` and `{<parameter of the case>}` are replaced;
-    /// `{{` stands for a brace.
+    /// `{case}`, `{seed}`, `{out}`, `{depth}`, `{<parameter of the case>}` and `{<knob>}` are
+    /// replaced; `{{` stands for a brace.
     #[serde(default)]
     pub(super) commands: CommandsTable,
     /// A kernel that karve calls itself, instead of a test and a benchmark of the project's own.
@@ -70,6 +70,9 @@ pub(super) struct File {
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub(super) knobs: Vec<KnobTable>,
+    /// How knobs are tuned.
+    #[serde(default)]
+    pub(super) tune: TuneTable,
 }
 
 /// What is optimized.
@@ -398,21 +401,7 @@ pub(super) struct IntegrationTable {
     pub(super) bench: String,
 }
 
-/// A tunable declared outside the source.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct KnobTable {
-    /// Its name as it stands in the file.
-    #[schemars(length(min = 1))]
-    pub(super) name: String,
-    /// The values it may take.
-    #[schemars(length(min = 1, max = 256))]
-    pub(super) values: Vec<Scalar>,
-    /// The granted file in which it stands.
-    #[schemars(length(min = 1))]
-    pub(super) file: String,
-}
-
 pub(super) use super::contract_file::ContractTable;
+pub(super) use super::knobs::{KnobTable, TuneTable};
 pub(super) use super::names::{BetterName, ClockRuleName};
 pub(super) use super::policy_file::{AcceptTable, PolicyTable};

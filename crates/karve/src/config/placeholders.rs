@@ -1,5 +1,5 @@
 //! The placeholders of a command line: `{case}`, `{seed}`, `{out}`, `{round}`, `{depth}`,
-//! `{layout}`, `{repeats}` and the parameters of the case.
+//! `{layout}`, `{repeats}`, the parameters of the case and the knobs that are given as arguments.
 //!
 //! `{{` and its `}}` stand for braces. A brace that does not enclose a name is left alone, so
 //! that `awk '{print $1}'` needs no care; so is `${NAME}`, which is for the shell.
@@ -11,6 +11,7 @@
 use super::source::{shown, suggestion};
 use crate::error::{CommandError, Result};
 use karve_core::charter::Case;
+use karve_core::space::Config;
 
 /// The names that are no parameters.
 pub const NAMES: [&str; 7] = ["case", "seed", "out", "round", "depth", "layout", "repeats"];
@@ -33,6 +34,8 @@ pub struct Placeholders {
     pub layout: Option<u32>,
     /// How often the kernel is called in one run.
     pub repeats: Option<u32>,
+    /// The knobs that are given as arguments.
+    pub knobs: Config,
 }
 
 /// The command line with every placeholder replaced.
@@ -107,7 +110,10 @@ fn value_of(name: &str, case: Option<&Case>, values: &Placeholders) -> Result<St
         "depth" => values.depth.clone(),
         "layout" => values.layout.map(|layout| layout.to_string()),
         "repeats" => values.repeats.map(|repeats| repeats.to_string()),
-        _ => case.and_then(|case| case.params.get(name).cloned()),
+        _ => {
+            let of_case = case.and_then(|case| case.params.get(name));
+            of_case.or_else(|| values.knobs.get(name)).cloned()
+        }
     };
     value.ok_or_else(|| {
         let known = suggestion(name, known(case), "known here");
@@ -299,6 +305,7 @@ mod tests {
             depth: Some("full".into()),
             layout: Some(0),
             repeats: Some(1),
+            knobs: Config::new(),
         }
     }
 

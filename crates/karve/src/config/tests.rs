@@ -3,8 +3,8 @@
 use super::{AgentConfig, Loaded, Now, Overrides, parse, schema_json};
 use crate::error::ErrorKind;
 use karve_core::charter::{
-    Better, Branch, Case, CaseSet, ClockLock, DeviceRule, Goal, KnobDeclaration, Limits, Mode, Pin,
-    Target,
+    Better, Branch, Case, CaseSet, ClockLock, Delivery, DeviceRule, Goal, KnobDeclaration, Limits,
+    Mode, Pin, Target,
 };
 use karve_core::integrity::{AuditMode, AuditRule};
 use karve_core::policy::{
@@ -237,6 +237,10 @@ fn the_full_file_gives_the_expected_rules() {
         name: "TILE".into(),
         values: texts(&["8", "16"]),
         file: "kernel.c".into(),
+        flags: Vec::new(),
+        deliver: Delivery::Source,
+        key: None,
+        when: None,
     };
     assert_eq!(charter.knobs, vec![knob]);
 }
@@ -393,7 +397,7 @@ fn the_schema_in_the_repository_is_the_one_of_the_code() {
 fn the_schema_documents_every_key_and_has_no_null() {
     let schema = super::schema::schema();
     let tables = schema["properties"].as_object().unwrap();
-    assert_eq!(tables.len(), 19);
+    assert_eq!(tables.len(), 20);
     assert!(!schema_json().contains("\"null\""));
     for (name, table) in tables {
         assert!(table["description"].is_string(), "{name}");

@@ -4,6 +4,8 @@ use super::Harness;
 use crate::error::{CommandError, Result};
 use crate::{process, store};
 use globset::{Glob, GlobSetBuilder};
+use karve_core::charter::{Delivery, KnobDeclaration};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +17,14 @@ const FRESH_MAX: usize = 64;
 
 impl Harness {
     /// One digest of everything the build made; `None` if the charter names no artifacts.
+    ///
+    /// What knobs a running kernel gets to know belongs to it.
     pub fn artifacts_digest(&self, tree: &Path) -> Result<Option<String>> {
+        let knobs = [Delivery::Environment, Delivery::Argument]
+            .map(|delivery| self.knobs_by(delivery, tree));
+        let read_at_run_time = |knob: &&KnobDeclaration| knob.deliver == Delivery::Json;
+        let json = self.knobs.iter().filter(read_at_run_time);
+        let json: BTreeSet<PathBuf> = json.map(|knob| tree.join(&knob.file)).collect();
         let tree = &tree.join(&self.workdir);
         let files = self.artifacts(tree)?;
         if files.is_empty() {
@@ -25,6 +34,12 @@ impl Harness {
         for file in files {
             let hash = store::sha256_file(&tree.join(&file))?;
             list.push_str(&format!("{hash} {}\n", file.display()));
+        }
+        for path in json.iter().filter(|path| path.is_file()) {
+            list.push_str(&format!("{}\n", store::sha256_file(path)?));
+        }
+        for (name, value) in knobs.iter().flatten() {
+            list.push_str(&format!("{name}={value}\n"));
         }
         Ok(Some(store::sha256_hex(list.as_bytes())))
     }

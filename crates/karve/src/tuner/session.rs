@@ -1,6 +1,7 @@
 //! A tuning run: asks, tries and tells until the budget is spent, then lets the best setting meet
 //! the default in a duel.
 
+use super::budget::{self, Budget};
 use super::journal::{Fresh, Journal, Line};
 use super::workshop::{Tried, Workshop};
 use crate::bench::given::Given;
@@ -12,7 +13,7 @@ use crate::git::Oid;
 use crate::process::StopFlag;
 use crate::project::Place;
 use karve_core::bench::BenchRule;
-use karve_core::charter::Better;
+use karve_core::charter::{Better, TuneRule};
 use karve_core::grid::{Axis, Grid, Point, Terms};
 use karve_core::search::{Kind, Race, Reading, Record, Search};
 use karve_core::space::{Config, Knob};
@@ -26,26 +27,29 @@ const FAILURES_MAX: usize = 20;
 /// How long the duel at the end may take, for each case.
 const DUEL_TIME: Duration = Duration::from_secs(60);
 
-/// How much may be tried.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Budget {
-    /// So many settings.
-    Settings(usize),
-    /// So long, with what earlier runs took.
-    Time(Duration),
-}
-
 /// What is wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish {
-    /// How much may be tried.
-    pub budget: Budget,
-    /// Who chooses.
-    pub kind: Kind,
+    /// How much may be tried, if not as `karve.toml` says.
+    pub budget: Option<Budget>,
+    /// Who chooses, if not as `karve.toml` says.
+    pub kind: Option<Kind>,
     /// What its draws depend on.
     pub seed: u64,
     /// Whether to begin anew.
     pub fresh: Fresh,
+}
+
+impl Wish {
+    /// What is wanted, where nobody says what the file says.
+    fn or_as_written(&self, rule: &TuneRule) -> (Budget, Kind) {
+        // It was looked at when the file was read.
+        let budget = rule.budget.as_deref().map(budget::parse);
+        let budget = self.budget.or(budget.and_then(std::result::Result::ok));
+        let kind = rule.strategy.as_deref().and_then(Kind::by_name);
+        let kind = self.kind.or(kind).unwrap_or_default();
+        (budget.unwrap_or(budget::DEFAULT), kind)
+    }
 }
 
 /// Which reading of a setting.
@@ -113,6 +117,7 @@ pub fn grid_of(knobs: &[Knob], restrictions: &[String]) -> Result<Grid> {
         CommandError::usage("the knobs cannot be tuned")
             .cause(why)
             .hint("mend the lines \"karve: knob\" and \"karve: restrict\" in the granted files")
+            .hint("or [[knobs]] and tune.restrictions in karve.toml")
     };
     let mut axes = Vec::with_capacity(knobs.len());
     for knob in knobs {
@@ -120,6 +125,11 @@ pub fn grid_of(knobs: &[Knob], restrictions: &[String]) -> Result<Grid> {
     }
     let mut parsed = Vec::with_capacity(restrictions.len());
     let mut terms = Terms::new(&axes, BTreeMap::new());
+    for knob in knobs {
+        if let Some(when) = &knob.when {
+            parsed.push(terms.conditional(&knob.name, when).map_err(wrong)?);
+        }
+    }
     for text in restrictions {
         parsed.push(terms.restriction(text).map_err(wrong)?);
     }
@@ -150,9 +160,10 @@ pub fn run(
             changed.join(", ")
         ));
     }
+    let (budget, kind) = wish.or_as_written(&workshop.loaded().charter.tune);
     let (journal, lines) = Journal::open(&workshop, wish.fresh)?;
     let mut run = Run {
-        search: Search::new(Arc::clone(&grid), wish.kind, wish.seed, &[]),
+        search: Search::new(Arc::clone(&grid), kind, wish.seed, &[]),
         journal,
         spent: Duration::ZERO,
         read: 0,
@@ -167,7 +178,7 @@ pub fn run(
         grid.axes().len()
     ));
     workshop.prepare()?;
-    let stopped = run.go_on(&mut workshop, wish.budget, stop, watch)?;
+    let stopped = run.go_on(&mut workshop, budget, stop, watch)?;
     if workshop.changes_nothing() {
         say("note: no knob has changed what is built; are they used, and does the build see them?");
     }

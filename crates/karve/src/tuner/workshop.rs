@@ -81,7 +81,7 @@ impl Workshop {
                 .hint("commit it with \"git commit\": what is tuned is the last commit"));
         }
         let globs = config::glob_set(&charter.granted)?;
-        let mut restrictions = Vec::new();
+        let mut restrictions = charter.tune.restrictions.clone();
         for (_, bytes) in repo.read_matching(&base, &globs)? {
             restrictions.extend(parse_restrictions(&String::from_utf8_lossy(&bytes)));
         }

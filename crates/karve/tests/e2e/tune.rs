@@ -237,3 +237,100 @@ fn a_rate_is_shown_as_it_is_and_more_of_it_is_better() {
         "{said:#?}"
     );
 }
+
+/// One knob for each way in which a kernel gets to know it. All are best at 3, the flag when on.
+const DELIVERED: &str = r#"
+[[knobs]]
+name = "BY_ENVIRONMENT"
+values = ["1..3"]
+file = "knobs.env"
+deliver = "environment"
+
+[[knobs]]
+name = "BY_ARGUMENT"
+values = [1, 2, 3]
+file = "knobs.env"
+deliver = "argument"
+
+[[knobs]]
+name = "BY_JSON"
+values = [1, 2, 3]
+file = "knobs.json"
+deliver = "json"
+key = "kernel.steps"
+
+[[knobs]]
+name = "BY_TEMPLATE"
+values = [1, 2, 3]
+file = "part.sh.in"
+deliver = "placeholder"
+when = "BY_JSON > 1"
+
+[[knobs]]
+name = "FLAGS"
+flags = ["-fast"]
+file = "knobs.env"
+
+[tune]
+restrictions = ["BY_ENVIRONMENT != 2"]
+budget = 60
+strategy = "random"
+"#;
+
+#[test]
+fn a_knob_reaches_the_kernel_in_every_way() {
+    let lab = Lab::new("gains");
+    lab.write(
+        "kernel.sh",
+        ". ./part.sh
+json=$(sed -n 's/.*\"steps\": *\\([0-9]*\\).*/\\1/p' knobs.json)
+slow=1; grep -q -e 'FLAGS=.*-fast' knobs.env && slow=0
+result=7
+TIME=$((100 + 40 * (12 - BY_ENVIRONMENT - given - json - part) + 40 * slow))
+",
+    );
+    lab.write("part.sh.in", "part=@BY_TEMPLATE=1@ # not @OTHER@\n");
+    lab.write(
+        "knobs.env",
+        "BY_ENVIRONMENT=1\nBY_ARGUMENT=1\nFLAGS=-plain\n",
+    );
+    lab.write("knobs.json", "{\"kernel\": {\"steps\": 1}}\n");
+    let toml = lab.read("karve.toml");
+    lab.write("karve.toml", &format!("{toml}{DELIVERED}"));
+    lab.replace(
+        "karve.toml",
+        "[\"kernel.sh\"",
+        "[\"kernel.sh\", \"knobs.*\", \"part.sh.in\"",
+    );
+    lab.replace(
+        "karve.toml",
+        "[\"build/kernel.sh\"]",
+        "[\"build/*\", \"part.sh\", \"knobs.env\"]",
+    );
+    lab.replace("karve.toml", "test = \"", "test = \"given={BY_ARGUMENT} ");
+    lab.replace("karve.toml", "bench = \"", "bench = \"given={BY_ARGUMENT} ");
+    lab.commit();
+    let said = lab.karve(&["tune"]).ends(0);
+    // 2 x 3 x (1 + 2 x 3) x 2: the template's knob matters only where the other is above 1.
+    said.shows(&["60 of 84 settings tried, 0 failed"]);
+    let said = lab.karve(&["tune", "--budget", "84", "--resume"]).ends(0);
+    let best = "BY_ARGUMENT=3 BY_ENVIRONMENT=3 BY_JSON=3 BY_TEMPLATE=3 FLAGS_fast=on";
+    said.shows(&["84 of 84 settings tried, 0 failed", best, "x as fast as A"]);
+    let refs = lab.git(&["for-each-ref", "--format=%(refname)", "refs/karve/tune"]);
+    lab.git(&["cherry-pick", refs.trim()]);
+    assert_eq!(lab.read("knobs.json"), "{\"kernel\": {\"steps\": 3}}\n");
+    assert!(
+        lab.read("part.sh.in")
+            .contains("@BY_TEMPLATE=3@ # not @OTHER@")
+    );
+    assert!(lab.read("knobs.env").contains("FLAGS=-plain -fast\n"));
+    // A value that nobody declared is not passed on.
+    lab.write(
+        "knobs.env",
+        "BY_ENVIRONMENT=9\nBY_ARGUMENT=1\nFLAGS=-plain\n",
+    );
+    lab.commit();
+    lab.karve(&["check"])
+        .ends(1)
+        .shows(&["BY_ENVIRONMENT", "none of its values"]);
+}

@@ -6,7 +6,7 @@ use karve_core::campaign::{
 };
 use karve_core::charter::{
     Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode,
-    Output, SandboxRule, Target,
+    Output, SandboxRule, Target, TuneRule,
 };
 use karve_core::hypothesis::{Candidate, Direction, Hypothesis};
 use karve_core::measurement::{
@@ -99,6 +99,7 @@ pub(super) fn charter() -> Charter {
         sandbox: SandboxRule::default(),
         agent: "builtin".into(),
         knobs: Vec::new(),
+        tune: TuneRule::default(),
         branch: Branch::Named {
             name: "optimize/matmul".into(),
         },

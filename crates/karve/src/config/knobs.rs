@@ -1,0 +1,249 @@
+//! The tables `[[knobs]]` and `[tune]`: tunables that are declared outside the source, and how all
+//! are tuned.
+
+use super::placeholders::NAMES;
+use super::scope::glob_set;
+use super::source::{Source, shown, suggestion};
+use super::values::Scalar;
+use crate::error::{CommandError, Result};
+use crate::tuner::budget;
+use karve_core::charter::{Case, Delivery, KnobDeclaration, TuneRule};
+use karve_core::expr;
+use karve_core::search::Kind;
+use karve_core::space::{Config, expand_values, is_flag, is_value};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// How a template's name ends.
+pub(crate) const TEMPLATE_END: &str = ".in";
+
+/// A tunable declared outside the source.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KnobTable {
+    /// Its name as it stands in the file.
+    #[schemars(length(min = 1))]
+    name: String,
+    /// The values it may take; `"1..8"`, `"0..64+8"` and `"1..64*2"` are ranges.
+    #[serde(default)]
+    #[schemars(length(max = 256))]
+    values: Vec<Scalar>,
+    /// Instead of values: flags, each of which stands in the list of that name or does not.
+    #[serde(default)]
+    #[schemars(length(max = 64))]
+    flags: Vec<String>,
+    /// The granted file in which it stands.
+    #[schemars(length(min = 1))]
+    file: String,
+    /// How the kernel gets to know it; by its definition in the file unless told otherwise.
+    deliver: Option<DeliveryName>,
+    /// Where it stands in a JSON file, such as `gemm.tile`; under its name by default.
+    #[schemars(length(min = 1))]
+    key: Option<String>,
+    /// Where it matters, as an expression over other knobs; elsewhere it keeps its value.
+    #[schemars(length(min = 1))]
+    when: Option<String>,
+}
+
+/// How the kernel gets to know a knob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum DeliveryName {
+    /// By its definition in the file.
+    Source,
+    /// By a key of the file, which is JSON.
+    Json,
+    /// By a variable in the environment of every command; the file defines it.
+    Environment,
+    /// By `{NAME}` in the commands; the file defines it.
+    Argument,
+    /// By a file that is made of the file, whose name ends in `.in`: `@NAME=8@` becomes `8`.
+    Placeholder,
+}
+
+/// How knobs are tuned.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TuneTable {
+    /// What settings must satisfy, beside what the granted files say.
+    #[serde(default)]
+    #[schemars(length(max = 64))]
+    restrictions: Vec<String>,
+    /// How many settings "karve tune" tries, or how long: `50` or `"10m"`.
+    budget: Option<Scalar>,
+    /// Who chooses: `auto`, `random`, `local`, `annealing` or `genetic`.
+    strategy: Option<String>,
+}
+
+impl DeliveryName {
+    fn delivery(self) -> Delivery {
+        match self {
+            Self::Source => Delivery::Source,
+            Self::Json => Delivery::Json,
+            Self::Environment => Delivery::Environment,
+            Self::Argument => Delivery::Argument,
+            Self::Placeholder => Delivery::Placeholder,
+        }
+    }
+}
+
+/// The declarations of the file.
+pub(super) fn knobs_of(
+    source: &Source<'_>,
+    tables: &[KnobTable],
+    granted: &[String],
+) -> Result<Vec<KnobDeclaration>> {
+    let globs = glob_set(granted)?;
+    let mut knobs: Vec<KnobDeclaration> = Vec::with_capacity(tables.len());
+    for (index, table) in tables.iter().enumerate() {
+        let line = source.item_line("knobs", index);
+        let (name, file) = (shown(&table.name), shown(&table.file));
+        if !globs.is_match(&table.file) {
+            return Err(source
+                .error(
+                    line,
+                    format!("the knob `{name}` stands in {file}, which is not granted"),
+                )
+                .hint(format!(
+                    "add \"{file}\" to sources.granted, or correct the file of the knob"
+                )));
+        }
+        if knobs
+            .iter()
+            .any(|knob| knob.name == table.name && knob.file == table.file)
+        {
+            return Err(source
+                .error(
+                    line,
+                    format!("the knob `{name}` of {file} is declared twice"),
+                )
+                .hint("name each knob of a file once in [[knobs]]"));
+        }
+        let wrong = |what: String| source.error(line, format!("the knob `{name}` {what}"));
+        knobs.push(knob_of(table, &wrong)?);
+    }
+    Ok(knobs)
+}
+
+fn knob_of(table: &KnobTable, wrong: &dyn Fn(String) -> CommandError) -> Result<KnobDeclaration> {
+    let deliver = table
+        .deliver
+        .map_or(Delivery::Source, DeliveryName::delivery);
+    let written = table.values.iter().map(|Scalar(value)| value.clone());
+    let written: Vec<String> = written.collect();
+    if written.is_empty() == table.flags.is_empty() {
+        return Err(wrong("needs either values or flags".into())
+            .hint("write values = [8, 16] or flags = [\"-funroll-loops\"] in [[knobs]]"));
+    }
+    if let Some(flag) = table.flags.iter().find(|flag| !is_flag(flag)) {
+        return Err(wrong(format!("cannot have the flag `{}`", shown(flag)))
+            .hint("a flag in [[knobs]] is one word that begins with a minus sign"));
+    }
+    if !table.flags.is_empty() && deliver != Delivery::Source {
+        return Err(wrong("has flags, which stand in a list of the file".into())
+            .hint("leave deliver away in [[knobs]], or give values"));
+    }
+    let Some(values) = expand_values(&written) else {
+        return Err(wrong("has a range that cannot be read".into())
+            .hint("write ranges in [[knobs]] like \"1..8\", \"0..64+8\" or \"1..64*2\""));
+    };
+    if let Some(value) = values.iter().find(|value| !is_value(value)) {
+        return Err(wrong(format!("cannot take the value `{}`", shown(value)))
+            .hint("a value in [[knobs]] is one word without ; , ) and quotes"));
+    }
+    if deliver == Delivery::Placeholder && !table.file.ends_with(TEMPLATE_END) {
+        return Err(wrong(format!(
+            "stands in {}, which is no template",
+            shown(&table.file)
+        ))
+        .hint("a template's file ends in .in, as in \"kernel.c.in\", of which kernel.c is made"));
+    }
+    if table.key.is_some() && deliver != Delivery::Json {
+        return Err(wrong("has a key, but is not in a JSON file".into())
+            .hint("add deliver = \"json\" in [[knobs]], or leave key away"));
+    }
+    if let Some(Err(why)) = table.when.as_deref().map(expr::parse_expr) {
+        return Err(wrong(format!("has a `when` that cannot be read: {why}"))
+            .hint("write when in [[knobs]] like \"ORDER == 'tiled'\""));
+    }
+    Ok(KnobDeclaration {
+        name: table.name.clone(),
+        values,
+        file: table.file.clone(),
+        flags: table.flags.clone(),
+        deliver,
+        key: table.key.clone(),
+        when: table.when.clone(),
+    })
+}
+
+/// The knobs that commands may name, each with one of its values.
+pub(super) fn arguments(
+    source: &Source<'_>,
+    knobs: &[KnobDeclaration],
+    cases: &[Case],
+) -> Result<Config> {
+    let mut given = Config::new();
+    for (index, knob) in knobs.iter().enumerate() {
+        let line = source.item_line("knobs", index);
+        let name = &knob.name;
+        let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let named = matches!(knob.deliver, Delivery::Argument | Delivery::Environment);
+        if named && !name.chars().all(word) {
+            let message = format!("the knob `{}` cannot be given to a command", shown(name));
+            return Err(source
+                .error(line, message)
+                .hint("use letters, digits and _ for its name in [[knobs]]"));
+        }
+        if knob.deliver != Delivery::Argument {
+            continue;
+        }
+        let taken = NAMES.contains(&name.as_str())
+            || cases.iter().any(|case| case.params.contains_key(name));
+        if taken {
+            let message = format!("`{{{}}}` in a command is not the knob", shown(name));
+            return Err(source
+                .error(line, message)
+                .hint("choose another name in [[knobs]]: this one is a parameter of a case"));
+        }
+        given.insert(
+            name.clone(),
+            knob.values.first().cloned().unwrap_or_default(),
+        );
+    }
+    Ok(given)
+}
+
+/// How knobs are tuned.
+pub(super) fn tune_of(source: &Source<'_>, table: &TuneTable) -> Result<TuneRule> {
+    for text in &table.restrictions {
+        if let Err(why) = expr::parse_expr(text) {
+            return Err(source
+                .error_at("tune.restrictions", format!("`{}`: {why}", shown(text)))
+                .hint("write tune.restrictions like [\"TILE % VEC == 0\"]"));
+        }
+    }
+    if let Some(Scalar(text)) = &table.budget
+        && let Err(why) = budget::parse(text)
+    {
+        return Err(source
+            .error_at("tune.budget", format!("`{}`: {why}", shown(text)))
+            .hint("write tune.budget like 50 or \"10m\""));
+    }
+    if let Some(name) = &table.strategy
+        && Kind::by_name(name).is_none()
+    {
+        let all = Kind::ALL.iter().map(|kind| kind.name());
+        return Err(source
+            .error_at(
+                "tune.strategy",
+                format!("no strategy is called `{}`", shown(name)),
+            )
+            .hint(suggestion(name, all, "`tune.strategy` may be")));
+    }
+    Ok(TuneRule {
+        restrictions: table.restrictions.clone(),
+        budget: table.budget.as_ref().map(|Scalar(text)| text.clone()),
+        strategy: table.strategy.clone(),
+    })
+}
