@@ -5,7 +5,7 @@ mod knobs;
 mod sandbox;
 
 pub use goal::Goal;
-pub use knobs::{Delivery, KnobDeclaration, TuneRule};
+pub use knobs::{Delivery, KnobDeclaration, PoolMember, TuneRule};
 pub use sandbox::{Caches, SandboxMode, SandboxRule};
 
 use crate::contract::Contract;

@@ -11,11 +11,13 @@ mod genetic;
 mod importance;
 mod local;
 mod moves;
+mod portfolio;
 mod race;
 mod record;
 
 pub use importance::{Importance, importance};
 pub use moves::{Move, Outcome, Trial, propose};
+pub use portfolio::{Aim, Portfolio, portfolio};
 pub use race::{Contender, Race};
 pub use record::{Entry, Record};
 

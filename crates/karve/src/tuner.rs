@@ -4,18 +4,26 @@
 //!
 //! ```text
 //! budget    how much may be tried
-//! session   asks, tries, tells, until the budget is spent; then the best meets the default
+//! session   a sweep of a project; then the best meets the default
+//! sweep     asks, tries, tells, until the budget is spent
 //! workshop  a setting becomes a commit, is built, tested and read
+//! earlier   what was best elsewhere, which is tried first
 //! journal   every reading, so that nothing is tried twice
+//! export    what was read, as a measured space
+//! portfolio few settings that together serve all cases
 //! plots     how it went, as SVG
 //! recorded  spaces that were measured before, from files
 //! simulate  a search on one of those
 //! ```
 
 pub mod budget;
+pub mod earlier;
+pub mod export;
 pub mod journal;
 pub mod plots;
+pub mod portfolio;
 pub mod recorded;
 pub mod session;
 pub mod simulate;
+pub mod sweep;
 pub mod workshop;

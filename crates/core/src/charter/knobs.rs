@@ -1,6 +1,7 @@
 //! Tunables that are declared in `karve.toml`, and how all are tuned.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A tunable declared in `karve.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +38,22 @@ pub struct TuneRule {
     /// Who chooses, as `--strategy` has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<String>,
+    /// Devices that settings are tried on at the same time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pool: Vec<PoolMember>,
+}
+
+/// One of several devices that are alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolMember {
+    /// Its name, by which it is leased.
+    pub device: String,
+    /// Added to the environment of its commands.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// The CPUs that its benchmarks are held to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pin: Vec<usize>,
 }
 
 impl TuneRule {

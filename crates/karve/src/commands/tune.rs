@@ -7,15 +7,16 @@ use crate::process::StopFlag;
 use crate::project::Place;
 use crate::tuner::budget::{self, Budget};
 use crate::tuner::journal::Fresh;
-use crate::tuner::session::{self, Found, Step, Turn, Wish, as_metric};
+use crate::tuner::session::{self, Found, Wish, as_metric};
 use crate::tuner::simulate::{self, Trouble};
+use crate::tuner::sweep::{Step, Turn};
 use crate::tuner::workshop::Tried;
-use crate::tuner::{plots, recorded};
+use crate::tuner::{export, plots, portfolio, recorded};
 use crate::ui::Progress;
 use crate::ui::style::safe;
 use crate::{bench, ui};
 use karve_core::grid::Grid;
-use karve_core::search::{self, Entry, Kind, Race};
+use karve_core::search::{self, Aim, Entry, Kind, Race};
 use karve_core::space::Config;
 use std::path::PathBuf;
 
@@ -51,12 +52,41 @@ pub struct Tune {
     /// Put what was tried before aside, and begin anew
     #[arg(long, conflicts_with = "resume")]
     fresh: bool,
+    /// So many settings at the same time [default: one for each device of tune.pool]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    jobs: Option<u8>,
+    /// Try first what was best in a measured space of a related kernel or device
+    #[arg(long, value_name = "FILE")]
+    like: Vec<PathBuf>,
     /// Write the plots convergence.svg, importance.svg and pairs.svg into a directory
     #[arg(long, value_name = "DIR", conflicts_with = "simulate")]
     svg: Option<PathBuf>,
+    /// Write what was read to a measured space: FILE.csv, FILE.json (Kernel Tuner) or FILE.t4.json
+    #[arg(long, value_name = "FILE", conflicts_with = "simulate", value_parser = parse_export)]
+    export: Option<PathBuf>,
+    /// Choose at most N settings that together serve all cases
+    #[arg(long, value_name = "N", conflicts_with = "simulate",
+          value_parser = clap::value_parser!(u8).range(1..=8))]
+    portfolio: Option<u8>,
+    /// What a portfolio is to be good at: the worst case, or the mean of all
+    #[arg(long, value_name = "worst|mean", requires = "portfolio", value_parser = parse_aim)]
+    aim: Option<Aim>,
     /// Play the search on a measured space instead, without running anything
     #[arg(long, value_name = "FILE")]
     simulate: Option<PathBuf>,
+}
+
+fn parse_export(text: &str) -> std::result::Result<PathBuf, String> {
+    let named = export::format_of(text).map(|_| PathBuf::from(text));
+    named.ok_or_else(|| "it must end in .csv, .json or .t4.json, or those with .gz".into())
+}
+
+fn parse_aim(text: &str) -> std::result::Result<Aim, String> {
+    match text {
+        "worst" => Ok(Aim::Worst),
+        "mean" => Ok(Aim::Mean),
+        _ => Err("there are worst and mean".into()),
+    }
 }
 
 fn parse_kind(text: &str) -> std::result::Result<Kind, String> {
@@ -81,13 +111,21 @@ impl Tune {
             kind: self.strategy,
             seed: self.seed,
             fresh: if self.fresh { Fresh::Yes } else { Fresh::No },
+            jobs: self.jobs.map(usize::from),
+            like: self.like.clone(),
         };
         let say = |text: &str| progress.stage(text);
-        let found = session::run(place, wish, &stop, &say, &mut |step| {
+        let found = session::run(place, &wish, &stop, &say, &mut |step| {
             ui::outln(&line(step));
         })?;
         drop(progress);
         show(&found)?;
+        if let Some(most) = self.portfolio {
+            show_portfolio(&found, usize::from(most), self.aim.unwrap_or_default());
+        }
+        if let Some(path) = &self.export {
+            export::write(&found, path)?;
+        }
         if let Some(dir) = &self.svg {
             plots::write(&found, dir)?;
         }
@@ -102,10 +140,12 @@ impl Tune {
 
     fn simulate(&self, path: &std::path::Path) -> Result<()> {
         let space = recorded::load(path)?;
-        let Budget::Settings(budget) = self.budget.unwrap_or(budget::DEFAULT) else {
+        let budget = self.budget.unwrap_or(budget::DEFAULT);
+        if budget.is_time() {
             return Err(CommandError::usage("a simulation takes no time")
                 .hint("give a number of settings, as in --budget 50"));
-        };
+        }
+        let budget = budget.settings;
         let kind = self.strategy.unwrap_or_default();
         let wanted = (kind, self.seed);
         let played = simulate::play(&space, wanted, budget, Trouble::default());
@@ -137,9 +177,9 @@ impl Tune {
 fn line(step: &Step<'_>) -> String {
     let shown = |value: f64| figure(as_metric(value, step.better));
     let what = match (step.tried, step.turn) {
-        (Tried::Value(value), Turn::First) => shown(*value),
-        (Tried::Value(value), Turn::Again) => format!("{} again", shown(*value)),
-        (Tried::Failed(why), _) => format!("failed: {}", safe(why, WHY_CHARS)),
+        (Tried::Read { value, .. }, Turn::First) => shown(*value),
+        (Tried::Read { value, .. }, Turn::Again) => format!("{} again", shown(*value)),
+        (Tried::Failed { why, .. }, _) => format!("failed: {}", safe(why, WHY_CHARS)),
     };
     let mut out = format!("{:>4}  {}  {what}", step.settings, words(step.config));
     if let (Some(best), Some(default)) = (step.best, step.default) {
@@ -223,6 +263,32 @@ fn show(found: &Found) -> Result<()> {
     Ok(())
 }
 
+/// The settings that together serve all cases.
+fn show_portfolio(found: &Found, most: usize, aim: Aim) {
+    let Some(table) = portfolio::choose(found, most, aim) else {
+        ui::outln("\nno portfolio: no setting was read on every case");
+        return;
+    };
+    let settings = match table.rows.len() {
+        1 => "one setting serves".to_owned(),
+        many => format!("{many} settings serve"),
+    };
+    ui::outln(&format!(
+        "\n{settings} all cases: the worst at {:.1}% of the best that was read for it, {:.1}% on \
+         average",
+        table.worst * 100.0,
+        table.mean * 100.0
+    ));
+    for (point, cases) in &table.rows {
+        let config = found.grid.config(*point);
+        let cases = safe(&cases.join(" "), 200);
+        ui::outln(&format!(
+            "  {}   for {cases}",
+            changed(&found.grid, &config)
+        ));
+    }
+}
+
 /// The knobs of a setting that differ from the default.
 fn changed(grid: &Grid, config: &Config) -> String {
     let default = grid.default_point().map(|point| grid.config(point));
@@ -234,5 +300,8 @@ fn changed(grid: &Grid, config: &Config) -> String {
         .filter(differs)
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
-    words(&all)
+    match all.is_empty() {
+        true => "as it stands".to_owned(),
+        false => words(&all),
+    }
 }

@@ -1,18 +1,20 @@
 //! The tables `[[knobs]]` and `[tune]`: tunables that are declared outside the source, and how all
 //! are tuned.
 
+use super::commands::env_of;
 use super::placeholders::NAMES;
 use super::scope::glob_set;
 use super::source::{Source, shown, suggestion};
 use super::values::Scalar;
 use crate::error::{CommandError, Result};
 use crate::tuner::budget;
-use karve_core::charter::{Case, Delivery, KnobDeclaration, TuneRule};
+use karve_core::charter::{Case, Delivery, KnobDeclaration, PoolMember, TuneRule};
 use karve_core::expr;
 use karve_core::search::Kind;
 use karve_core::space::{Config, expand_values, is_flag, is_value};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// How a template's name ends.
 pub(crate) const TEMPLATE_END: &str = ".in";
@@ -73,6 +75,25 @@ pub(super) struct TuneTable {
     budget: Option<Scalar>,
     /// Who chooses: `auto`, `random`, `local`, `annealing` or `genetic`.
     strategy: Option<String>,
+    /// Devices that are alike, on which settings are tried at the same time.
+    #[serde(default)]
+    #[schemars(length(max = 64))]
+    pool: Vec<PoolTable>,
+}
+
+/// One of several devices that are alike.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PoolTable {
+    /// Its name, by which it is leased, such as `cuda:1`.
+    #[schemars(length(min = 1))]
+    device: String,
+    /// Added to the environment of its commands: `{ CUDA_VISIBLE_DEVICES = "1" }`.
+    #[serde(default)]
+    env: BTreeMap<String, Scalar>,
+    /// The CPUs that its benchmarks are held to.
+    #[serde(default)]
+    pin: Vec<usize>,
 }
 
 impl DeliveryName {
@@ -241,7 +262,22 @@ pub(super) fn tune_of(source: &Source<'_>, table: &TuneTable) -> Result<TuneRule
             )
             .hint(suggestion(name, all, "`tune.strategy` may be")));
     }
+    let mut pool: Vec<PoolMember> = Vec::with_capacity(table.pool.len());
+    for (index, member) in table.pool.iter().enumerate() {
+        if pool.iter().any(|other| other.device == member.device) {
+            let message = format!("`{}` is twice in the pool", shown(&member.device));
+            return Err(source
+                .error(source.item_line("tune.pool", index), message)
+                .hint("give each device of tune.pool a name of its own"));
+        }
+        pool.push(PoolMember {
+            device: member.device.clone(),
+            env: env_of(source, "tune.pool", &member.env)?,
+            pin: member.pin.clone(),
+        });
+    }
     Ok(TuneRule {
+        pool,
         restrictions: table.restrictions.clone(),
         budget: table.budget.as_ref().map(|Scalar(text)| text.clone()),
         strategy: table.strategy.clone(),

@@ -3,6 +3,7 @@
 //! The first line says what the readings are of: the commit, the knobs, the commands and the
 //! cases. A journal of anything else begins anew beside it. A torn last line is cut off.
 
+use super::recorded::Failure;
 use super::workshop::{Tried, Workshop};
 use crate::error::{CommandError, Context, Result};
 use crate::store;
@@ -36,6 +37,9 @@ pub enum Line {
         config: Config,
         /// The geometric mean of the metric over the cases.
         value: f64,
+        /// The metric of each case.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        cases: Vec<f64>,
         /// How long it took, with build and test.
         spent_ms: u64,
     },
@@ -45,6 +49,9 @@ pub enum Line {
         config: Config,
         /// Why.
         why: String,
+        /// Of what kind that is.
+        #[serde(default)]
+        failure: Failure,
         /// How long it took.
         spent_ms: u64,
     },
@@ -55,14 +62,20 @@ impl Line {
     pub fn of(config: &Config, tried: &Tried, spent_ms: u64) -> Self {
         let config = config.clone();
         match tried {
-            Tried::Value(value) => Self::Read {
+            Tried::Read { value, cases } => Self::Read {
                 config,
                 value: *value,
+                cases: if cases.len() > 1 {
+                    cases.clone()
+                } else {
+                    Vec::new()
+                },
                 spent_ms,
             },
-            Tried::Failed(why) => Self::Failed {
+            Tried::Failed { why, failure } => Self::Failed {
                 config,
                 why: why.chars().take(500).collect(),
+                failure: *failure,
                 spent_ms,
             },
         }
@@ -88,14 +101,13 @@ pub struct Journal {
 const VERSION: u32 = 1;
 
 impl Journal {
-    /// The journal of a workshop, with what was tried before.
-    pub fn open(workshop: &Workshop, fresh: Fresh) -> Result<(Self, Vec<Line>)> {
-        let key = key_of(workshop)?;
-        let dir = workshop.loaded().root.join("tune");
+    /// The journal of a workshop in a directory, with what was tried before on this host.
+    pub fn open(dir: &Path, of: (&Workshop, &str), fresh: Fresh) -> Result<(Self, Vec<Line>)> {
+        let (workshop, host) = of;
+        let key = key_of(workshop, host)?;
         let path = dir.join(format!("{}.jsonl", &key[..16]));
         let failed = || format!("cannot write {}", path.display());
-        fs::create_dir_all(&dir).context(failed)?;
-        store::ignore_in_git(&workshop.loaded().root)?;
+        fs::create_dir_all(dir).context(failed)?;
         if fresh == Fresh::Yes && path.exists() {
             fs::rename(&path, path.with_extension("old.jsonl")).context(failed)?;
         }
@@ -111,7 +123,7 @@ impl Journal {
                 version: VERSION,
                 key,
                 commit: workshop.base().to_string(),
-                unit: workshop.loaded().charter.metric.unit.clone(),
+                unit: workshop.charter().metric.unit.clone(),
             };
             write_line(&mut file, &first).context(failed)?;
         }
@@ -196,10 +208,10 @@ fn read_lines(path: &Path) -> Result<Vec<Line>> {
 }
 
 /// The digest of all that a reading depends on.
-fn key_of(workshop: &Workshop) -> Result<String> {
-    let charter = &workshop.loaded().charter;
+fn key_of(workshop: &Workshop, host: &str) -> Result<String> {
+    let charter = workshop.charter();
     let parts = serde_json::json!({
-        "host": workshop.host(),
+        "host": host,
         "commit": workshop.base().to_string(),
         "workdir": charter.workdir,
         "commands": charter.commands,

@@ -6,8 +6,8 @@
 //! | a cache file of Kernel Tuner (`.json`) | all settings that it tried, closed or not |
 //! | T4 results (`.json`) | what several autotuners write, one object for each evaluation |
 //!
-//! Which one it is says the text itself, and so does whether it is packed by gzip. The last two
-//! are written as well.
+//! Which one it is says the text itself, and so does whether it is packed by gzip. All are written
+//! as well.
 
 mod evaluation;
 mod kernel_tuner;
@@ -104,18 +104,21 @@ impl Recorded {
     }
 }
 
-/// The formats of other programs that are written.
+/// The formats that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
+    /// A table.
+    Table,
     /// A cache file of Kernel Tuner.
     KernelTuner,
     /// T4 results.
     T4,
 }
 
-/// Evaluations as text for other programs.
+/// Evaluations as text.
 pub fn render(evaluations: &Evaluations, format: Format) -> String {
     match format {
+        Format::Table => table::render_table(evaluations),
         Format::KernelTuner => kernel_tuner::render_cache(evaluations),
         Format::T4 => t4::render_results(evaluations),
     }

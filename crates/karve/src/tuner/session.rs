@@ -1,34 +1,45 @@
-//! A tuning run: asks, tries and tells until the budget is spent, then lets the best setting meet
-//! the default in a duel.
+//! A tuning run on a project: a sweep of the last commit's knobs, then the best setting meets the
+//! default in a duel.
 
 use super::budget::{self, Budget};
-use super::journal::{Fresh, Journal, Line};
-use super::workshop::{Tried, Workshop};
+use super::earlier;
+use super::journal::{Fresh, Journal};
+use super::recorded::Failure;
+use super::sweep::{self, Ended, Sweep, Watch, Worker};
+use super::workshop::{Device, Tools, Workshop};
 use crate::bench::given::Given;
 use crate::bench::record::Recorded;
 use crate::bench::sides::{self, Choices, Confined, Tests};
 use crate::bench::{self, Plan};
+use crate::config::{Loaded, Overrides};
+use crate::device::{self, Notices};
 use crate::error::{CommandError, Result};
-use crate::git::Oid;
+use crate::git::{Oid, Repo};
+use crate::harness::Harness;
 use crate::process::StopFlag;
 use crate::project::Place;
+use crate::sandbox::Sandbox;
+use crate::scratch::{Kind as For, Scratch};
+use crate::trees::Trees;
+use crate::{host, store, ui};
 use karve_core::bench::BenchRule;
-use karve_core::charter::{Better, TuneRule};
+use karve_core::charter::{Better, Charter, Pin, TuneRule};
 use karve_core::grid::{Axis, Grid, Point, Terms};
-use karve_core::search::{Kind, Race, Reading, Record, Search};
-use karve_core::space::{Config, Knob};
+use karve_core::measurement::Environment;
+use karve_core::search::{Kind, Record};
+use karve_core::space::Knob;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Settings that fail in a row from the start until the run gives up.
-const FAILURES_MAX: usize = 20;
 /// How long the duel at the end may take, for each case.
 const DUEL_TIME: Duration = Duration::from_secs(60);
+/// Workers at most.
+pub const WORKERS_MAX: usize = 64;
 
 /// What is wanted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Wish {
     /// How much may be tried, if not as `karve.toml` says.
     pub budget: Option<Budget>,
@@ -38,6 +49,10 @@ pub struct Wish {
     pub seed: u64,
     /// Whether to begin anew.
     pub fresh: Fresh,
+    /// How many settings are made at the same time, if not as many as there are devices.
+    pub jobs: Option<usize>,
+    /// Measured spaces of related kernels or devices, whose best settings come first.
+    pub like: Vec<PathBuf>,
 }
 
 impl Wish {
@@ -52,36 +67,6 @@ impl Wish {
     }
 }
 
-/// Which reading of a setting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// The first: it is built and tested.
-    First,
-    /// Another one, for the race.
-    Again,
-}
-
-/// One try, for those who watch.
-#[derive(Debug)]
-pub struct Step<'a> {
-    /// What the metric is like.
-    pub better: Better,
-    /// The setting.
-    pub config: &'a Config,
-    /// What came of it.
-    pub tried: &'a Tried,
-    /// Which reading of it this is.
-    pub turn: Turn,
-    /// How many settings there were so far.
-    pub settings: usize,
-    /// The best value so far; less is better.
-    pub best: Option<f64>,
-    /// The value of the default.
-    pub default: Option<f64>,
-    /// By which factor the next setting is expected to be faster, less one.
-    pub expected_gain: Option<f64>,
-}
-
 /// What a run found.
 #[derive(Debug)]
 pub struct Found {
@@ -91,6 +76,12 @@ pub struct Found {
     pub better: Better,
     /// What was tried.
     pub record: Record,
+    /// The names of the cases, and what was read of them by setting.
+    pub by_case: (Vec<String>, BTreeMap<Point, Vec<Vec<f64>>>),
+    /// Why settings cannot be used.
+    pub failures: BTreeMap<Point, Failure>,
+    /// What is tuned.
+    pub about: About,
     /// The best setting.
     pub best: Point,
     /// Its commit, and the ref that keeps it.
@@ -103,6 +94,17 @@ pub struct Found {
     pub stopped: bool,
 }
 
+/// What is tuned.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// The operation.
+    pub op: String,
+    /// The device.
+    pub device: String,
+    /// The unit of the metric.
+    pub unit: String,
+}
+
 /// A value as the project's metric has it: readings are turned so that less is better.
 pub fn as_metric(value: f64, better: Better) -> f64 {
     match better {
@@ -111,8 +113,32 @@ pub fn as_metric(value: f64, better: Better) -> f64 {
     }
 }
 
-/// The grid of a project's knobs.
-pub fn grid_of(knobs: &[Knob], restrictions: &[String]) -> Result<Grid> {
+/// The grid of a workshop's knobs, with what is to be known of it.
+pub fn grid_of(workshop: &Workshop, say: &dyn Fn(&str)) -> Result<Grid> {
+    if workshop.knobs().is_empty() {
+        return Err(CommandError::usage("the granted files declare no knobs")
+            .hint("declare one before its definition, as in \"// karve: knob TILE in 8,16\"")
+            .hint("commit it with \"git commit\": what is tuned is the last commit"));
+    }
+    let grid = grid(workshop.knobs(), workshop.restrictions())?;
+    grid.notes()
+        .iter()
+        .for_each(|note| say(&format!("note: {note}")));
+    if grid.default_point().is_none() {
+        say("note: the default itself is forbidden by a restriction, so it is not tried");
+    }
+    let changed = workshop.uncommitted()?;
+    if !changed.is_empty() {
+        say(&format!(
+            "note: what is tuned is the last commit; {} is changed and not committed",
+            changed.join(", ")
+        ));
+    }
+    Ok(grid)
+}
+
+/// The grid of some knobs.
+pub fn grid(knobs: &[Knob], restrictions: &[String]) -> Result<Grid> {
     let wrong = |why: String| {
         CommandError::usage("the knobs cannot be tuned")
             .cause(why)
@@ -137,74 +163,184 @@ pub fn grid_of(knobs: &[Knob], restrictions: &[String]) -> Result<Grid> {
     Grid::new(axes, &parsed).map_err(|error| wrong(error.to_string()))
 }
 
+/// A workshop with a device and a directory of its own.
+struct Shop {
+    workshop: Workshop,
+    device: device::Session,
+    /// Goes with it.
+    _scratch: Scratch,
+}
+
+impl Shop {
+    /// A shop for the knobs of a commit.
+    fn open(
+        (repo, base): (&Repo, &Oid),
+        (loaded, charter): (&Loaded, &Charter),
+        (environment, notices): (&Environment, &Notices),
+        stop: &StopFlag,
+    ) -> Result<Self> {
+        let scratch = Scratch::new(For::Tune, &[repo])?;
+        // Before the sandbox, which holds on to the directory that is there.
+        let trees = Trees::new(repo, scratch.path().join("worktrees"))?;
+        let sandbox = Sandbox::of(repo, &loaded.root, scratch.path(), charter)?;
+        let tmp = scratch.path().join("tmp");
+        let harness = Harness::new(charter, &tmp, &scratch.tag(), stop);
+        let visible = charter.visible_cases();
+        let tools = Tools {
+            repo: repo.clone(),
+            trees,
+            harness: harness.in_sandbox(sandbox.as_ref()),
+            cases: visible
+                .iter()
+                .map(|at| charter.cases[*at].clone())
+                .collect(),
+        };
+        let mut device = device::Session::new(charter, scratch.path(), scratch.path(), notices)?;
+        device.knows(environment);
+        Ok(Self {
+            workshop: Workshop::new(tools, charter, base)?,
+            device,
+            _scratch: scratch,
+        })
+    }
+}
+
+/// The charter as each worker has it: with the device of its own, where there is a pool.
+fn charters(charter: &Charter, jobs: Option<usize>) -> Vec<Charter> {
+    let pool = &charter.tune.pool;
+    let jobs = jobs.unwrap_or(pool.len()).clamp(1, WORKERS_MAX);
+    let of_worker = |worker: usize| {
+        let mut charter = charter.clone();
+        if !pool.is_empty() {
+            let member = &pool[worker % pool.len()];
+            charter.target.device.clone_from(&member.device);
+            charter.commands.env.extend(member.env.clone());
+            if !member.pin.is_empty() {
+                let cpus = member.pin.clone();
+                charter.device.pin = Pin::Cpus { cpus };
+            }
+        }
+        charter
+    };
+    (0..jobs).map(of_worker).collect()
+}
+
 /// Runs a search on the project's knobs; `watch` hears of every try, `say` of what goes on.
 pub fn run(
     place: &Place,
-    wish: Wish,
+    wish: &Wish,
     stop: &StopFlag,
     say: &dyn Fn(&str),
-    watch: &mut dyn FnMut(&Step<'_>),
+    watch: Watch<'_>,
 ) -> Result<Found> {
-    let mut workshop = Workshop::open(place, stop)?;
-    let grid = Arc::new(grid_of(workshop.knobs(), workshop.restrictions())?);
-    grid.notes()
-        .iter()
-        .for_each(|note| say(&format!("note: {note}")));
-    if grid.default_point().is_none() {
-        say("note: the default itself is forbidden by a restriction, so it is not tried");
+    let repo = place.repo()?;
+    let loaded = place.load_in(&repo, &Overrides::default())?;
+    let base = repo.head()?.oid().clone();
+    let environment = host::environment(stop);
+    let notices = ui::notices();
+    let mut shops = Vec::new();
+    for charter in charters(&loaded.charter, wish.jobs) {
+        let of = (&loaded, &charter);
+        let shop = Shop::open((&repo, &base), of, (&environment, &notices), stop)?;
+        shops.push(shop);
     }
-    let changed = workshop.uncommitted()?;
-    if !changed.is_empty() {
-        say(&format!(
-            "note: what is tuned is the last commit; {} is changed and not committed",
-            changed.join(", ")
-        ));
-    }
-    let (budget, kind) = wish.or_as_written(&workshop.loaded().charter.tune);
-    let (journal, lines) = Journal::open(&workshop, wish.fresh)?;
-    let mut run = Run {
-        search: Search::new(Arc::clone(&grid), kind, wish.seed, &[]),
-        journal,
-        spent: Duration::ZERO,
-        read: 0,
+    let grid = Arc::new(grid_of(&shops[0].workshop, say)?);
+    let rule = &loaded.charter.tune;
+    let (budget, kind) = wish.or_as_written(rule);
+    let dir = loaded.root.join("tune");
+    let host = host::fingerprint(&environment);
+    let (journal, lines) = Journal::open(&dir, (&shops[0].workshop, &host), wish.fresh)?;
+    store::ignore_in_git(&loaded.root)?;
+    let given = match wish.fresh {
+        Fresh::Yes => Vec::new(),
+        Fresh::No => earlier::best_of(&grid, &earlier::journals(&dir, journal.path())),
     };
-    run.recall(&lines);
-    if run.read > 0 {
-        say(&format!("going on after {} settings", run.read));
+    let given = [
+        earlier::best_of(&grid, &earlier::spaces(&wish.like)?),
+        given,
+    ]
+    .concat();
+    let mut sweep = Sweep::new(&grid, (kind, wish.seed), (journal, &lines), &given);
+    tell_start(&sweep, &grid, (given.len(), shops.len()), say);
+    for shop in &mut shops {
+        shop.workshop.prepare()?;
     }
-    say(&format!(
-        "{} valid settings of {} knobs",
-        grid.len(),
-        grid.axes().len()
-    ));
-    workshop.prepare()?;
-    let stopped = run.go_on(&mut workshop, budget, stop, watch)?;
-    if workshop.changes_nothing() {
+    let mut workers: Vec<Worker<'_>> = Vec::new();
+    for shop in &mut shops {
+        workers.push(Worker {
+            workshop: &mut shop.workshop,
+            device: Device {
+                session: &mut shop.device,
+                notices: &notices,
+                stop,
+            },
+        });
+    }
+    let ended = sweep::go_on(&mut sweep, &mut workers, budget, watch)?;
+    drop(workers);
+    if sweep.changes_nothing() {
         say("note: no knob has changed what is built; are they used, and does the build see them?");
     }
-    let Some((best, _)) = run.search.record().best() else {
+    let found = settled(&sweep, &grid, &mut shops[0].workshop, ended)?;
+    shops
+        .iter_mut()
+        .for_each(|shop| shop.device.close(&notices));
+    drop(shops);
+    let met = ended == Ended::Done && found.commit.0 != base;
+    let duel = met.then(|| meet(place, (&base, &found.commit.0), stop, say));
+    Ok(Found {
+        duel: duel.transpose()?,
+        ..found
+    })
+}
+
+/// What a sweep found, before the duel.
+fn settled(
+    sweep: &Sweep,
+    grid: &Arc<Grid>,
+    workshop: &mut Workshop,
+    ended: Ended,
+) -> Result<Found> {
+    let Some((best, _)) = sweep.record().best() else {
         return Err(CommandError::environment("no setting could be measured")
-            .hint(format!("{} says why", run.journal.path().display())));
+            .hint(format!("{} says why", sweep.journal().display())));
     };
     let oid = workshop.commit(&grid.config(best))?;
     let name = workshop.keep(&oid)?;
-    let base = workshop.base().clone();
-    let better = workshop.loaded().charter.metric.better;
-    workshop.close()?;
-    let duel = match stopped || oid == base {
-        true => None,
-        false => Some(meet(place, (&base, &oid), stop, say)?),
-    };
+    let names = workshop.cases().iter().map(|case| case.name.clone());
+    let charter = workshop.charter();
     Ok(Found {
-        grid,
-        better,
-        record: run.search.record().clone(),
+        grid: Arc::clone(grid),
+        better: charter.metric.better,
+        record: sweep.record().clone(),
+        by_case: (names.collect(), sweep.by_case().clone()),
+        failures: sweep.failures().clone(),
+        about: About {
+            op: charter.target.op.clone(),
+            device: charter.target.device.clone(),
+            unit: charter.metric.unit.clone(),
+        },
         best,
         commit: (oid, name),
-        duel,
-        journal: run.journal.path().to_owned(),
-        stopped,
+        duel: None,
+        journal: sweep.journal().to_owned(),
+        stopped: ended == Ended::Stopped,
     })
+}
+
+fn tell_start(sweep: &Sweep, grid: &Grid, (given, workers): (usize, usize), say: &dyn Fn(&str)) {
+    if sweep.recalled() > 0 {
+        say(&format!("going on after {} settings", sweep.recalled()));
+    } else if given > 0 {
+        say(&format!(
+            "{given} settings that were best elsewhere come first"
+        ));
+    }
+    let knobs = grid.axes().len();
+    say(&format!("{} valid settings of {knobs} knobs", grid.len()));
+    if workers > 1 {
+        say(&format!("{workers} settings at the same time"));
+    }
 }
 
 /// The default and the best setting by turns, until there is a finding.
@@ -228,117 +364,4 @@ fn meet(
     };
     say("the best setting meets the default");
     bench::run(&ground, plan, stop, &mut |_| {})
-}
-
-struct Run {
-    search: Search,
-    journal: Journal,
-    spent: Duration,
-    /// Settings that were tried before.
-    read: usize,
-}
-
-impl Run {
-    /// Tells the search what earlier runs read.
-    fn recall(&mut self, lines: &[Line]) {
-        for line in lines {
-            self.spent += Duration::from_millis(line.spent_ms());
-            let (config, reading) = match line {
-                Line::Space { .. } => continue,
-                Line::Read { config, value, .. } => (config, Reading::Value(*value)),
-                Line::Failed { config, .. } => (config, Reading::Failed),
-            };
-            if let Some(point) = self.search.grid().point(config) {
-                self.search.tell(point, reading);
-            }
-        }
-        self.read = self.search.record().len();
-    }
-
-    /// Tries settings until the budget is spent; says whether the user stopped it.
-    fn go_on(
-        &mut self,
-        workshop: &mut Workshop,
-        budget: Budget,
-        stop: &StopFlag,
-        watch: &mut dyn FnMut(&Step<'_>),
-    ) -> Result<bool> {
-        let started = Instant::now();
-        loop {
-            if stop.finish_step() {
-                return Ok(true);
-            }
-            let out_of_time = match budget {
-                Budget::Settings(_) => false,
-                Budget::Time(most) => self.spent + started.elapsed() >= most,
-            };
-            let again = Race::new(self.search.record()).again();
-            let (point, turn) = match (again, self.is_spent(budget)) {
-                _ if out_of_time => return Ok(false),
-                (Some(point), _) => (point, Turn::Again),
-                (None, true) => return Ok(false),
-                (None, false) => match self.search.ask() {
-                    Some(point) => (point, Turn::First),
-                    None => return Ok(false),
-                },
-            };
-            self.try_one(workshop, (point, turn), stop, watch)?;
-            let record = self.search.record();
-            if record.len() >= FAILURES_MAX && record.best().is_none() {
-                return Ok(false);
-            }
-        }
-    }
-
-    fn is_spent(&self, budget: Budget) -> bool {
-        match budget {
-            Budget::Settings(most) => self.search.record().len() >= most,
-            Budget::Time(_) => false,
-        }
-    }
-
-    fn try_one(
-        &mut self,
-        workshop: &mut Workshop,
-        (point, turn): (Point, Turn),
-        stop: &StopFlag,
-        watch: &mut dyn FnMut(&Step<'_>),
-    ) -> Result<()> {
-        let started = Instant::now();
-        let grid = Arc::clone(self.search.shared_grid());
-        let config = grid.config(point);
-        let tried = match turn {
-            Turn::Again => workshop.read_again(&config)?,
-            Turn::First => {
-                let record = self.search.record();
-                let same = |other: &Config| record.value(grid.point(other)?);
-                workshop.try_setting(&config, &same)?
-            }
-        };
-        if stop.at_once() {
-            // What was killed is no reading.
-            return Ok(());
-        }
-        let spent_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.journal.append(&Line::of(&config, &tried, spent_ms))?;
-        self.search.tell(
-            point,
-            match &tried {
-                Tried::Value(value) => Reading::Value(*value),
-                Tried::Failed(_) => Reading::Failed,
-            },
-        );
-        let record = self.search.record();
-        watch(&Step {
-            better: workshop.loaded().charter.metric.better,
-            config: &config,
-            tried: &tried,
-            turn,
-            settings: record.len(),
-            best: record.best().map(|(_, value)| value),
-            default: grid.default_point().and_then(|point| record.value(point)),
-            expected_gain: self.search.expected_gain(),
-        });
-        Ok(())
-    }
 }

@@ -4,22 +4,20 @@
 //! settings with the same sources are built once, and the best can meet the default in a duel of
 //! revisions. Builds whose artifacts are the same are not measured twice.
 
+use super::recorded::Failure;
 use super::session::as_metric;
 use crate::agents::builtin::{knobs_at, write_config};
 use crate::clock;
-use crate::config::{self, Loaded, Overrides};
+use crate::config;
 use crate::device::{Notices, Session};
 use crate::error::{CommandError, Result};
 use crate::git::{CommitNote, Oid, Repo};
-use crate::harness::{Call, Harness, Variant};
+use crate::harness::{Call, Gated, Harness, Variant};
 use crate::process::StopFlag;
-use crate::project::Place;
-use crate::sandbox::Sandbox;
-use crate::scratch::{Kind, Scratch};
 use crate::trees::{Built, Trees};
-use crate::{host, ui, world};
+use crate::world;
 use globset::GlobSet;
-use karve_core::charter::Case;
+use karve_core::charter::{Case, Charter};
 use karve_core::measurement::{Gate, Sample};
 use karve_core::space::{Config, Knob, parse_restrictions};
 use karve_core::stats;
@@ -28,102 +26,104 @@ use std::collections::BTreeMap;
 /// Built settings that are kept for another reading, at most.
 const KEPT_MAX: usize = 8;
 
-/// So many settings with the same artifacts say that the knobs change nothing.
-const ALIKE_MIN: usize = 6;
-
 /// What came of a try.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tried {
-    /// The geometric mean of the metric over the cases; less is better.
-    Value(f64),
-    /// What was wrong, in words.
-    Failed(String),
+    /// It was read; less is better.
+    Read {
+        /// The geometric mean of the metric over the cases.
+        value: f64,
+        /// The metric of each case.
+        cases: Vec<f64>,
+    },
+    /// It cannot be used.
+    Failed {
+        /// Why, in words.
+        why: String,
+        /// Of what kind that is.
+        failure: Failure,
+    },
+}
+
+impl From<&Gate> for Tried {
+    fn from(gate: &Gate) -> Self {
+        let failure = match gate {
+            Gate::BuildFailed { .. } => Failure::NotBuilt,
+            Gate::WrongResult { .. } => Failure::Wrong,
+            Gate::TimedOut { .. } => Failure::TimedOut,
+            Gate::OutOfScope { .. } => Failure::Forbidden,
+            _ => Failure::Crashed,
+        };
+        Self::Failed {
+            why: gate.describe(),
+            failure,
+        }
+    }
+}
+
+/// What settings are made with.
+#[derive(Debug)]
+pub struct Tools {
+    /// Where their commits lie.
+    pub repo: Repo,
+    /// What they are built in.
+    pub trees: Trees,
+    /// What builds, tests and reads them.
+    pub harness: Harness,
+    /// What they are read on.
+    pub cases: Vec<Case>,
+}
+
+/// The device that settings are read on.
+#[derive(Debug)]
+pub struct Device<'a> {
+    /// The device.
+    pub session: &'a mut Session,
+    /// Where it is said why nothing seems to happen.
+    pub notices: &'a Notices,
+    /// What the user asked for with Ctrl-C.
+    pub stop: &'a StopFlag,
 }
 
 /// Where settings are made.
+#[derive(Debug)]
 pub struct Workshop {
-    repo: Repo,
-    loaded: Loaded,
+    tools: Tools,
+    charter: Charter,
     base: Oid,
     knobs: Vec<Knob>,
     restrictions: Vec<String>,
     globs: GlobSet,
-    cases: Vec<Case>,
-    trees: Trees,
-    harness: Harness,
-    device: Session,
-    /// What the host is, as far as readings depend on it.
-    host: String,
-    notices: Notices,
-    stop: StopFlag,
     /// The commit of each setting, and which of them stand built, the latest last.
     commits: BTreeMap<Config, Oid>,
     standing: Vec<Oid>,
-    /// What was read of settings by the digest of their artifacts.
-    artifacts: BTreeMap<String, Config>,
-    /// Settings whose artifacts were looked at.
-    looked_at: usize,
-    /// Goes with it.
-    _scratch: Scratch,
 }
 
 impl Workshop {
-    /// The workshop of the project one stands in, at its last commit.
-    pub fn open(place: &Place, stop: &StopFlag) -> Result<Self> {
-        let repo = place.repo()?;
-        let loaded = place.load_in(&repo, &Overrides::default())?;
-        let base = repo.head()?.oid().clone();
-        let charter = &loaded.charter;
-        let knobs = knobs_at(&repo, base.as_str(), &charter.granted, &charter.knobs)?;
-        if knobs.is_empty() {
-            return Err(CommandError::usage("the granted files declare no knobs")
-                .hint("declare one before its definition, as in \"// karve: knob TILE in 8,16\"")
-                .hint("commit it with \"git commit\": what is tuned is the last commit"));
-        }
+    /// The workshop for the knobs of a commit.
+    pub fn new(tools: Tools, charter: &Charter, base: &Oid) -> Result<Self> {
+        let repo = &tools.repo;
+        let knobs = knobs_at(repo, base.as_str(), &charter.granted, &charter.knobs)?;
         let globs = config::glob_set(&charter.granted)?;
         let mut restrictions = charter.tune.restrictions.clone();
-        for (_, bytes) in repo.read_matching(&base, &globs)? {
+        for (_, bytes) in repo.read_matching(base, &globs)? {
             restrictions.extend(parse_restrictions(&String::from_utf8_lossy(&bytes)));
         }
-        let scratch = Scratch::new(Kind::Tune, &[&repo])?;
-        // Before the sandbox, which holds on to the directory that is there.
-        let trees = Trees::new(&repo, scratch.path().join("worktrees"))?;
-        let sandbox = Sandbox::of(&repo, &loaded.root, scratch.path(), charter)?;
-        let tmp = scratch.path().join("tmp");
-        let harness = Harness::new(charter, &tmp, &scratch.tag(), stop);
-        let visible = charter.visible_cases();
-        let environment = host::environment(stop);
-        let notices = ui::notices();
-        let mut device = Session::new(charter, scratch.path(), scratch.path(), &notices)?;
-        device.knows(&environment);
         Ok(Self {
-            trees,
-            harness: harness.in_sandbox(sandbox.as_ref()),
-            cases: visible
-                .iter()
-                .map(|at| charter.cases[*at].clone())
-                .collect(),
-            repo,
-            base,
+            charter: charter.clone(),
+            base: base.clone(),
             knobs,
             restrictions,
             globs,
-            device,
-            host: host::fingerprint(&environment),
-            notices,
-            stop: stop.clone(),
             commits: BTreeMap::new(),
             standing: Vec::new(),
-            artifacts: BTreeMap::new(),
-            looked_at: 0,
-            loaded,
-            _scratch: scratch,
+            tools,
         })
     }
 
-    /// The project's contract.
-    pub fn loaded(&self) -> &Loaded {
-        &self.loaded
+    /// What the settings are judged by.
+    pub fn charter(&self) -> &Charter {
+        &self.charter
     }
 
     /// The knobs that are tuned.
@@ -136,38 +136,30 @@ impl Workshop {
         &self.restrictions
     }
 
-    /// What the host is, as far as readings depend on it.
-    pub fn host(&self) -> &str {
-        &self.host
-    }
-
-    /// What is tuned: the last commit.
+    /// The commit that is tuned.
     pub fn base(&self) -> &Oid {
         &self.base
     }
 
     /// The granted files that are changed and not committed.
     pub fn uncommitted(&self) -> Result<Vec<String>> {
-        let dirty = self.repo.dirty()?;
+        let dirty = self.tools.repo.dirty()?;
         let granted = dirty.into_iter().filter(|path| self.globs.is_match(path));
         Ok(granted.collect())
     }
 
     /// The default, built and tested: what cannot be tuned is said before anything else.
     pub fn prepare(&mut self) -> Result<()> {
-        let harness = self.harness.clone();
-        let built = self.trees.built(&self.repo, &harness, self.base.as_str())?;
-        let built = built.map_err(|gate| self.unusable(&gate))?;
-        let fitted = world::fit_cases(&harness, &built.path, &mut self.cases)?;
-        fitted.map_err(|gate| self.unusable(&gate))?;
-        self.harness = harness.beside(&built.path);
+        let tools = &mut self.tools;
+        let harness = tools.harness.clone();
+        let built = tools
+            .trees
+            .built(&tools.repo, &harness, self.base.as_str())?;
+        let built = built.map_err(|gate| unusable(&gate))?;
+        let fitted = world::fit_cases(&harness, &built.path, &mut tools.cases)?;
+        fitted.map_err(|gate| unusable(&gate))?;
+        tools.harness = harness.beside(&built.path);
         Ok(())
-    }
-
-    fn unusable(&self, gate: &Gate) -> CommandError {
-        CommandError::environment("the kernel as it stands does not pass its gate")
-            .cause(gate.describe())
-            .hint("mend it and commit; \"karve check\" shows the same")
     }
 
     /// The commit of a setting.
@@ -175,9 +167,8 @@ impl Workshop {
         if let Some(oid) = self.commits.get(setting) {
             return Ok(oid.clone());
         }
-        let tree = self
-            .trees
-            .fresh(&self.repo, "setting", self.base.as_str())?;
+        let Tools { repo, trees, .. } = &self.tools;
+        let tree = trees.fresh(repo, "setting", self.base.as_str())?;
         let changed = write_config(&tree, &self.knobs, setting)?;
         let oid = match changed.is_empty() {
             true => self.base.clone(),
@@ -187,100 +178,92 @@ impl Workshop {
                     message: &message,
                     date: clock::now_s(),
                 };
-                let (base, globs) = (&self.base, &self.globs);
-                self.repo.commit_candidate(&tree, base, globs, &note)?.oid
+                trees.reveal(repo, &tree, self.base.as_str())?;
+                let made = repo.commit_candidate(&tree, &self.base, &self.globs, &note)?;
+                made.oid
             }
         };
-        self.trees.remove(&self.repo, &tree)?;
+        trees.remove(repo, &tree)?;
         self.commits.insert(setting.clone(), oid.clone());
         Ok(oid)
     }
 
-    /// Builds and tests a setting, and reads it for the first time.
-    pub fn try_setting(&mut self, setting: &Config, same: Same<'_>) -> Result<Tried> {
+    /// Builds a setting, unless it stands built.
+    pub fn build(&mut self, setting: &Config) -> Result<Gated<Built>> {
         let oid = self.commit(setting)?;
-        let built = match self.built(&oid)? {
-            Ok(built) => built,
-            Err(gate) => return Ok(Tried::Failed(gate.describe())),
-        };
-        if let Some(digest) = &built.artifacts {
-            self.looked_at += 1;
-            if let Some(value) = self.artifacts.get(digest).and_then(same) {
-                return Ok(Tried::Value(value));
-            }
-            self.artifacts.insert(digest.clone(), setting.clone());
-        }
-        if let Err(gate) = self
-            .harness
-            .test(&built.path, &self.cases, Variant::Usual)?
-        {
-            return Ok(Tried::Failed(gate.describe()));
-        }
-        self.read(&built)
-    }
-
-    /// Reads a setting again.
-    pub fn read_again(&mut self, setting: &Config) -> Result<Tried> {
-        let oid = self.commit(setting)?;
-        match self.built(&oid)? {
-            Ok(built) => self.read(&built),
-            Err(gate) => Ok(Tried::Failed(gate.describe())),
-        }
-    }
-
-    fn built(&mut self, oid: &Oid) -> Result<crate::harness::Gated<Built>> {
-        let built = self.trees.built(&self.repo, &self.harness, oid.as_str())?;
-        self.standing.retain(|standing| standing != oid);
-        self.standing.push(oid.clone());
+        let Tools {
+            repo,
+            trees,
+            harness,
+            ..
+        } = &mut self.tools;
+        let built = trees.built(repo, harness, oid.as_str())?;
+        self.standing.retain(|standing| *standing != oid);
+        self.standing.push(oid);
         if self.standing.len() > KEPT_MAX {
             self.standing.remove(0);
             let mut kept: Vec<&str> = self.standing.iter().map(Oid::as_str).collect();
             kept.push(self.base.as_str());
-            self.trees.keep_only(&self.repo, &kept)?;
+            trees.keep_only(repo, &kept)?;
         }
         Ok(built)
     }
 
-    fn read(&mut self, built: &Built) -> Result<Tried> {
-        self.device.before_block(&self.stop, &self.notices)?;
+    /// Tests a built setting.
+    pub fn test(&self, built: &Built) -> Result<Gated<()>> {
+        let Tools { harness, cases, .. } = &self.tools;
+        harness.test(&built.path, cases, Variant::Usual)
+    }
+
+    /// Reads a built setting.
+    pub fn read(&self, built: &Built, device: &mut Device<'_>) -> Result<Tried> {
+        device.session.before_block(device.stop, device.notices)?;
         let call = Call::fresh(Variant::Usual)?;
-        let samples = match self.harness.bench(&built.path, &self.cases, call)? {
+        let Tools { harness, cases, .. } = &self.tools;
+        let read = harness.bench(&built.path, cases, call);
+        device.session.after_block();
+        let samples = match read? {
             Ok(samples) => samples,
-            Err(gate) => return Ok(Tried::Failed(gate.describe())),
+            Err(gate) => return Ok(Tried::from(&gate)),
         };
-        let better = self.loaded.charter.metric.better;
+        let better = self.charter.metric.better;
         // A rate is turned over, as it is turned back for people.
         let one = |sample: &Sample| as_metric(sample.value, better);
-        let values: Vec<f64> = samples.iter().map(one).collect();
-        Ok(match stats::geometric_mean(&values) {
-            Some(value) => Tried::Value(value),
-            None => Tried::Failed("the metric is not above 0".into()),
+        let cases: Vec<f64> = samples.iter().map(one).collect();
+        Ok(match stats::geometric_mean(&cases) {
+            Some(value) => Tried::Read { value, cases },
+            None => Tried::Failed {
+                why: "the metric is not above 0".into(),
+                failure: Failure::Crashed,
+            },
         })
     }
 
-    /// Whether several settings were built, and all builds made the same.
-    pub fn changes_nothing(&self) -> bool {
-        self.looked_at >= ALIKE_MIN && self.artifacts.len() == 1
+    /// The cases that settings are read on.
+    pub fn cases(&self) -> &[Case] {
+        &self.tools.cases
     }
 
-    /// Lets go of the device and of everything that was built.
+    /// Lets go of everything that was built.
     pub fn close(&mut self) -> Result<()> {
-        self.device.close(&self.notices);
         self.standing.clear();
-        self.trees.clear(&self.repo)
+        self.tools.trees.clear(&self.tools.repo)
     }
 
     /// Keeps the commit of the best setting from being collected.
     pub fn keep(&self, oid: &Oid) -> Result<String> {
         let name = format!("refs/karve/tune/{}", self.base.short());
-        self.repo
-            .update_ref(&name, oid, crate::git::Expected::Any)?;
+        let repo = &self.tools.repo;
+        repo.update_ref(&name, oid, crate::git::Expected::Any)?;
         Ok(name)
     }
 }
 
-/// The value of a setting whose build made the same, if it is known.
-pub type Same<'a> = &'a dyn Fn(&Config) -> Option<f64>;
+fn unusable(gate: &Gate) -> CommandError {
+    CommandError::environment("the kernel as it stands does not pass its gate")
+        .cause(gate.describe())
+        .hint("mend it and commit; \"karve check\" shows the same")
+}
 
 impl Drop for Workshop {
     fn drop(&mut self) {

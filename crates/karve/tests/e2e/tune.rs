@@ -334,3 +334,131 @@ TIME=$((100 + 40 * (12 - BY_ENVIRONMENT - given - json - part) + 40 * slow))
         .ends(1)
         .shows(&["BY_ENVIRONMENT", "none of its values"]);
 }
+
+#[test]
+fn several_devices_are_used_at_the_same_time_and_no_setting_twice() {
+    // Both devices are needed at the same time: each waits for the other, once.
+    let meets = "if [ ! -e \"$MEET/both\" ]; then
+touch \"$MEET/$DEVICE\"
+while [ ! -e \"$MEET/one\" ] || [ ! -e \"$MEET/two\" ]; do sleep 0.05; done
+touch \"$MEET/both\"
+fi
+";
+    let lab = Lab::new("gains");
+    let place = lab.beside("meet");
+    fs::create_dir_all(&place).unwrap();
+    lab.write("kernel.sh", KERNEL);
+    let bench = lab.read("bench.sh");
+    lab.write("bench.sh", &format!("{meets}{bench}"));
+    let pool = format!(
+        "\n[sandbox]\nmode = \"off\"\n[commands.env]\nMEET = '{}'\n\
+         [[tune.pool]]\ndevice = \"one\"\nenv = {{ DEVICE = \"one\" }}\n\
+         [[tune.pool]]\ndevice = \"two\"\nenv = {{ DEVICE = \"two\" }}\n",
+        place.display()
+    );
+    let toml = lab.read("karve.toml");
+    lab.write("karve.toml", &format!("{toml}{pool}"));
+    lab.commit();
+    let said = lab.karve(&["tune", "--budget", "24"]).ends(0);
+    let said = said.shows(&["24 of 38 settings tried", "A=4 B=5", "x as fast as A"]);
+    assert!(
+        said.stderr.contains("2 settings at the same time"),
+        "{said:#?}"
+    );
+    let lines = journal(&lab);
+    assert_eq!(settings(&lines).len(), 24);
+    let trees = lab.git(&["worktree", "list"]);
+    assert_eq!(trees.lines().count(), 1, "{trees}");
+    // Builds go on beside readings, and a second run goes on where the first was.
+    let said = lab
+        .karve(&["tune", "--budget", "30", "--jobs", "3"])
+        .ends(0);
+    said.shows(&["30 of 38 settings tried"]);
+    let after = journal(&lab);
+    assert_eq!(after[..lines.len()], lines[..]);
+}
+
+#[test]
+fn what_was_best_elsewhere_is_tried_first() {
+    let lab = lab(KERNEL);
+    lab.write(
+        "space.csv",
+        "A,B,valid,time\n4,5,1,100\n2,5,1,112\n16,1,1,900\n9,9,1,1\n",
+    );
+    let said = lab
+        .karve(&["tune", "--budget", "3", "--like", "space.csv"])
+        .ends(0);
+    let said = said.shows(&["A=4 B=5", "A=2 B=5", "3 of 38"]);
+    assert!(
+        said.stderr.contains("3 settings that were best elsewhere"),
+        "{said:#?}"
+    );
+    // Another kernel with the same knobs begins with what was best for this one.
+    lab.write("kernel.sh", &format!("{KERNEL}# another\n"));
+    lab.commit();
+    let said = lab.karve(&["tune", "--budget", "2"]).ends(0);
+    said.shows(&["A=4 B=5", "2 of 38"]);
+    let none = lab.karve(&["tune", "--like", "none.csv"]).ends(2);
+    none.complains(&["none.csv", "docs/tune.md"]);
+}
+
+#[test]
+fn few_settings_serve_many_cases() {
+    let kernel = "# karve: knob A in 1,2,4,8\nA=8\nresult=7\nn=${1#n=}\n\
+                  TIME=$((100 + 10 * (A - n) * (A - n)))\n";
+    let lab = Lab::new("gains");
+    lab.write("kernel.sh", kernel);
+    lab.replace(
+        "karve.toml",
+        "list = [\"n=1\"]",
+        "list = [\"n=1\", \"n=2\", \"n=4\"]",
+    );
+    lab.commit();
+    let said = lab
+        .karve(&["tune", "--budget", "4", "--portfolio", "8"])
+        .ends(0);
+    said.shows(&[
+        "3 settings serve all cases: the worst at 100.0%",
+        "A=1   for n=1",
+        "A=2   for n=2",
+        "A=4   for n=4",
+    ]);
+    // From what was read before. Alone, A=2 serves n=4 worst: 100 of 140.
+    let args = [
+        "tune",
+        "--budget",
+        "4",
+        "--portfolio",
+        "1",
+        "--aim",
+        "worst",
+    ];
+    let said = lab.karve(&args).ends(0);
+    said.shows(&[
+        "one setting serves all cases: the worst at 71.4%",
+        "A=2   for n=1 n=2 n=4",
+    ]);
+    lab.karve(&["tune", "--aim", "best", "--portfolio", "2"])
+        .ends(2)
+        .complains(&["worst and mean"]);
+}
+
+#[test]
+fn what_was_read_is_a_measured_space_for_others() {
+    let lab = lab(KERNEL);
+    for name in ["space.csv", "space.json", "space.t4.json.gz"] {
+        lab.karve(&["tune", "--budget", "38", "--export", name])
+            .ends(0);
+        let said = lab
+            .karve(&["tune", "--simulate", name, "--budget", "38"])
+            .ends(0);
+        said.shows(&["38 settings", "at the end   100.0% of the optimum"]);
+    }
+    let table = lab.read("space.csv");
+    assert!(table.contains("\n4,5,1,0.1\n"), "milliseconds: {table}");
+    assert!(table.contains("\n16,1,0,\n"), "no time: {table}");
+    assert!(lab.read("space.json").contains("\"A\""));
+    lab.karve(&["tune", "--export", "space.xls"])
+        .ends(2)
+        .complains(&[".t4.json"]);
+}

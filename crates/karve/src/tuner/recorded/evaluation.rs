@@ -46,13 +46,15 @@ pub enum Outcome {
 }
 
 /// Why an evaluation has no time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Failure {
     /// A restriction or a limit of the device forbids it.
     Forbidden,
     /// It does not build.
     NotBuilt,
     /// It ended with an error.
+    #[default]
     Crashed,
     /// Its result is wrong.
     Wrong,

@@ -1,6 +1,6 @@
 //! Measured spaces as tables: a column for each knob, then `valid` and `time`.
 
-use super::Measured;
+use super::{Evaluations, Measured, Outcome};
 
 /// Reads a table. Columns before `valid`, or before `time` where there is no `valid`, are knobs.
 pub(super) fn parse_table(text: &str) -> Result<(Vec<String>, Vec<Measured>), String> {
@@ -46,6 +46,27 @@ pub(super) fn parse_table(text: &str) -> Result<(Vec<String>, Vec<Measured>), St
     }
     let names = head[..knobs].iter().map(|name| (*name).to_owned());
     Ok((names.collect(), rows))
+}
+
+/// Evaluations as a table, with times in milliseconds.
+pub(super) fn render_table(evaluations: &Evaluations) -> String {
+    // A comma or a line feed within a cell would part it.
+    let cell = |text: &String| text.replace([',', '\n', '\r'], "_");
+    let line = |cells: &[String]| cells.iter().map(cell).collect::<Vec<_>>().join(",");
+    let mut out = format!("{},valid,time\n", line(&evaluations.knobs));
+    for row in &evaluations.rows {
+        out += &line(&row.values);
+        out += &match &row.outcome {
+            Outcome::Timed { time_ms, .. } => format!(",1,{}\n", rounded(*time_ms)),
+            Outcome::Failed(_) => ",0,\n".to_owned(),
+        };
+    }
+    out
+}
+
+/// Nine digits: more than any clock tells.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.8e}").parse().unwrap_or(value)
 }
 
 #[cfg(test)]

@@ -17,6 +17,13 @@ fn evaluations(text: &str) -> Evaluations {
     }
 }
 
+fn rows_of(text: &str) -> Vec<Measured> {
+    match parse(text).unwrap() {
+        Content::Table(_, rows) => rows,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn one_run_is_the_same_in_both_formats_of_kernel_tuner() {
     let (cache, results) = (evaluations(CACHE), evaluations(RESULTS));
@@ -28,6 +35,15 @@ fn one_run_is_the_same_in_both_formats_of_kernel_tuner() {
 fn a_space_is_the_same_after_a_way_through_each_format() {
     let space = evaluations(CACHE).recorded("space").unwrap();
     let written = Evaluations::of(&space);
+    let rows = rows_of(&render(&written, Format::Table));
+    let table = Recorded::new("table", &written.knobs, &rows).unwrap();
+    assert_eq!(table.grid.len(), space.grid.len());
+    for point in space.grid.points() {
+        match (table.read(point), space.read(point)) {
+            (Reading::Value(a), Reading::Value(b)) => assert!((a / b - 1.0).abs() < 1e-8),
+            (a, b) => assert_eq!(a, b),
+        }
+    }
     for format in [Format::KernelTuner, Format::T4] {
         let again = evaluations(&render(&written, format));
         assert_eq!(again.knobs, written.knobs);

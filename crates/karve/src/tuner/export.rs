@@ -1,0 +1,90 @@
+//! What a tuning run has read, as a measured space: a table, a cache file of Kernel Tuner, or T4.
+
+use super::recorded::{self, Evaluation, Evaluations, Format, Outcome};
+use super::session::Found;
+use crate::error::{CommandError, Context, Result};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use karve_core::search::Entry;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+/// Writes the settings that were read to a file, whose name says in which format.
+pub fn write(found: &Found, path: &Path) -> Result<()> {
+    let name = path.to_string_lossy();
+    let plain = name.strip_suffix(".gz").unwrap_or(&name);
+    let format = format_of(plain).ok_or_else(|| {
+        CommandError::usage(format!("{} names no format", path.display())).hint(
+            "--export takes FILE.csv, FILE.json (Kernel Tuner) or FILE.t4.json, or those with .gz",
+        )
+    })?;
+    let text = recorded::render(&evaluations_of(found), format);
+    let bytes = match plain == name {
+        true => Ok(text.into_bytes()),
+        false => {
+            let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+            packed
+                .write_all(text.as_bytes())
+                .and_then(|()| packed.finish())
+        }
+    };
+    let failed = || format!("cannot write {}", path.display());
+    let written = bytes
+        .and_then(|bytes| fs::write(path, bytes))
+        .context(failed);
+    written.map_err(|error| error.hint("name another file with --export FILE"))
+}
+
+/// Whether a name says a format; asked before anything runs.
+pub fn format_of(name: &str) -> Option<Format> {
+    let name = name.strip_suffix(".gz").unwrap_or(name);
+    if name.ends_with(".csv") {
+        Some(Format::Table)
+    } else if name.ends_with(".t4.json") {
+        Some(Format::T4)
+    } else {
+        name.ends_with(".json").then_some(Format::KernelTuner)
+    }
+}
+
+fn evaluations_of(found: &Found) -> Evaluations {
+    let to_ms = match found.about.unit.as_str() {
+        "s" => 1e3,
+        "us" | "\u{b5}s" | "\u{3bc}s" => 1e-3,
+        "ns" => 1e-6,
+        // Milliseconds, or something that is no time.
+        _ => 1.0,
+    };
+    let row = |entry: &Entry| {
+        let config = found.grid.config(entry.point);
+        let axes = found.grid.axes().iter();
+        let values = axes.map(|axis| config.get(axis.name()).cloned().unwrap_or_default());
+        let outcome = match (entry.value(), entry.failed) {
+            (Some(value), false) => Outcome::Timed {
+                time_ms: value * to_ms,
+                readings_ms: entry.readings.iter().map(|one| one * to_ms).collect(),
+            },
+            (None, false) => return None,
+            (_, true) => {
+                let failure = found.failures.get(&entry.point).copied();
+                Outcome::Failed(failure.unwrap_or_default())
+            }
+        };
+        Some(Evaluation {
+            values: values.collect(),
+            outcome,
+        })
+    };
+    Evaluations {
+        kernel: found.about.op.clone(),
+        device: found.about.device.clone(),
+        knobs: found
+            .grid
+            .axes()
+            .iter()
+            .map(|axis| axis.name().to_owned())
+            .collect(),
+        rows: found.record.entries().iter().filter_map(row).collect(),
+    }
+}

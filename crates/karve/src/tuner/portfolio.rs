@@ -1,0 +1,49 @@
+//! Few settings that together serve all cases of a project, from what a tuning run has read.
+
+use super::session::Found;
+use karve_core::grid::Point;
+use karve_core::search::{self, Aim};
+use karve_core::stats;
+
+/// What the settings of a portfolio do for the cases.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Each setting, with the cases for which it is the best of them.
+    pub rows: Vec<(Point, Vec<String>)>,
+    /// The fraction of the best that was read, of the case that is served worst.
+    pub worst: f64,
+    /// The same on average.
+    pub mean: f64,
+}
+
+/// Chooses at most `most` settings of those that were read.
+pub fn choose(found: &Found, most: usize, aim: Aim) -> Option<Table> {
+    let (names, readings) = &found.by_case;
+    let ranking = found.record.ranking();
+    let of_point = |(point, value): &(Point, f64)| {
+        if names.len() == 1 {
+            return Some((*point, vec![*value]));
+        }
+        let readings = readings.get(point)?;
+        let whole: Vec<&Vec<f64>> = readings.iter().filter(|r| r.len() == names.len()).collect();
+        let median = |case: usize| {
+            let values: Vec<f64> = whole.iter().map(|reading| reading[case]).collect();
+            stats::median(&values)
+        };
+        let cases: Option<Vec<f64>> = (0..names.len()).map(median).collect();
+        Some((*point, cases?))
+    };
+    let rows: Vec<(Point, Vec<f64>)> = ranking.iter().filter_map(of_point).collect();
+    let times: Vec<Vec<f64>> = rows.iter().map(|(_, times)| times.clone()).collect();
+    let chosen = search::portfolio(&times, most, aim)?;
+    let serves = |at: &usize| {
+        let cases = chosen.served.iter().zip(names);
+        let of_this = cases.filter(|((by, _), _)| by == at);
+        (rows[*at].0, of_this.map(|(_, name)| name.clone()).collect())
+    };
+    Some(Table {
+        rows: chosen.chosen.iter().map(serves).collect(),
+        worst: chosen.worst(),
+        mean: chosen.mean(),
+    })
+}

@@ -1,0 +1,416 @@
+//! A sweep: asks, tries and tells until the budget is spent, with as many workers as there are.
+//!
+//! Nothing waits for the slowest: a worker that is done asks for the next setting at once. All
+//! build at the same time, and read one after another where they share a device.
+
+use super::budget::Budget;
+use super::journal::{Journal, Line};
+use super::recorded::Failure;
+use super::workshop::{Device, Tried, Workshop};
+use crate::error::{CommandError, ErrorKind, Result};
+use crate::process::StopFlag;
+use crate::trees::Built;
+use karve_core::charter::Better;
+use karve_core::grid::{Grid, Point};
+use karve_core::search::{Kind, Race, Reading, Record, Search};
+use karve_core::space::Config;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Settings that fail in a row from the start until the sweep gives up.
+const FAILURES_MAX: usize = 20;
+/// So many settings with the same artifacts say that the knobs change nothing.
+const ALIKE_MIN: usize = 6;
+/// How often a worker looks whether there is something to do again.
+const IDLE: Duration = Duration::from_millis(20);
+
+/// Which reading of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// The first: it is built and tested.
+    First,
+    /// Another one, for the race.
+    Again,
+}
+
+/// One try, for those who watch.
+#[derive(Debug)]
+pub struct Step<'a> {
+    /// What the metric is like.
+    pub better: Better,
+    /// The setting.
+    pub config: &'a Config,
+    /// What came of it.
+    pub tried: &'a Tried,
+    /// Which reading of it this is.
+    pub turn: Turn,
+    /// How many settings there were so far.
+    pub settings: usize,
+    /// The best value so far; less is better.
+    pub best: Option<f64>,
+    /// The value of the default.
+    pub default: Option<f64>,
+    /// By which factor the next setting is expected to be faster, less one.
+    pub expected_gain: Option<f64>,
+}
+
+/// Hears of every try.
+pub type Watch<'a> = &'a mut (dyn FnMut(&Step<'_>) + Send);
+
+/// Why a sweep ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The budget is spent, or all settings were tried.
+    Done,
+    /// The user stopped it.
+    Stopped,
+}
+
+/// What is tried by several workers.
+#[derive(Debug)]
+pub struct Sweep {
+    search: Search,
+    journal: Journal,
+    spent: Duration,
+    /// Settings that were tried before.
+    recalled: usize,
+    /// What was read of settings by the digest of their artifacts.
+    artifacts: BTreeMap<String, Config>,
+    /// Settings whose artifacts were looked at.
+    looked_at: usize,
+    /// Settings that are read again just now.
+    at_work: BTreeSet<Point>,
+    /// Readings of single cases, by setting.
+    by_case: BTreeMap<Point, Vec<Vec<f64>>>,
+    /// Why settings cannot be used.
+    failures: BTreeMap<Point, Failure>,
+    /// A worker could not go on; the others end.
+    broken: bool,
+}
+
+/// Who tries settings: a workshop and the device that it reads on.
+#[derive(Debug)]
+pub struct Worker<'a> {
+    /// Where settings are made.
+    pub workshop: &'a mut Workshop,
+    /// What they are read on.
+    pub device: Device<'a>,
+}
+
+/// What is to be done next.
+enum Next {
+    Try(Point, Turn),
+    Wait,
+    End(Ended),
+}
+
+impl Sweep {
+    /// A sweep of a grid that goes on after what a journal holds. The settings that are given
+    /// come first, after the default.
+    pub fn new(
+        grid: &Arc<Grid>,
+        (kind, seed): (Kind, u64),
+        (journal, lines): (Journal, &[Line]),
+        given: &[Point],
+    ) -> Self {
+        let mut sweep = Self {
+            search: Search::new(Arc::clone(grid), kind, seed, given),
+            journal,
+            spent: Duration::ZERO,
+            recalled: 0,
+            artifacts: BTreeMap::new(),
+            looked_at: 0,
+            at_work: BTreeSet::new(),
+            by_case: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            broken: false,
+        };
+        for line in lines {
+            sweep.recall(line);
+        }
+        sweep.recalled = sweep.search.record().len();
+        sweep
+    }
+
+    /// Tells the search what an earlier run read.
+    fn recall(&mut self, line: &Line) {
+        self.spent += Duration::from_millis(line.spent_ms());
+        let (config, tried) = match line {
+            Line::Space { .. } => return,
+            Line::Read {
+                config,
+                value,
+                cases,
+                ..
+            } => {
+                let (value, cases) = (*value, cases.clone());
+                (config, Tried::Read { value, cases })
+            }
+            Line::Failed {
+                config,
+                why,
+                failure,
+                ..
+            } => {
+                let (why, failure) = (why.clone(), *failure);
+                (config, Tried::Failed { why, failure })
+            }
+        };
+        if let Some(point) = self.search.grid().point(config) {
+            self.take(point, &tried);
+        }
+    }
+
+    fn take(&mut self, point: Point, tried: &Tried) {
+        let reading = match tried {
+            Tried::Read { value, cases } => {
+                let readings = self.by_case.entry(point).or_default();
+                readings.push(cases.clone());
+                Reading::Value(*value)
+            }
+            Tried::Failed { failure, .. } => {
+                self.failures.insert(point, *failure);
+                Reading::Failed
+            }
+        };
+        self.search.tell(point, reading);
+    }
+
+    /// How many settings were tried before this sweep.
+    pub fn recalled(&self) -> usize {
+        self.recalled
+    }
+
+    /// What was tried.
+    pub fn record(&self) -> &Record {
+        self.search.record()
+    }
+
+    /// Where every reading stands.
+    pub fn journal(&self) -> &Path {
+        self.journal.path()
+    }
+
+    /// By which factor the next setting is expected to be faster than the best, less one.
+    pub fn expected_gain(&self) -> Option<f64> {
+        self.search.expected_gain()
+    }
+
+    /// Readings of single cases, by setting.
+    pub fn by_case(&self) -> &BTreeMap<Point, Vec<Vec<f64>>> {
+        &self.by_case
+    }
+
+    /// Why settings cannot be used.
+    pub fn failures(&self) -> &BTreeMap<Point, Failure> {
+        &self.failures
+    }
+
+    /// Whether several settings were built, and all builds made the same.
+    pub fn changes_nothing(&self) -> bool {
+        self.looked_at >= ALIKE_MIN && self.artifacts.len() == 1
+    }
+
+    fn next(&mut self, (budget, started): (Budget, Instant), stop: &StopFlag) -> Next {
+        if stop.finish_step() {
+            return Next::End(Ended::Stopped);
+        }
+        let record = self.search.record();
+        let hopeless = record.len() >= FAILURES_MAX && record.best().is_none();
+        if self.broken || hopeless || self.spent + started.elapsed() >= budget.time {
+            return Next::End(Ended::Done);
+        }
+        let again = Race::new(record).again();
+        if let Some(point) = again.filter(|point| !self.at_work.contains(point)) {
+            self.at_work.insert(point);
+            return Next::Try(point, Turn::Again);
+        }
+        let open = again.is_some() || record.entries().iter().any(|entry| entry.is_pending());
+        let asked = match record.len() < budget.settings {
+            true => self.search.ask(),
+            false => None,
+        };
+        match asked {
+            Some(point) => Next::Try(point, Turn::First),
+            // What others are about to say may still ask for another reading.
+            None if open => Next::Wait,
+            None => Next::End(Ended::Done),
+        }
+    }
+
+    /// The value of an earlier setting whose build made the same as this one.
+    fn same(&mut self, built: &Built, config: &Config) -> Option<f64> {
+        let digest = built.artifacts.as_ref()?;
+        self.looked_at += 1;
+        let twin = self.artifacts.get(digest);
+        let value = twin.and_then(|twin| self.record().value(self.search.grid().point(twin)?));
+        if value.is_none() {
+            self.artifacts.insert(digest.clone(), config.clone());
+        }
+        value
+    }
+
+    fn takes(&mut self, (point, turn): (Point, Turn), one: &One, watch: Watch<'_>) -> Result<()> {
+        let spent_ms = u64::try_from(one.spent.as_millis()).unwrap_or(u64::MAX);
+        let line = Line::of(&one.config, &one.tried, spent_ms);
+        self.journal.append(&line)?;
+        self.take(point, &one.tried);
+        let record = self.search.record();
+        let default = self.search.grid().default_point();
+        watch(&Step {
+            better: one.better,
+            config: &one.config,
+            tried: &one.tried,
+            turn,
+            settings: record.len(),
+            best: record.best().map(|(_, value)| value),
+            default: default.and_then(|point| record.value(point)),
+            expected_gain: self.search.expected_gain(),
+        });
+        Ok(())
+    }
+}
+
+/// A try that is done.
+struct One {
+    config: Config,
+    tried: Tried,
+    spent: Duration,
+    better: Better,
+}
+
+/// What workers share.
+struct Shared<'a> {
+    sweep: Mutex<&'a mut Sweep>,
+    watch: Mutex<Watch<'a>>,
+    budget: (Budget, Instant),
+}
+
+impl<'a> Shared<'a> {
+    fn sweep(&self) -> MutexGuard<'_, &'a mut Sweep> {
+        // A worker that panicked has told nothing, so what is there holds.
+        self.sweep.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self, worker: &mut Worker<'_>) -> Result<Ended> {
+        // The others do not wait for what a broken worker would have said.
+        let mut whole = Whole {
+            shared: self,
+            ended: false,
+        };
+        let ended = self.work_on(worker);
+        whole.ended = ended.is_ok();
+        ended
+    }
+
+    fn work_on(&self, worker: &mut Worker<'_>) -> Result<Ended> {
+        loop {
+            let next = self.sweep().next(self.budget, worker.device.stop);
+            let (point, turn) = match next {
+                Next::End(ended) => return Ok(ended),
+                Next::Wait => {
+                    thread::sleep(IDLE);
+                    continue;
+                }
+                Next::Try(point, turn) => (point, turn),
+            };
+            let done = self.try_one((point, turn), worker);
+            let mut sweep = self.sweep();
+            sweep.at_work.remove(&point);
+            if worker.device.stop.at_once() {
+                // What was killed is no reading.
+                return Ok(Ended::Stopped);
+            }
+            let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+            sweep.takes((point, turn), &done?, &mut **watch)?;
+        }
+    }
+
+    fn try_one(&self, (point, turn): (Point, Turn), worker: &mut Worker<'_>) -> Result<One> {
+        let started = Instant::now();
+        let config = self.sweep().search.grid().config(point);
+        let tried = match worker.workshop.build(&config)? {
+            Err(gate) => Tried::from(&gate),
+            Ok(built) => self.tried(&built, (&config, turn), worker)?,
+        };
+        Ok(One {
+            config,
+            tried,
+            spent: started.elapsed(),
+            better: worker.workshop.charter().metric.better,
+        })
+    }
+
+    fn tried(
+        &self,
+        built: &Built,
+        (config, turn): (&Config, Turn),
+        worker: &mut Worker<'_>,
+    ) -> Result<Tried> {
+        if turn == Turn::First {
+            if let Some(value) = self.sweep().same(built, config) {
+                let cases = Vec::new();
+                return Ok(Tried::Read { value, cases });
+            }
+            if let Err(gate) = worker.workshop.test(built)? {
+                return Ok(Tried::from(&gate));
+            }
+        }
+        worker.workshop.read(built, &mut worker.device)
+    }
+}
+
+/// Tells the others when a worker breaks off.
+struct Whole<'a, 'b> {
+    shared: &'a Shared<'b>,
+    ended: bool,
+}
+
+impl Drop for Whole<'_, '_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.shared.sweep().broken = true;
+        }
+    }
+}
+
+/// Tries settings until the budget is spent.
+pub fn go_on(
+    sweep: &mut Sweep,
+    workers: &mut [Worker<'_>],
+    budget: Budget,
+    watch: Watch<'_>,
+) -> Result<Ended> {
+    let shared = Shared {
+        sweep: Mutex::new(sweep),
+        watch: Mutex::new(watch),
+        budget: (budget, Instant::now()),
+    };
+    let shared = &shared;
+    let ended: Vec<Result<Ended>> = thread::scope(|scope| {
+        let started: Vec<_> = workers
+            .iter_mut()
+            .map(|worker| scope.spawn(move || shared.work(worker)))
+            .collect();
+        let lost = |_| {
+            Err(CommandError::new(
+                ErrorKind::Bug,
+                "a worker of the tuner died",
+            ))
+        };
+        started
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(lost))
+            .collect()
+    });
+    let mut all = Ended::Done;
+    for one in ended {
+        if one? == Ended::Stopped {
+            all = Ended::Stopped;
+        }
+    }
+    Ok(all)
+}
