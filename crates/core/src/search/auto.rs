@@ -3,8 +3,9 @@
 //! Two models see the same readings. A Gaussian process over the places of the values among their
 //! knob's values (a product of one smooth curve for each knob, and a sum of them) extrapolates; an
 //! ensemble of random trees, which may also split by products and ratios of sizes, finds steps and
-//! cliffs. Their means and variances are averaged, and the setting with the largest expected
-//! improvement is next, times the chance that it works, of which an ensemble of its own learns.
+//! cliffs. Both also see how often two divides a size. Their means and variances are averaged, and
+//! the setting with the largest expected improvement is next, times the chance that it works, of
+//! which an ensemble of its own learns.
 //!
 //! ```text
 //! record ─ targets ─┬─ gaussian ─ pool of settings ─ the best few hundred ─┐
@@ -21,7 +22,7 @@ mod pool;
 mod targets;
 
 use super::{Record, Strategy};
-use crate::grid::{Grid, Point};
+use crate::grid::{Axis, Grid, Point};
 use crate::stats::Draws;
 use forest::{Features, Forest};
 use gaussian::{Factor, Kernel};
@@ -45,6 +46,8 @@ const JUDGED: usize = 400;
 const TREES: (usize, usize) = (30, 3);
 /// The same for trees of failures.
 const FAILURE_TREES: (usize, usize) = (12, 2);
+/// Values from which on it counts how often two divides them. Of fewer the models learn each alone.
+const TWOS_MIN: usize = 9;
 /// How much the trees count against the process.
 const TREES_WEIGHT: f64 = 0.5;
 /// A setting that fails for sure still keeps this part of what it promises.
@@ -111,7 +114,7 @@ impl Auto {
 /// How far apart two settings are, each knob from 0 to 1, squared.
 fn distance(grid: &Grid, a: Point, b: Point) -> f64 {
     let pairs = grid.ranks(a).iter().zip(grid.ranks(b));
-    let one = |(axis, (a, b)): (&crate::grid::Axis, (&u16, &u16))| {
+    let one = |(axis, (a, b)): (&Axis, (&u16, &u16))| {
         let most = axis.values().len().saturating_sub(1).max(1) as f64;
         let apart = (f64::from(*a) - f64::from(*b)) / most;
         match (axis.numbers(), a == b) {
@@ -120,6 +123,25 @@ fn distance(grid: &Grid, a: Point, b: Point) -> f64 {
         }
     };
     grid.axes().iter().zip(pairs).map(one).sum()
+}
+
+/// How often two divides each value of a knob, less what it does for all of them.
+///
+/// Devices work in groups of powers of two: a width of 64 is more like 128 than like 80, which lies
+/// nearer. Nothing for what are not many whole sizes, and for powers of two, where it is the place.
+fn twos(axis: &Axis) -> Option<Vec<u16>> {
+    let numbers = axis.numbers().filter(|_| axis.is_size())?;
+    let whole = |number: &f64| number.fract() == 0.0 && *number < f64::from(u32::MAX);
+    if numbers.len() < TWOS_MIN || !numbers.iter().all(whole) {
+        return None;
+    }
+    let whole: Vec<u32> = numbers.iter().map(|number| *number as u32).collect();
+    if whole.iter().all(|number| number.is_power_of_two()) {
+        return None;
+    }
+    let twos: Vec<u16> = whole.iter().map(|n| n.trailing_zeros() as u16).collect();
+    let (least, most) = (twos.iter().min()?, twos.iter().max()?);
+    (least < most).then(|| twos.iter().map(|count| count - least).collect())
 }
 
 impl Strategy for Auto {
@@ -261,5 +283,24 @@ impl State {
             }
         }
         best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_counts_how_often_two_divides_many_sizes() {
+        let twos = |values: &mut dyn Iterator<Item = u32>| {
+            let values: Vec<String> = values.map(|value| value.to_string()).collect();
+            super::twos(&Axis::new("WIDTH", &values, None).unwrap())
+        };
+        let widths = twos(&mut (1..=10).map(|n| n * 16)).unwrap();
+        assert_eq!(widths, [0, 1, 0, 2, 0, 1, 0, 3, 0, 1]);
+        assert_eq!(twos(&mut (0..12).map(|n| 1 << n)), None, "powers of two");
+        assert_eq!(twos(&mut (1..=4)), None, "few");
+        assert_eq!(twos(&mut (0..12)), None, "no sizes");
+        assert_eq!(twos(&mut (0..12).map(|n| 2 * n + 1)), None, "all odd");
     }
 }

@@ -1,56 +1,68 @@
 //! An ensemble of random trees over settings.
 //!
 //! Every tree splits all settings until each stands alone, at the best of some random thresholds:
-//! one for each knob, and as many for products and ratios of two sizes, on which the resources of
-//! a device depend. A leaf names its setting, so that values may change without new trees. A new
-//! setting splits the leaf that it falls into; a few trees are grown anew each time.
+//! one for each knob, one for how often two divides a size, and as many as there are knobs for
+//! products and ratios of two sizes, on which the resources of a device depend. A leaf names its
+//! setting, so that values may change without new trees. A new setting splits the leaf that it
+//! falls into; a few trees are grown anew each time.
 
-use crate::grid::{Grid, Point};
+use crate::grid::{Axis, Grid, Point};
 use crate::stats::Draws;
 
 /// Draws for the split of a leaf.
 const SPLIT_DRAWS: usize = 40;
 
-/// What the trees see of settings: the logarithm of sizes, the place of other values.
+/// What the trees see of settings: the logarithm of sizes, the place of other values, and how often
+/// two divides a size.
 #[derive(Debug)]
 pub(super) struct Features {
     tables: Vec<Vec<f32>>,
+    /// Knobs with how often two divides each of their values.
+    twos: Vec<(usize, Vec<u16>)>,
     /// The knobs whose values are sizes.
     sizes: Vec<usize>,
 }
 
 impl Features {
     pub(super) fn new(grid: &Grid) -> Self {
-        let table = |axis: &crate::grid::Axis| match axis.numbers().filter(|_| axis.is_size()) {
+        let table = |axis: &Axis| match axis.numbers().filter(|_| axis.is_size()) {
             Some(numbers) => numbers.iter().map(|number| number.log2() as f32).collect(),
             None => (0..axis.values().len()).map(|rank| rank as f32).collect(),
         };
+        let twos = |(index, axis): (usize, &Axis)| Some((index, super::twos(axis)?));
         let is_size = |index: &usize| grid.axes()[*index].is_size();
         Self {
             tables: grid.axes().iter().map(table).collect(),
+            twos: grid.axes().iter().enumerate().filter_map(twos).collect(),
             sizes: (0..grid.axes().len()).filter(is_size).collect(),
         }
     }
 
     pub(super) fn of(&self, grid: &Grid, point: Point) -> Vec<f32> {
-        let pairs = self.tables.iter().zip(grid.ranks(point));
-        pairs
-            .map(|(table, rank)| table[usize::from(*rank)])
-            .collect()
+        let ranks = grid.ranks(point);
+        let knobs = self.tables.iter().zip(ranks);
+        let knobs = knobs.map(|(table, rank)| table[usize::from(*rank)]);
+        let twos = self.twos.iter();
+        let twos = twos.map(|(knob, counts)| f32::from(counts[usize::from(ranks[*knob])]));
+        knobs.chain(twos).collect()
     }
 
-    /// How many directions are looked at: the knobs, and as many of two sizes.
+    /// How many numbers a setting has.
+    fn columns(&self) -> usize {
+        self.tables.len() + self.twos.len()
+    }
+
+    /// How many directions are looked at: the columns, and as many of two sizes as there are knobs.
     fn directions(&self) -> usize {
-        let knobs = self.tables.len();
         if self.sizes.len() < 2 {
-            knobs
+            self.columns()
         } else {
-            2 * knobs
+            self.columns() + self.tables.len()
         }
     }
 
     fn direction(&self, index: usize, draws: &mut Draws) -> Direction {
-        if index < self.tables.len() {
+        if index < self.columns() {
             return Direction {
                 first: index,
                 second: None,
@@ -68,7 +80,7 @@ impl Features {
     }
 }
 
-/// What a split looks at: one knob, or the product or ratio of two sizes.
+/// What a split looks at: one column, or the product or ratio of two sizes.
 #[derive(Clone, Copy, Debug)]
 struct Direction {
     first: usize,

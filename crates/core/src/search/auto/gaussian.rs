@@ -1,11 +1,12 @@
 //! A Gaussian process over settings.
 //!
 //! For each knob a table says how alike two of its values are: a Matérn curve of smoothness 5/2
-//! over how many values lie between them, or one number where the values are words. Two settings
-//! are as alike as the product of these, mixed with their mean. Lengths, noise and the mixture
-//! are those under which the readings are likeliest, found by turning one at a time.
+//! over how many values lie between them, or one number where the values are words. Sizes have a
+//! second curve, over how often two divides them. Two settings are as alike as the product of
+//! these, mixed with their mean. Lengths, noise and the mixture are those under which the readings
+//! are likeliest, found by turning one at a time.
 
-use crate::grid::Grid;
+use crate::grid::{Axis, Grid};
 use crate::stats::Draws;
 use std::ops::{Add, Mul};
 
@@ -36,6 +37,7 @@ const PIVOT_MIN: f64 = 1e-9;
 #[derive(Clone, Debug)]
 pub(super) struct Kernel {
     axes: Vec<Curve>,
+    twos: Vec<Twos>,
     noise: f64,
     mixture: f64,
 }
@@ -49,7 +51,44 @@ struct Curve {
     table: Vec<f32>,
 }
 
+/// How alike two sizes are, by how often two divides them.
+#[derive(Clone, Debug)]
+struct Twos {
+    axis: usize,
+    /// How often two divides each value of the knob.
+    counts: Vec<u16>,
+    curve: Curve,
+}
+
+impl Twos {
+    fn new((axis, knob): (usize, &Axis)) -> Option<Self> {
+        let counts = super::twos(knob)?;
+        let most = counts.iter().copied().max()?;
+        Some(Self {
+            axis,
+            counts,
+            curve: Curve::new(usize::from(most) + 1, false),
+        })
+    }
+
+    fn alike(&self, a: &[u16], b: &[u16]) -> f32 {
+        let count = |ranks: &[u16]| self.counts[usize::from(ranks[self.axis])];
+        self.curve.table[usize::from(count(a).abs_diff(count(b)))]
+    }
+}
+
 impl Curve {
+    fn new(values: usize, words: bool) -> Self {
+        let mut curve = Self {
+            values,
+            words,
+            length: LENGTH,
+            table: Vec::new(),
+        };
+        curve.set(LENGTH);
+        curve
+    }
+
     fn set(&mut self, length: f64) {
         self.length = length.clamp(LENGTH_RANGE.0, LENGTH_RANGE.1);
         let whole = self.values.saturating_sub(1).max(1) as f64;
@@ -69,24 +108,18 @@ impl Curve {
 #[derive(Clone, Copy, Debug)]
 enum Screw {
     Length(usize),
+    Twos(usize),
     Noise,
     Mixture,
 }
 
 impl Kernel {
     pub(super) fn new(grid: &Grid) -> Self {
-        let curve = |axis: &crate::grid::Axis| {
-            let mut curve = Curve {
-                values: axis.values().len(),
-                words: axis.numbers().is_none(),
-                length: LENGTH,
-                table: Vec::new(),
-            };
-            curve.set(LENGTH);
-            curve
-        };
+        let curve = |axis: &Axis| Curve::new(axis.values().len(), axis.numbers().is_none());
+        let axes = grid.axes().iter();
         Self {
-            axes: grid.axes().iter().map(curve).collect(),
+            axes: axes.clone().map(curve).collect(),
+            twos: axes.enumerate().filter_map(Twos::new).collect(),
             noise: NOISE,
             mixture: MIXTURE,
         }
@@ -100,8 +133,14 @@ impl Kernel {
             product *= one;
             sum += one;
         }
+        for twos in &self.twos {
+            let one = twos.alike(a, b);
+            product *= one;
+            sum += one;
+        }
         let mixture = self.mixture as f32;
-        (1.0 - mixture) * product + mixture * sum / self.axes.len() as f32
+        let curves = self.axes.len() + self.twos.len();
+        (1.0 - mixture) * product + mixture * sum / curves as f32
     }
 
     /// Fits lengths, noise and mixture to some of the readings.
@@ -115,6 +154,7 @@ impl Kernel {
         let y: Vec<f64> = chosen.iter().map(|at| values[*at]).collect();
         let mut best = self.unlikeliness(&x, &y);
         let mut screws: Vec<Screw> = (0..self.axes.len()).map(Screw::Length).collect();
+        screws.extend((0..self.twos.len()).map(Screw::Twos));
         screws.extend([Screw::Noise, Screw::Mixture]);
         let sweeps = if y.len() < FEW { SWEEPS } else { 1 };
         for _ in 0..sweeps {
@@ -146,7 +186,7 @@ impl Kernel {
     ) -> Option<f64> {
         let before = self.place(screw);
         let after = match screw {
-            Screw::Length(_) => before * 2_f64.powf(direction),
+            Screw::Length(_) | Screw::Twos(_) => before * 2_f64.powf(direction),
             Screw::Noise => before * 4_f64.powf(direction),
             Screw::Mixture => before + direction * MIXTURE_STEP,
         };
@@ -165,6 +205,7 @@ impl Kernel {
     fn place(&self, screw: Screw) -> f64 {
         match screw {
             Screw::Length(axis) => self.axes[axis].length,
+            Screw::Twos(index) => self.twos[index].curve.length,
             Screw::Noise => self.noise,
             Screw::Mixture => self.mixture,
         }
@@ -173,6 +214,7 @@ impl Kernel {
     fn turn(&mut self, screw: Screw, to: f64) {
         match screw {
             Screw::Length(axis) => self.axes[axis].set(to),
+            Screw::Twos(index) => self.twos[index].curve.set(to),
             Screw::Noise => self.noise = to.clamp(NOISE_RANGE.0, NOISE_RANGE.1),
             Screw::Mixture => self.mixture = to.clamp(0.0, MIXTURE_MAX),
         }
@@ -187,9 +229,9 @@ impl Kernel {
         let solved = factor.solve(y);
         let count = y.len().max(1) as f64;
         let square: f64 = solved.iter().map(|value| value * value).sum::<f64>() / count;
-        let hold: f64 = self
-            .axes
-            .iter()
+        let twos = self.twos.iter().map(|twos| &twos.curve);
+        let curves = self.axes.iter().chain(twos);
+        let hold: f64 = curves
             .map(|curve| LENGTH_HOLD * curve.length.ln().powi(2))
             .sum();
         let hold = hold + NOISE_HOLD * (self.noise / NOISE).ln().powi(2);
