@@ -123,12 +123,21 @@ fn the_measurement_is_checked_before_the_first_round() {
 }
 
 #[test]
-fn the_example_is_engaged() {
-    let lab = Lab::unversioned("noop");
-    std::fs::remove_dir_all(lab.path("")).unwrap();
-    copy(&source("examples/matmul"), &lab.path(""));
-    lab.git(&["init", "-q", "-b", "main"]);
-    lab.commit();
-    let said = lab.karve(&["doctor"]).ends(0);
-    said.shows(&["ok      engagement", "ok      test"]);
+fn the_examples_are_engaged() {
+    let mut seen = 0;
+    for entry in std::fs::read_dir(source("examples")).unwrap() {
+        let example = entry.unwrap().path();
+        if !example.join("karve.toml").is_file() {
+            continue;
+        }
+        let lab = Lab::unversioned("noop");
+        std::fs::remove_dir_all(lab.path("")).unwrap();
+        copy(&example, &lab.path(""));
+        lab.git(&["init", "-q", "-b", "main"]);
+        lab.commit();
+        let said = lab.karve(&["doctor"]).ends(0);
+        said.shows(&["ok      engagement", "ok      test"]);
+        seen += 1;
+    }
+    assert!(seen >= 3, "{seen} examples");
 }
