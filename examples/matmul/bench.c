@@ -56,9 +56,10 @@ static int by_value(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-int main(int count, char **arguments) {
-    uint64_t seed = 0;
-    const Case c = parse_arguments(count, arguments, &seed);
+static uint64_t seed;
+
+// The median time of a call.
+static double time_ms(Case c, int *passed) {
     const size_t size_a = (size_t)c.M * (size_t)c.K, size_b = (size_t)c.K * (size_t)c.N;
     const size_t size_c = (size_t)c.M * (size_t)c.N;
 
@@ -70,13 +71,13 @@ int main(int count, char **arguments) {
     void *arena = NULL;
     if (posix_memalign(&arena, (size_t)1 << 21, (start_c + size_c) * sizeof(float)) != 0) {
         fprintf(stderr, "out of memory\n");
-        return 2;
+        exit(2);
     }
     float *A = arena, *B = A + start_b, *C = A + start_c;
 
     Random values = seeded(seed), places = seeded(~seed);
     double times[MOST_CALLS], total = 0.0;
-    int calls = 0, passed = 1;
+    int calls = 0;
     const double start = now_ms();
     for (int turn = 0;; turn++) {
         fill(&values, size_a, A);
@@ -85,19 +86,24 @@ int main(int count, char **arguments) {
         const double before = now_ms();
         matmul(c.M, c.N, c.K, A, B, C);
         const double after = now_ms();
-        passed = passed && check_elements(&places, CHECKS_PER_CALL, c, A, B, C);
+        *passed = *passed && check_elements(&places, CHECKS_PER_CALL, c, A, B, C);
         if (turn < WARM_UP_CALLS) continue;
         times[calls++] = after - before;
         total += after - before;
         if (calls == MOST_CALLS) break;
         if (calls >= FEWEST_CALLS && (total >= ENOUGH_MS || after - start >= LONGEST_MS)) break;
     }
-    passed = passed && check_elements(&places, CHECKS_AT_END, c, A, B, C);
-
-    qsort(times, (size_t)calls, sizeof *times, by_value);
-    const double median = (times[(calls - 1) / 2] + times[calls / 2]) / 2.0;
-    printf("METRIC time_ms=%.6f case=%s check=%s M=%d N=%d K=%d\n", median, arguments[1], passed ? "PASS" : "FAIL", c.M,
-           c.N, c.K);
+    *passed = *passed && check_elements(&places, CHECKS_AT_END, c, A, B, C);
     free(arena);
+    qsort(times, (size_t)calls, sizeof *times, by_value);
+    return (times[(calls - 1) / 2] + times[calls / 2]) / 2.0;
+}
+
+int main(int count, char **arguments) {
+    const Case c = parse_arguments(count, arguments, &seed);
+    int passed = 1;
+    const double time = time_ms(c, &passed);
+    printf("METRIC time_ms=%.6f case=%s check=%s M=%d N=%d K=%d\n", time, arguments[1], passed ? "PASS" : "FAIL", c.M,
+           c.N, c.K);
     return passed ? 0 : 1;
 }

@@ -12,7 +12,7 @@
 #define ORDER naive
 
 // Rows of the register block (tiled).
-// karve: knob MR in 1,2,4,6,8
+// karve: knob MR in 1,2,4,6,8,12
 #define MR 2
 
 // Columns of the register block (tiled).
@@ -25,7 +25,7 @@
 
 // Steps of k per pass over C (tiled).
 // karve: knob TILE_K in 16,32,64,128,256
-#define TILE_K 32
+#define TILE_K 128
 
 // Columns of B per pass over A (tiled).
 // karve: knob TILE_N in 96,192,384
@@ -148,24 +148,33 @@ static _Thread_local float packed_b[TILE_K * TILE_N] __attribute__((aligned(64))
 static _Thread_local float packed_a[TILE_K * MR] __attribute__((aligned(64)));
 #endif
 
-static inline size_t at_most(size_t limit, size_t x) { return x < limit ? x : limit; }
+#define INLINE static inline __attribute__((always_inline))
 
-// Copies columns 0..cols of `depth` rows of B, and zeros up to NR columns.
-static void pack_strip(size_t depth, size_t cols, const float *ALONE b, size_t row_of_b, float *ALONE to) {
-    for (size_t k = 0; k < depth; k++) {
-        if (cols == NR) {
-            memcpy(to + k * NR, b + k * row_of_b, NR * sizeof *to);
-            continue;
-        }
-        for (size_t j = 0; j < NR; j++) {
-            to[k * NR + j] = j < cols ? b[k * row_of_b + j] : 0.0f;
-        }
-    }
-}
+INLINE size_t at_most(size_t limit, size_t x) { return x < limit ? x : limit; }
+
+// A block of C: where it and what it is made of begin, and how far apart their rows are.
+// Its columns from `left` up to `right` are stored.
+typedef struct {
+    size_t depth;
+    int is_first;
+    const float *a, *b;
+    float *c;
+    size_t row_of_a, row_of_b, row_of_c;
+    size_t left, right;
+} Block;
+
+// Columns of B next to each other, as wide as a block: NR, or one vector where fewer than NR remain.
+typedef struct {
+    size_t start, width, left, right;
+    const float *b;
+    size_t row_of_b;
+} Strip;
+
+enum { STRIPS = TILE_N / NR + VECTORS };
 
 // Adds the product of one column of A and one row of B to the sums.
-static inline __attribute__((always_inline)) void step(vec sum[MR][VECTORS], const float *const a[MR], size_t k,
-                                                       const float *b, size_t row_of_b) {
+INLINE void step(size_t rows, size_t vectors, vec sum[MR][VECTORS], const float *const a[MR], size_t k, const float *b,
+                 size_t row_of_b) {
 #if PREFETCH > 0
     __builtin_prefetch((const void *)((uintptr_t)b + PREFETCH * row_of_b * sizeof *b));
 #else
@@ -173,47 +182,42 @@ static inline __attribute__((always_inline)) void step(vec sum[MR][VECTORS], con
 #endif
     vec b_row[VECTORS];
     STRAIGHT
-    for (size_t v = 0; v < VECTORS; v++) {
-        b_row[v] = *(const loose_vec *)(b + v * LANES);
-    }
+    for (size_t v = 0; v < vectors; v++) b_row[v] = *(const loose_vec *)(b + v * LANES);
     STRAIGHT
-    for (size_t r = 0; r < MR; r++) {
-        const float a_value = a[r][PACK_A ? k * MR : k];
+    for (size_t r = 0; r < rows; r++) {
+        const float a_value = a[r][PACK_A ? k * rows : k];
         STRAIGHT
-        for (size_t v = 0; v < VECTORS; v++) {
-            sum[r][v] += a_value * b_row[v];
-        }
+        for (size_t v = 0; v < vectors; v++) sum[r][v] += a_value * b_row[v];
     }
 }
 
-// The block at c gets (first), or gains, the product of `depth` columns of A and `depth` rows of B.
-// Of its MR x NR elements rows x cols exist; a row beyond the last repeats the last, and is not stored.
-static void block(size_t depth, size_t rows, size_t cols, int first, const float *ALONE a, size_t row_of_a,
-                  const float *ALONE b, size_t row_of_b, float *ALONE c, size_t row_of_c) {
+// The block gets, or gains if it is not the first time, the product of `depth` columns of A and `depth` rows of B.
+INLINE void multiply(size_t rows, size_t vectors, const Block *block) {
     vec sum[MR][VECTORS] = {{{0}}};
     const float *row[MR];
+    const float *ALONE b = block->b;
+    float *ALONE c = block->c;
+    const size_t depth = block->depth, row_of_b = block->row_of_b, row_of_c = block->row_of_c;
     STRAIGHT
-    for (size_t r = 0; r < MR; r++) {
-        row[r] = a + (PACK_A ? r : at_most(rows - 1, r) * row_of_a);
-    }
+    for (size_t r = 0; r < rows; r++) row[r] = block->a + r * block->row_of_a;
     size_t k = 0;
     for (; k + UNROLL <= depth; k += UNROLL) {
         STRAIGHT
         for (size_t u = 0; u < UNROLL; u++) {
-            step(sum, row, k + u, b + (k + u) * row_of_b, row_of_b);
+            step(rows, vectors, sum, row, k + u, b + (k + u) * row_of_b, row_of_b);
         }
     }
-    for (; k < depth; k++) {
-        step(sum, row, k, b + k * row_of_b, row_of_b);
-    }
+    for (; k < depth; k++) step(rows, vectors, sum, row, k, b + k * row_of_b, row_of_b);
 
-    if (rows == MR && cols == NR) {
+    // Columns before `left` belong to the strip before. They come out the same, so the first time they may be stored.
+    const size_t left = block->is_first ? 0 : block->left;
+    if (left == 0 && block->right == vectors * LANES) {
         STRAIGHT
-        for (size_t r = 0; r < MR; r++) {
+        for (size_t r = 0; r < rows; r++) {
             STRAIGHT
-            for (size_t v = 0; v < VECTORS; v++) {
+            for (size_t v = 0; v < vectors; v++) {
                 loose_vec *to = (loose_vec *)(c + r * row_of_c + v * LANES);
-                *to = first ? sum[r][v] : (vec)*to + sum[r][v];
+                *to = block->is_first ? sum[r][v] : (vec)*to + sum[r][v];
             }
         }
         return;
@@ -221,42 +225,91 @@ static void block(size_t depth, size_t rows, size_t cols, int first, const float
     float spill[MR][NR];
     memcpy(spill, sum, sizeof spill);
     for (size_t r = 0; r < rows; r++) {
-        for (size_t j = 0; j < cols; j++) {
-            c[r * row_of_c + j] = first ? spill[r][j] : c[r * row_of_c + j] + spill[r][j];
+        for (size_t j = left; j < block->right; j++) {
+            c[r * row_of_c + j] = block->is_first ? spill[r][j] : c[r * row_of_c + j] + spill[r][j];
         }
     }
 }
 
+// A block of MR rows, or below those of 4, 2 or 1: the compiler knows each shape, so that its sums live in registers.
+INLINE void multiply_rows(size_t rows, size_t vectors, const Block *block) {
+    if (rows == MR) multiply(MR, vectors, block);
+    else if (MR > 4 && rows == 4) multiply(4, vectors, block);
+    else if (MR > 2 && rows == 2) multiply(2, vectors, block);
+    else multiply(1, vectors, block);
+}
+
+static size_t rows_of_block(size_t remaining) {
+    if (remaining >= MR) return MR;
+    return remaining >= 4 ? 4 : remaining >= 2 ? 2 : 1;
+}
+
+static __attribute__((noinline)) void multiply_whole(size_t rows, const Block *block) {
+    multiply_rows(rows, VECTORS, block);
+}
+
+static __attribute__((noinline)) void multiply_narrow(size_t rows, const Block *block) {
+    multiply_rows(rows, 1, block);
+}
+
+INLINE void copy_strip(size_t width, size_t cols, size_t depth, const float *b, size_t row_of_b, float *to) {
+    for (size_t k = 0; k < depth; k++, b += row_of_b, to += width) {
+        if (cols == width) memcpy(to, b, width * sizeof *to);
+        else for (size_t j = 0; j < width; j++) to[j] = j < cols ? b[j] : 0.0f;
+    }
+}
+
+// The strip that begins at a column. If less than its width remains, it lies over the one before; if B is narrower, its
+// columns behind the last are zeros. `to` is where it is copied to, if it is copied.
+static Strip strip_at(size_t column, size_t n, size_t depth, const float *b, float *to) {
+    const size_t width = n - column >= NR ? NR : LANES, cols = at_most(width, n), start = at_most(n - cols, column);
+    if (!PACK_B && cols == width) return (Strip){start, width, column - start, cols, b + start, n};
+    if (width == NR) copy_strip(NR, cols, depth, b + start, n, to);
+    else copy_strip(LANES, cols, depth, b + start, n, to);
+    return (Strip){start, width, column - start, cols, to, width};
+}
+
+// The block of C at a row, in the columns of a strip.
+static void multiply_at(size_t i, size_t rows, const Strip *strip, Block block, size_t n, float *C) {
+    block.b = strip->b;
+    block.row_of_b = strip->row_of_b;
+    block.left = strip->left;
+    block.right = strip->right;
+    block.c = C + i * n + strip->start;
+    if (strip->width == NR) multiply_whole(rows, &block);
+    else multiply_narrow(rows, &block);
+}
+
+// Rows i to i + rows of A, as the block reads them.
+static void take_rows(size_t i, size_t rows, const float *A, size_t row_of_a, Block *block) {
+    block->a = A + i * row_of_a;
+    block->row_of_a = row_of_a;
+#if PACK_A
+    for (size_t k = 0; k < block->depth; k++) {
+        for (size_t r = 0; r < rows; r++) packed_a[k * rows + r] = block->a[r * row_of_a + k];
+    }
+    block->a = packed_a;
+    block->row_of_a = 1;
+#else
+    (void)rows;
+#endif
+}
+
 void matmul(int M, int N, int K, const float *ALONE A, const float *ALONE B, float *ALONE C) {
     const size_t m = (size_t)M, n = (size_t)N, whole_depth = (size_t)K;
+    Strip strips[STRIPS];
     for (size_t k = 0; k < whole_depth; k += TILE_K) {
-        const size_t depth = at_most(TILE_K, whole_depth - k);
+        Block block = {.depth = at_most(TILE_K, whole_depth - k), .is_first = k == 0, .row_of_c = n};
         for (size_t tile = 0; tile < n; tile += TILE_N) {
-            const size_t width = at_most(TILE_N, n - tile);
-            for (size_t j = 0; j < width; j += NR) {
-                const size_t cols = at_most(NR, width - j);
-                if (PACK_B || cols < NR) { // the block always reads NR columns
-                    pack_strip(depth, cols, B + k * n + tile + j, n, packed_b + j * depth);
-                }
+            const size_t end = at_most(n, tile + TILE_N);
+            size_t count = 0;
+            for (size_t j = tile; j < end; j += strips[count++].width) {
+                strips[count] = strip_at(j, n, block.depth, B + k * n, packed_b + (j - tile) * block.depth);
             }
-            for (size_t i = 0; i < m; i += MR) {
-                const size_t rows = at_most(MR, m - i);
-                const float *a = A + i * whole_depth + k;
-#if PACK_A
-                for (size_t p = 0; p < depth; p++) {
-                    for (size_t r = 0; r < MR; r++) {
-                        packed_a[p * MR + r] = a[at_most(rows - 1, r) * whole_depth + p];
-                    }
-                }
-                a = packed_a;
-#endif
-                for (size_t j = 0; j < width; j += NR) {
-                    const size_t cols = at_most(NR, width - j);
-                    const int is_packed = PACK_B || cols < NR;
-                    const float *b = is_packed ? packed_b + j * depth : B + k * n + tile + j;
-                    block(depth, rows, cols, k == 0, a, whole_depth, b, is_packed ? NR : n,
-                          C + i * n + tile + j, n);
-                }
+            for (size_t i = 0, rows; i < m; i += rows) {
+                rows = rows_of_block(m - i);
+                take_rows(i, rows, A + k, whole_depth, &block);
+                for (size_t s = 0; s < count; s++) multiply_at(i, rows, &strips[s], block, n, C);
             }
         }
     }
