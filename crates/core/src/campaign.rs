@@ -6,37 +6,37 @@
 mod controls;
 mod duels;
 mod event;
+mod gating;
 mod in_round;
 mod plausible;
 mod record;
 mod round;
+mod stopping;
 #[cfg(test)]
 mod tests;
 
 pub use controls::{CONTROL_SLOWDOWN, Control, ControlKind, ControlResult, Detectable};
 pub use event::{
     Baseline, DuelName, Event, Halved, ImplementStep, LOG_VERSION, Lesson, MeasureStep,
-    PlantedFault, Preparation, Provenance, Record, Refusal, Repeats, Step, StopReason, Tip, Usage,
+    PlantedFault, Preparation, Provenance, Record, Refusal, Repeats, Step, StopReason, Tip,
+    TuneStep, Usage,
 };
 pub use record::OutOfOrder;
 pub use round::{LayoutTrial, Layouts, Measuring, RoundState, RoundSummary, Stage};
 
-use crate::charter::{Case, CaseSet, Charter, Goal, Limits};
+use crate::charter::{Case, CaseSet, Charter};
 use crate::comparison::Comparison;
 use crate::duel::{Clock, Duel};
 use crate::hypothesis::Gist;
 use crate::lineage::Lineage;
 use crate::measurement::{Discarded, Pair, Sample};
-use crate::policy::{FullWhen, ProfileWhen, StopRule, StreakAction};
+use crate::policy::{FullWhen, ProfileWhen, StreakAction};
 use crate::profile::{Profile, ProfileDepth};
 use crate::sampling;
 use crate::strategy::{self, Brief};
 use controls::Controlling;
 use round::OpenDuel;
 use std::collections::BTreeMap;
-
-/// After so many rounds in a row without any candidate the agent is taken for broken.
-const ABSENT_ROUNDS_MAX: u32 = 3;
 
 /// A campaign as its events made it.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +56,8 @@ pub struct Campaign {
     n_events: u64,
     spent_ms: u64,
     waited_ms: u64,
+    /// Time that tuning took.
+    tuned_ms: u64,
     cost: Usage,
     unknown_events: u32,
     answers: Vec<String>,
@@ -166,6 +168,12 @@ impl Campaign {
                 candidate: candidate.clone(),
                 set: *set,
             },
+            Stage::Tuning {
+                hypothesis,
+                candidate,
+                rung,
+                ..
+            } => Step::Tune(self.tune_step(state, (hypothesis, candidate), *rung)),
             Stage::Measuring(measuring) => Step::Measure(MeasureStep {
                 duel: measuring.name(round),
                 parent: self.incumbent().to_owned(),
@@ -423,76 +431,6 @@ impl Campaign {
             ProfileWhen::EveryRound => true,
             ProfileWhen::OnChange => changed || escalated,
             ProfileWhen::OnEscalation => escalated,
-        }
-    }
-
-    /// The first stop predicate of the policy that holds.
-    fn stop_due(&self) -> Option<StopReason> {
-        let charter = self.charter()?;
-        let absent = self
-            .rounds
-            .iter()
-            .skip(self.resumed_at)
-            .rev()
-            .take_while(|round| round.candidate.is_none());
-        let absent = u32::try_from(absent.count()).unwrap_or(u32::MAX);
-        if absent >= ABSENT_ROUNDS_MAX {
-            return Some(StopReason::AgentUnusable { rounds: absent });
-        }
-        charter
-            .policy
-            .stop
-            .iter()
-            .find_map(|rule| self.stop_by(*rule, charter.limits))
-    }
-
-    fn stop_by(&self, rule: StopRule, limits: Limits) -> Option<StopReason> {
-        let rounds = u32::try_from(self.rounds.len()).unwrap_or(u32::MAX);
-        let resumed_at = u32::try_from(self.resumed_at).unwrap_or(u32::MAX);
-        let (holds, reason) = match rule {
-            StopRule::TargetMet => (self.goal_met(), StopReason::TargetMet),
-            StopRule::HardwareLimit { share } => (
-                self.peak_share().is_some_and(|s| s >= share),
-                StopReason::HardwareLimit,
-            ),
-            StopRule::Rounds => (rounds >= limits.rounds, StopReason::RoundsUsed { rounds }),
-            StopRule::WallTime => (
-                limits
-                    .wall_s
-                    .is_some_and(|wall_s| self.spent_ms >= wall_s.saturating_mul(1_000)),
-                StopReason::TimeUsed,
-            ),
-            StopRule::AgentCost => (
-                limits.agent_usd.is_some_and(|usd| self.cost.usd >= usd),
-                StopReason::CostUsed,
-            ),
-            StopRule::NoGain { rounds: limit } => (
-                self.streak().min(rounds - resumed_at) >= limit,
-                StopReason::NoGain { rounds: limit },
-            ),
-            StopRule::SmallGainKept => (
-                self.rounds
-                    .iter()
-                    .skip(self.resumed_at)
-                    .next_back()
-                    .is_some_and(|round| round.verdict.is_small_gain()),
-                StopReason::SmallGain,
-            ),
-            // An agent that has nothing left says so when it is asked.
-            StopRule::ProposalsExhausted => (false, StopReason::TargetMet),
-        };
-        holds.then_some(reason)
-    }
-
-    fn goal_met(&self) -> bool {
-        let Some(goal) = self.charter().and_then(|charter| charter.target.goal) else {
-            return false;
-        };
-        match goal {
-            Goal::Speedup { ratio } => self.lineage.cumulative_ratio() >= ratio,
-            Goal::PeakShare { share } => self.peak_share().is_some_and(|s| s >= share),
-            Goal::AtLeast { value } => self.aggregate().is_some_and(|a| a >= value),
-            Goal::AtMost { value } => self.aggregate().is_some_and(|a| a <= value),
         }
     }
 }

@@ -29,6 +29,9 @@ pub struct Hypothesis {
     pub config: BTreeMap<String, String>,
     /// A question for a person; the campaign goes on.
     pub question: Option<String>,
+    /// Whether all knobs are tuned from where they stand, and nothing else changes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sweep: bool,
 }
 
 /// The six categories of ideas.
@@ -195,6 +198,7 @@ pub(crate) mod tests {
             gate: None,
             config: BTreeMap::new(),
             question: None,
+            sweep: false,
         }
     }
 

@@ -20,6 +20,7 @@ pub mod expr;
 pub mod grid;
 pub mod hypothesis;
 pub mod integrity;
+pub mod ladder;
 pub mod lineage;
 pub mod measurement;
 pub mod noise;

@@ -6,6 +6,7 @@
 
 mod presets;
 
+use crate::ladder::LadderRule;
 use presets::{coordinator, hyper_mla, primus, strict, tilegym};
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +50,9 @@ pub struct Policy {
     /// How often the measurement itself is checked.
     #[serde(default)]
     pub controls: Controls,
+    /// How far candidates with knobs are tuned.
+    #[serde(default)]
+    pub tune: LadderRule,
 }
 
 /// How often the measurement itself is checked: the incumbent against its own copy.
@@ -290,6 +294,7 @@ impl Policy {
     /// Every value that makes no sense, in words.
     pub fn faults(&self) -> Vec<String> {
         let mut faults = self.accept.faults();
+        faults.extend(self.tune.faults());
         let mut check = |holds: bool, fault: &str| {
             if !holds {
                 faults.push(fault.to_owned());

@@ -115,6 +115,8 @@ pub struct Brief {
     pub audited: Vec<String>,
     /// Every knob setting that was tried, for the built-in strategy.
     pub trials: Vec<Trial>,
+    /// Whether a sweep of all knobs may be proposed now.
+    pub sweep: bool,
     /// For draws.
     pub seed: u64,
 }
@@ -185,6 +187,7 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
         answers: recent(campaign.answers()),
         audited: audited(campaign),
         trials: campaign.rounds().iter().filter_map(trial).collect(),
+        sweep: campaign.sweep_due(),
         seed: charter.map_or(0, |c| c.seed),
     }
 }
@@ -223,7 +226,11 @@ fn visible_name(campaign: &Campaign, index: usize) -> String {
 }
 
 fn trial(round: &RoundSummary) -> Option<Trial> {
-    let config = round.hypothesis.as_ref()?.config.clone();
+    let hypothesis = round.hypothesis.as_ref()?;
+    let config = match (&round.tuned, hypothesis.sweep) {
+        (Some(tuned), true) => tuned.config.clone(),
+        _ => hypothesis.config.clone(),
+    };
     if config.is_empty() {
         return None;
     }

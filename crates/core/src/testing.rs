@@ -1,6 +1,7 @@
 //! A charter and a scripted driver for the tests of this crate.
 
 pub(crate) mod script;
+pub(crate) mod tuning;
 
 use crate::charter::{
     Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode,

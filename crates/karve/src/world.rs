@@ -9,6 +9,7 @@ mod publish;
 mod refs;
 mod round;
 mod tips;
+mod tuning;
 mod workspace;
 
 pub use audit::audit_commits;
@@ -166,6 +167,7 @@ impl World {
             } => self.propose(*round, *try_no, brief),
             Step::Implement(step) => self.implement(step),
             Step::Gate { .. } => self.gate(step, campaign),
+            Step::Tune(step) => self.tune(step, campaign),
             Step::Measure(step) => {
                 self.forget_raw();
                 let event = self.measure(step, campaign);

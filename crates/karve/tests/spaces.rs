@@ -1,4 +1,5 @@
-//! Searches on the measured spaces of `testdata/spaces`, which Kernel Tuner wrote.
+//! Searches on measured spaces: those of `testdata/spaces`, which Kernel Tuner wrote, and those of
+//! `examples/spaces`, a kernel on a CPU and one on a GPU.
 
 #![allow(
     clippy::unwrap_used,
@@ -50,5 +51,23 @@ fn the_same_run_in_two_formats_is_searched_the_same_way() {
     for kind in [Kind::Auto, Kind::Random] {
         let play = |space| simulate::play(space, (kind, 3), 10, Trouble::default()).fractions;
         assert_eq!(play(&spaces[0]), play(&spaces[2]), "{}", kind.name());
+    }
+}
+
+#[test]
+fn on_our_own_spaces_the_model_comes_nearer_to_the_optimum_than_chance() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/spaces");
+    let spaces = recorded::load_all(&dir).unwrap();
+    let names: Vec<&str> = spaces.iter().map(|space| space.name.as_str()).collect();
+    assert_eq!(names, ["stencil-cpu", "triton-matmul-h200"]);
+    for space in &spaces {
+        let reached = |kind: Kind| {
+            let play = |seed| simulate::play(space, (kind, seed), 50, Trouble::default());
+            let last = |seed| play(seed).fractions.last().copied().unwrap();
+            (1..=5).map(last).sum::<f64>() / 5.0
+        };
+        let (auto, random) = (reached(Kind::Auto), reached(Kind::Random));
+        assert!(auto > random, "{}: {auto} {random}", space.name);
+        assert!(auto > 0.95, "{}: {auto}", space.name);
     }
 }

@@ -2,7 +2,7 @@
 //! layouts of the same code.
 
 use super::Campaign;
-use super::in_round::gate_again;
+use super::gating::gate_again;
 use super::round::{LayoutTrial, Layouts, Measuring, OpenDuel, RoundState, Stage};
 use crate::charter::{CaseSet, Charter};
 use crate::duel::{Clock, Duel, DuelRule};

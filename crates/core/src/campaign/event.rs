@@ -5,6 +5,7 @@ use crate::charter::{CaseSet, Charter, Limits};
 use crate::contract::{Arg, Examined};
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::integrity::{Finding, Roof};
+use crate::ladder::{Rung, Tuned};
 use crate::measurement::{Block, Conditions, Environment, Gate, Reading};
 use crate::profile::{Profile, ProfileDepth};
 use crate::strategy::Brief;
@@ -89,7 +90,12 @@ pub enum Event {
         errors: Vec<Examined>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         findings: Vec<Finding>,
+        /// How many knobs the candidate declares.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        knobs: u32,
     },
+    /// The knobs of the candidate were tuned, up to a rung of the ladder.
+    Tuned { round: u32, tuned: Box<Tuned> },
     /// Parent and candidate ran by turns, once for each case.
     BlockMeasured { duel: DuelName, block: Block },
     /// A block could not be read; `raw` is the artifact with what the benchmark wrote.
@@ -116,6 +122,11 @@ pub enum Event {
     /// Written by a newer karve; readable, not actionable.
     #[serde(other)]
     Unknown,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // As serde asks.
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The base, the harness and the host.
@@ -318,6 +329,7 @@ pub enum Step {
         candidate: Candidate,
         set: CaseSet,
     },
+    Tune(TuneStep),
     Measure(MeasureStep),
     Settle {
         round: u32,
@@ -347,6 +359,29 @@ pub struct ImplementStep {
     pub mend: Option<(Candidate, Gate)>,
     /// The same brief that the proposal had.
     pub brief: Box<Brief>,
+}
+
+/// One rung of the tuning ladder.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TuneStep {
+    /// The round.
+    pub round: u32,
+    /// The incumbent.
+    pub parent: String,
+    /// What is realized.
+    pub hypothesis: Box<Hypothesis>,
+    /// Whose knobs are tuned.
+    pub candidate: Candidate,
+    /// What the ladder showed so far.
+    pub seen: Box<Tuned>,
+    /// The rung.
+    pub rung: Rung,
+    /// Settings of this candidate, with those of the rungs below.
+    pub settings: u32,
+    /// Milliseconds that the rungs below took.
+    pub spent_ms: u64,
+    /// Milliseconds that are left for it.
+    pub time_ms: u64,
 }
 
 /// One block of a duel.
@@ -379,6 +414,7 @@ impl Event {
             Self::Implemented { .. } => "implemented",
             Self::NotImplemented { .. } => "not_implemented",
             Self::Gated { .. } => "gated",
+            Self::Tuned { .. } => "tuned",
             Self::BlockMeasured { .. } => "block_measured",
             Self::BlockFailed { .. } => "block_failed",
             Self::Settled { .. } => "settled",
@@ -404,6 +440,7 @@ impl Step {
             Self::Propose { .. } => "propose",
             Self::Implement(_) => "implement",
             Self::Gate { .. } => "gate",
+            Self::Tune(_) => "tune",
             Self::Measure(_) => "measure",
             Self::Settle { .. } => "settle",
             Self::Learn { .. } => "learn",

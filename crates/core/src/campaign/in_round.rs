@@ -1,38 +1,14 @@
 //! How the events of a round change it.
 
+use super::gating::gate_again;
 use super::record::{Taken, not_due};
 use super::round::{Measuring, RoundState, Stage};
 use super::{Campaign, Event, Lesson, Phase, Record, Refusal, RoundSummary, StopReason, Usage};
 use crate::charter::CaseSet;
-use crate::hypothesis::{Candidate, Gist, Hypothesis};
+use crate::hypothesis::{Gist, Hypothesis};
 use crate::lineage::Kept;
-use crate::measurement::{Block, Gate};
+use crate::measurement::Block;
 use crate::verdict::{self, DropReason, Ruling, Time, Verdict};
-
-/// The gate's verdict for source that failed it in this round already: asking again would let
-/// a kernel pass that is right only now and then.
-fn unchanged_failure(round: &RoundState, candidate: &Candidate) -> Option<Verdict> {
-    if !round.failed_trees.contains(&candidate.tree) {
-        return None;
-    }
-    verdict::judge_gate(round.gate.as_ref()?, false)
-}
-
-/// Nothing is kept that was not right on every case, however few were timed, and right again on
-/// other seeds after it was timed.
-pub(super) fn gate_again(
-    round: &RoundState,
-    measuring: &Measuring,
-    proven: Option<Verdict>,
-) -> Stage {
-    Stage::Gating {
-        hypothesis: measuring.hypothesis.clone(),
-        retry: round.retries,
-        candidate: measuring.candidate.clone(),
-        set: CaseSet::Full,
-        proven,
-    }
-}
 
 impl Campaign {
     pub(super) fn take_in_round(&mut self, record: &Record) -> Taken {
@@ -76,6 +52,9 @@ impl Campaign {
                 self.take_implementation(round, &record.event)
             }
             Event::Gated { .. } => self.take_gate(round, &record.event),
+            Event::Tuned { round: of, tuned } => {
+                self.take_tuned(round, (*of, tuned), record.spent_ms)
+            }
             Event::BlockMeasured { .. } | Event::BlockFailed { .. } => {
                 self.take_duel_event(round, record)
             }
@@ -282,118 +261,6 @@ impl Campaign {
                 verdict: verdict::judge_absent(&errors.join("; ")),
             }
         };
-    }
-
-    fn take_candidate(
-        &mut self,
-        round: &mut RoundState,
-        retry: u32,
-        hypothesis: Box<Hypothesis>,
-        candidate: &Candidate,
-    ) {
-        let open = self
-            .open_duel(&round.parent, &candidate.tree)
-            .map(|open| open.set);
-        let tried = self
-            .rounds
-            .iter()
-            .filter(|_| open.is_none())
-            .find(|s| {
-                s.candidate
-                    .as_ref()
-                    .is_some_and(|c| c.tree == candidate.tree)
-            })
-            .map(|summary| summary.number);
-        let not_mended = unchanged_failure(round, candidate);
-        round.candidate = Some(candidate.clone());
-        round.retries = retry;
-        // What an earlier candidate of this round showed says nothing about this one.
-        round.quick = None;
-        round.comparison = None;
-        let judged = verdict::judge_source(&candidate.tree, self.incumbent_tree(), tried);
-        round.stage = match judged.or(not_mended) {
-            Some(verdict) => Stage::Settling { verdict },
-            None => Stage::Gating {
-                hypothesis,
-                retry,
-                candidate: candidate.clone(),
-                set: open.unwrap_or_else(|| self.first_set()),
-                proven: None,
-            },
-        };
-    }
-
-    fn first_set(&self) -> CaseSet {
-        if self.facts.quick == self.cases_of(CaseSet::Full) {
-            CaseSet::Full
-        } else {
-            CaseSet::Quick
-        }
-    }
-
-    fn take_gate(&mut self, round: &mut RoundState, event: &Event) -> Taken {
-        let (
-            Event::Gated {
-                round: of,
-                retry,
-                set,
-                gate,
-                same_artifact,
-                errors,
-                findings,
-            },
-            Stage::Gating {
-                hypothesis,
-                retry: due,
-                candidate,
-                set: due_set,
-                proven,
-            },
-        ) = (event, &round.stage)
-        else {
-            return not_due();
-        };
-        if *of != round.number || retry != due || set != due_set {
-            return not_due();
-        }
-        let Some(charter) = self.charter() else {
-            return not_due();
-        };
-        round.gate = Some(gate.clone());
-        round.findings.clone_from(findings);
-        round.errors.clone_from(errors);
-        if !gate.passed() && !matches!(gate, Gate::OutOfScope { .. }) {
-            round.failed_trees.push(candidate.tree.clone());
-        }
-        let retries = charter.policy.debug_retries;
-        round.stage = if gate.mendable() && *retry < retries {
-            Stage::Implementing {
-                hypothesis: hypothesis.clone(),
-                retry: retry + 1,
-                mend: Some((candidate.clone(), gate.clone())),
-            }
-        } else if let Some(verdict) = verdict::judge_gate(gate, *same_artifact) {
-            Stage::Settling { verdict }
-        } else if let Some(verdict) = proven {
-            Stage::Settling {
-                verdict: verdict.clone(),
-            }
-        } else {
-            let duel = match self.open_duel(&round.parent, &candidate.tree) {
-                Some(open) if open.set == *set => self.continued(charter, open),
-                _ => self.duel_on(charter, *set, hypothesis.high_risk),
-            };
-            Stage::Measuring(Measuring {
-                hypothesis: hypothesis.clone(),
-                candidate: candidate.clone(),
-                set: *set,
-                duel: Box::new(duel),
-                blocks: 0,
-                spent_ms: 0,
-                layouts: None,
-            })
-        };
-        Ok(())
     }
 
     fn take_block(&mut self, round: &mut RoundState, block: &Block, spent: u64) -> Taken {

@@ -136,6 +136,7 @@ impl Campaign {
             | Event::Implemented { .. }
             | Event::NotImplemented { .. }
             | Event::Gated { .. }
+            | Event::Tuned { .. }
             | Event::BlockMeasured { .. }
             | Event::BlockFailed { .. }
             | Event::Settled { .. }

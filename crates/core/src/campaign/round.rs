@@ -7,6 +7,7 @@ use crate::contract::Examined;
 use crate::duel::{Clock, Duel};
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::integrity::Finding;
+use crate::ladder::{Rung, Tuned};
 use crate::measurement::Gate;
 use crate::verdict::Verdict;
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,10 @@ pub struct RoundState {
     pub errors: Vec<Examined>,
     /// Trees that did not pass the gate in this round.
     pub failed_trees: Vec<String>,
+    /// What tuning showed, if there was any.
+    pub tuned: Option<Box<Tuned>>,
+    /// Time of tuning in this round.
+    pub tuned_ms: u64,
     /// What the quick set showed, if it was measured on its own.
     pub quick: Option<Comparison>,
     /// What the deciding duel showed.
@@ -69,6 +74,14 @@ pub enum Stage {
         candidate: Candidate,
         set: CaseSet,
         proven: Option<Verdict>,
+    },
+    /// `set` is what the candidate passed its gate on; nothing if it is the incumbent itself.
+    Tuning {
+        hypothesis: Box<Hypothesis>,
+        retry: u32,
+        candidate: Candidate,
+        set: Option<CaseSet>,
+        rung: Rung,
     },
     Measuring(Measuring),
     Settling {
@@ -161,6 +174,7 @@ impl Stage {
             Self::Proposing { .. } => "propose",
             Self::Implementing { .. } => "implement",
             Self::Gating { .. } => "gate",
+            Self::Tuning { .. } => "tune",
             Self::Measuring(_) => "measure",
             Self::Settling { .. } => "settle",
             Self::Learning { .. } => "learn",
@@ -187,6 +201,9 @@ pub struct RoundSummary {
     /// How far the candidate was from the reference, under a contract.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Examined>,
+    /// What tuning showed, if there was any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuned: Option<Box<Tuned>>,
     /// What the quick set showed, if it was measured on its own.
     pub quick: Option<Comparison>,
     /// What the deciding duel showed.
@@ -225,6 +242,8 @@ impl RoundState {
             findings: Vec::new(),
             errors: Vec::new(),
             failed_trees: Vec::new(),
+            tuned: None,
+            tuned_ms: 0,
             quick: None,
             comparison: None,
             layouts: None,
@@ -250,6 +269,7 @@ impl RoundState {
             gate: self.gate,
             findings: self.findings,
             errors: self.errors,
+            tuned: self.tuned,
             quick: self.quick,
             comparison: self.comparison,
             layouts: self.layouts,

@@ -5,9 +5,11 @@ mod flow;
 mod log;
 mod plausible;
 mod stops;
+mod tuning;
 
 use super::{Campaign, Control, DuelName, Event, Record, Step};
 use crate::charter::CaseSet;
+use crate::ladder::Rung;
 use crate::measurement::Gate;
 use crate::policy::{Controls, Preset};
 use crate::testing::script::{
@@ -69,7 +71,7 @@ pub(super) fn through_json(record: &Record) -> Record {
 /// One round of a generated script.
 fn arbitrary_round() -> impl Strategy<Value = (u8, f64)> {
     (
-        0_u8..12,
+        0_u8..14,
         prop_oneof![Just(1.0), Just(0.8), Just(1.15), 0.95..1.2_f64],
     )
 }
@@ -105,6 +107,8 @@ fn generated(number: u32, kind: u8, speed: f64) -> Vec<Answer> {
         6 => new.fails_at = Some(2),
         7 => new.hypothesis.high_risk = true,
         8 => new.attempts[0].tree = Some("t-r1.0.0".into()),
+        10 => new.tuned = vec![1.0, 1.05, speed, 1.3],
+        11 => (new.hypothesis.sweep, new.tuned) = (true, vec![1.0, 1.2]),
         _ => {}
     }
     vec![
@@ -160,6 +164,15 @@ proptest! {
     }
 }
 
+fn another_rung(event: &mut Event) {
+    if let Event::Tuned { tuned, .. } = event {
+        tuned.rung = match tuned.rung {
+            Rung::HandPicked => Rung::Fine,
+            _ => Rung::HandPicked,
+        };
+    }
+}
+
 /// The same event for another round, retry, try, set or duel.
 fn misplaced(event: &Event) -> Vec<Event> {
     let mut all = Vec::new();
@@ -175,6 +188,7 @@ fn misplaced(event: &Event) -> Vec<Event> {
         | Event::Implemented { round, .. }
         | Event::NotImplemented { round, .. }
         | Event::Gated { round, .. }
+        | Event::Tuned { round, .. }
         | Event::Settled { round, .. }
         | Event::Learnt { round, .. } => *round += 1,
         Event::BlockMeasured { duel, .. } | Event::BlockFailed { duel, .. } => {
@@ -201,6 +215,7 @@ fn misplaced(event: &Event) -> Vec<Event> {
         }
         _ => {}
     });
+    push(&|event| another_rung(event));
     push(&|event| match event {
         Event::Proposed { try_no, .. } | Event::ProposalRefused { try_no, .. } => *try_no += 1,
         Event::Implemented { retry, .. } | Event::NotImplemented { retry, .. } => *retry += 1,

@@ -1,5 +1,7 @@
 //! The presets: what each published workflow calls a gain, a regression and a reason to stop.
 
+use crate::ladder::LadderRule;
+
 use super::{
     AcceptRule, Controls, ErrorRule, FullWhen, HistoryView, Policy, Preset, ProfileWhen,
     ROUNDS_SHARING_ALPHA, SmallGain, StopRule, StreakAction, WarmUpRule,
@@ -52,6 +54,13 @@ pub(super) fn strict() -> Policy {
         controls: Controls {
             every: 10,
             blocks: 20,
+        },
+        tune: LadderRule {
+            share: 0.25,
+            minutes: 60,
+            few: 6,
+            coarse: 40,
+            fine: 120,
         },
     }
 }
@@ -109,6 +118,13 @@ pub(super) fn tilegym() -> Policy {
         rounds_max: 25,
         round_minutes: Some(10),
         history_view: HistoryView::Iterations,
+        // At most 30 configurations, within the ten minutes of an iteration.
+        tune: LadderRule {
+            minutes: 5,
+            coarse: 30,
+            fine: 30,
+            ..base.tune
+        },
         ..base
     }
 }

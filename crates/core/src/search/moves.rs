@@ -37,7 +37,7 @@ const PAIRS_MAX: usize = 4_000;
 /// One earlier round of the built-in strategy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// All knob values of the candidate.
+    /// The knob values of the candidate; one that is left out stands as it stood before.
     pub config: Config,
     /// How it ended.
     pub outcome: Outcome,
@@ -142,14 +142,16 @@ fn observe(base: &Config, trials: &[Trial]) -> (Config, Vec<Observation>) {
             Outcome::Failed => (FAILURE_GAIN, false),
             Outcome::NoEffect => (0.0, false),
         };
+        let mut config = incumbent.clone();
+        config.extend(trial.config.clone());
         observations.push(Observation {
             parent: incumbent.clone(),
-            config: trial.config.clone(),
+            config: config.clone(),
             gain,
             outcome: trial.outcome,
         });
         if kept {
-            incumbent.clone_from(&trial.config);
+            incumbent = config;
         }
     }
     (incumbent, observations)

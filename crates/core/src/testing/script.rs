@@ -67,6 +67,9 @@ pub(crate) struct Idea {
     pub(crate) fails_at: Option<u32>,
     /// By how much each other layout of the code is faster than the usual one.
     pub(crate) layouts: [f64; 2],
+    /// By how much its best setting is faster than the candidate as it stands, rung by rung; it
+    /// declares no knobs if there is none.
+    pub(crate) tuned: Vec<f64>,
 }
 
 /// One attempt to realize a hypothesis.
@@ -113,6 +116,7 @@ pub(crate) fn idea(number: u32, speed: &[f64]) -> Idea {
         attempts: vec![Attempt::passes()],
         fails_at: None,
         layouts: [1.0; 2],
+        tuned: Vec::new(),
     }
 }
 
@@ -243,6 +247,7 @@ impl Script {
                 } else {
                     &attempt.full
                 };
+                let tuned = &self.idea_of(&candidate.commit).tuned;
                 Event::Gated {
                     round: *round,
                     retry: *retry,
@@ -251,8 +256,10 @@ impl Script {
                     same_artifact: attempt.same_artifact,
                     errors: Vec::new(),
                     findings: Vec::new(),
+                    knobs: tuned.len() as u32,
                 }
             }
+            Step::Tune(step) => self.tune(step),
             Step::Measure(step) => self.measure(step),
             Step::Settle { round, verdict, .. } => Event::Settled {
                 commit: None,
@@ -458,16 +465,17 @@ impl Script {
         }
     }
 
-    fn speed(&self, commit: &str, case: usize) -> f64 {
+    pub(super) fn speed(&self, commit: &str, case: usize) -> f64 {
         if commit == "base" {
             return 1.0;
         }
-        let speed = &self.idea_of(commit).speed;
-        speed[case.min(speed.len() - 1)]
+        let idea = self.idea_of(commit);
+        let tuned = super::tuning::rung_of(commit).map_or(1.0, |rung| idea.tuned[rung]);
+        idea.speed[case.min(idea.speed.len() - 1)] * tuned
     }
 
     /// The idea that a commit realizes, by the commit's name.
-    fn idea_of(&self, commit: &str) -> &Idea {
+    pub(super) fn idea_of(&self, commit: &str) -> &Idea {
         let numbers: Vec<usize> = commit[1..].split('.').map(|n| n.parse().unwrap()).collect();
         let Answer::Idea(idea) = &self.rounds[numbers[0] - 1][numbers[1]] else {
             panic!("{commit} realizes no idea");

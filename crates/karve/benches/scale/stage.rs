@@ -47,6 +47,7 @@ impl Agent for Script {
             gate: None,
             config: BTreeMap::new(),
             question: None,
+            sweep: false,
         };
         Ok(Proposal::Stated(Box::new(hypothesis), Usage::default()))
     }

@@ -64,6 +64,7 @@ pub(super) fn parse_proposal(text: &str) -> Result<ProposalAnswer, Vec<String>> 
         gate: optional("gate").filter(|gate| !gate.is_empty()),
         config: BTreeMap::new(),
         question: optional("question").filter(|question| !question.is_empty()),
+        sweep: truth(fields.get("sweep")),
     };
     Ok(ProposalAnswer::Stated(Box::new(hypothesis), usage(&fields)))
 }

@@ -1,4 +1,5 @@
-//! The built-in strategy: turns declared knobs, one hypothesis at a time.
+//! The built-in strategy: tunes all declared knobs at once, then turns them one at a time, each a
+//! hypothesis.
 
 use super::{Agent, Desk, Implementation, Proposal};
 use crate::config;
@@ -12,6 +13,9 @@ use karve_core::space::{Config, KNOBS_MAX, Knob, parse_knobs, set_knob};
 use karve_core::strategy::Brief;
 use std::fs;
 use std::path::Path;
+
+/// What a sweep is expected to gain, before anything is known.
+const SWEEP_RATIO: f64 = 1.2;
 
 /// Proposes knob settings from what the history says.
 #[derive(Debug)]
@@ -35,6 +39,10 @@ impl Agent for Builtin {
             let refusal = Refusal::Exhausted { why: why.into() };
             return Ok(Proposal::Refused(refusal, Usage::default()));
         }
+        if brief.sweep && knobs.len() > 1 {
+            let hypothesis = Box::new(state_sweep(&knobs));
+            return Ok(Proposal::Stated(hypothesis, Usage::default()));
+        }
         let base = config_of(&knobs_at(
             desk.repo,
             &brief.base,
@@ -57,6 +65,11 @@ impl Agent for Builtin {
         if step.mend.is_some() {
             let why = "a knob setting that fails cannot be mended".to_owned();
             return Ok(Implementation::NotDone { why, usage });
+        }
+        if step.hypothesis.sweep {
+            // The tuner makes the change, from where the knobs stand.
+            let summary = String::new();
+            return Ok(Implementation::Done { summary, usage });
         }
         let knobs = knobs_at(desk.repo, &step.parent, &self.granted, &self.declared)?;
         let set = write_config(desk.tree, &knobs, &step.hypothesis.config)?;
@@ -126,6 +139,29 @@ pub fn config_of(knobs: &[Knob]) -> Config {
         .collect()
 }
 
+/// All knobs at once, as the tuner searches them: one hypothesis.
+fn state_sweep(knobs: &[Knob]) -> Hypothesis {
+    let mut files: Vec<String> = knobs.iter().map(|knob| knob.file.clone()).collect();
+    files.dedup();
+    Hypothesis {
+        title: format!("tune all {} knobs", knobs.len()),
+        bottleneck: String::new(),
+        mechanism: format!(
+            "I expect {SWEEP_RATIO:.2}x because knobs that stand at their first values are rarely \
+             the best together"
+        ),
+        expected_ratio: SWEEP_RATIO,
+        direction: Direction::Tile,
+        high_risk: true,
+        files,
+        counters: Vec::new(),
+        gate: None,
+        config: Config::new(),
+        question: None,
+        sweep: true,
+    }
+}
+
 fn state(knobs: &[Knob], next: &Move) -> Hypothesis {
     let changes: Vec<String> = next
         .changes
@@ -153,5 +189,6 @@ fn state(knobs: &[Knob], next: &Move) -> Hypothesis {
         gate: None,
         config: next.config.clone(),
         question: None,
+        sweep: false,
     }
 }

@@ -1,4 +1,5 @@
-//! The tables `[policy]`, `[policy.accept]` and `[policy.controls]` as `karve.toml` has them.
+//! The tables `[policy]`, `[policy.accept]`, `[policy.controls]` and `[policy.tune]`, as
+//! `karve.toml` has them.
 
 use super::names::{
     ErrorRuleName, FullWhenName, HistoryViewName, PresetName, ProfileWhenName, SmallGainName,
@@ -56,6 +57,30 @@ pub(super) struct PolicyTable {
     /// How often the measurement itself is checked.
     #[serde(default)]
     pub(super) controls: ControlsTable,
+    /// How far candidates with knobs are tuned before they are measured.
+    #[serde(default)]
+    pub(super) tune: LadderTable,
+}
+
+/// How far candidates with knobs are tuned before they are measured.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LadderTable {
+    /// The share of the campaign's hours that tuning may take; 0 turns it off.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub(super) share: Option<f64>,
+    /// Minutes for one candidate.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub(super) minutes: Option<u32>,
+    /// Settings that show the trend.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub(super) few: Option<u32>,
+    /// Settings of the coarse search, with those before.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub(super) coarse: Option<u32>,
+    /// Settings of the fine search, with those before.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(super) fine: Option<u32>,
 }
 
 /// How often the measurement itself is checked: the incumbent against its own copy.

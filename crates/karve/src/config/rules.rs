@@ -41,6 +41,11 @@ pub(super) fn policy_of(source: &Source<'_>, table: &PolicyTable) -> Result<Poli
     put(&mut policy.baseline_number, table.baseline_number);
     put(&mut policy.controls.every, table.controls.every);
     put(&mut policy.controls.blocks, table.controls.blocks);
+    put(&mut policy.tune.share, table.tune.share);
+    put(&mut policy.tune.minutes, table.tune.minutes);
+    put(&mut policy.tune.few, table.tune.few);
+    put(&mut policy.tune.coarse, table.tune.coarse);
+    put(&mut policy.tune.fine, table.tune.fine);
     put(
         &mut policy.full_when,
         table.full_when.map(|name| name.rule()),

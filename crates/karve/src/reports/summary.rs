@@ -127,6 +127,15 @@ fn single_change(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
             )
         }));
     }
+    if let Some(tuned) = &round.tuned {
+        let text = source.markdown(&tuned.describe(), CELL_MAX);
+        items.push(format!("Tuning, one hypothesis: {text}"));
+        let values = tuned.config.iter();
+        items.extend(values.map(|(name, value)| {
+            let text = source.markdown(&format!("{name} = {value}"), CELL_MAX);
+            format!("Tuned to: {text}")
+        }));
+    }
     if !candidate.summary.trim().is_empty() {
         items.push(format!(
             "In the agent's words: {}",

@@ -87,6 +87,8 @@ pub struct Sweep {
     by_case: BTreeMap<Point, Vec<Vec<f64>>>,
     /// Why settings cannot be used.
     failures: BTreeMap<Point, Failure>,
+    /// How long workers waited for their devices, which is no work.
+    waited: Duration,
     /// A worker could not go on; the others end.
     broken: bool,
 }
@@ -126,6 +128,7 @@ impl Sweep {
             at_work: BTreeSet::new(),
             by_case: BTreeMap::new(),
             failures: BTreeMap::new(),
+            waited: Duration::ZERO,
             broken: false,
         };
         for line in lines {
@@ -220,7 +223,8 @@ impl Sweep {
         }
         let record = self.search.record();
         let hopeless = record.len() >= FAILURES_MAX && record.best().is_none();
-        if self.broken || hopeless || self.spent + started.elapsed() >= budget.time {
+        let worked = started.elapsed().saturating_sub(self.waited);
+        if self.broken || hopeless || self.spent + worked >= budget.time {
             return Next::End(Ended::Done);
         }
         let again = Race::new(record).again();
@@ -287,6 +291,7 @@ struct Shared<'a> {
     sweep: Mutex<&'a mut Sweep>,
     watch: Mutex<Watch<'a>>,
     budget: (Budget, Instant),
+    workers: u32,
 }
 
 impl<'a> Shared<'a> {
@@ -318,14 +323,18 @@ impl<'a> Shared<'a> {
                 Next::Try(point, turn) => (point, turn),
             };
             let done = self.try_one((point, turn), worker);
+            let waited = worker.device.session.waited();
             let mut sweep = self.sweep();
+            sweep.waited += waited / self.workers;
             sweep.at_work.remove(&point);
             if worker.device.stop.at_once() {
                 // What was killed is no reading.
                 return Ok(Ended::Stopped);
             }
             let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
-            sweep.takes((point, turn), &done?, &mut **watch)?;
+            let mut done = done?;
+            done.spent = done.spent.saturating_sub(waited);
+            sweep.takes((point, turn), &done, &mut **watch)?;
         }
     }
 
@@ -388,6 +397,7 @@ pub fn go_on(
         sweep: Mutex::new(sweep),
         watch: Mutex::new(watch),
         budget: (budget, Instant::now()),
+        workers: u32::try_from(workers.len()).unwrap_or(u32::MAX).max(1),
     };
     let shared = &shared;
     let ended: Vec<Result<Ended>> = thread::scope(|scope| {

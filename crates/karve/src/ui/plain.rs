@@ -178,6 +178,13 @@ impl Screen for Plain {
                 let lessons = counted(tips.len(), "lesson");
                 self.line(&format!("tips      {lessons} of earlier campaigns"));
             }
+            Event::Tuned { round, tuned } => {
+                // The last rung tells of all.
+                if !matches!(campaign.next_step(), Some(Step::Tune(_))) {
+                    let text = safe(&tuned.describe(), 120);
+                    self.line(&format!("tuned     round {round}: {text}"));
+                }
+            }
             Event::TipsRead { .. }
             | Event::Profiled { .. }
             | Event::Proposed { .. }

@@ -142,7 +142,7 @@ impl World {
 }
 
 /// How often each case is repeated in one run, by name.
-fn per_case(campaign: &Campaign) -> BTreeMap<String, PerCase> {
+pub(super) fn per_case(campaign: &Campaign) -> BTreeMap<String, PerCase> {
     let Some(baseline) = campaign.baseline() else {
         return BTreeMap::new();
     };

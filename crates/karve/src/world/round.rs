@@ -2,6 +2,7 @@
 
 use super::audit::audit_commits;
 use super::{World, bug, refs_of};
+use crate::agents::builtin::knobs_at;
 use crate::agents::{Desk, Implementation, Proposal};
 use crate::clock;
 use crate::config;
@@ -13,7 +14,7 @@ use crate::store;
 use karve_core::campaign::{Campaign, Event, ImplementStep, Step, Usage};
 use karve_core::charter::{Branch, Case, CaseSet};
 use karve_core::contract::Examined;
-use karve_core::hypothesis::Candidate;
+use karve_core::hypothesis::{Candidate, Hypothesis};
 use karve_core::integrity;
 use karve_core::measurement::Gate;
 use karve_core::profile::{Bottleneck, Profile, ProfileDepth};
@@ -161,7 +162,7 @@ impl World {
         self.repo.detach_worktree(tree, &Oid::named(parent)?, past)
     }
 
-    /// The parent's tree plus the worktree's granted files becomes a commit under a hidden ref.
+    /// What the agent left in a worktree, as an event.
     fn commit(
         &self,
         step: &ImplementStep,
@@ -170,15 +171,33 @@ impl World {
         usage: Usage,
     ) -> Result<Event> {
         let ImplementStep { round, retry, .. } = *step;
-        let message = reports::render_candidate_message(&self.charter, round, &step.hypothesis);
+        let candidate =
+            self.candidate_in(tree, (round, &step.parent), &step.hypothesis, summary)?;
+        Ok(Event::Implemented {
+            round,
+            retry,
+            candidate,
+            usage,
+        })
+    }
+
+    /// The parent's tree plus the worktree's granted files becomes a commit under a hidden ref.
+    pub(super) fn candidate_in(
+        &self,
+        tree: &Path,
+        (round, parent): (u32, &str),
+        hypothesis: &Hypothesis,
+        summary: String,
+    ) -> Result<Candidate> {
+        let message = reports::render_candidate_message(&self.charter, round, hypothesis);
         let globs = config::glob_set(&self.charter.granted)?;
         let note = CommitNote {
             message: &message,
             date: clock::now_s(),
         };
-        let parent = Oid::named(&step.parent)?;
-        self.trees.reveal(&self.repo, tree, &step.parent)?;
-        let made = self.repo.commit_candidate(tree, &parent, &globs, &note)?;
+        self.trees.reveal(&self.repo, tree, parent)?;
+        let on = Oid::named(parent)?;
+        let made = self.repo.commit_candidate(tree, &on, &globs, &note)?;
         let CandidateCommit {
             oid,
             tree,
@@ -189,7 +208,7 @@ impl World {
         } = made;
         let name = format!("{}/round-{round}", refs_of(&self.charter.name));
         self.repo.update_ref(&name, &oid, Expected::Any)?;
-        let candidate = Candidate {
+        Ok(Candidate {
             commit: oid.to_string(),
             tree: tree.to_string(),
             files,
@@ -201,12 +220,6 @@ impl World {
                 .map(|refused| refused.change.path)
                 .collect(),
             summary,
-        };
-        Ok(Event::Implemented {
-            round,
-            retry,
-            candidate,
-            usage,
         })
     }
 
@@ -234,6 +247,7 @@ impl World {
             same_artifact,
             errors: Vec::new(),
             findings,
+            knobs: 0,
         };
         if !candidate.out_of_scope.is_empty() {
             let paths = candidate.out_of_scope.clone();
@@ -257,14 +271,32 @@ impl World {
         let parent_artifacts = parent.ok().and_then(|built| built.artifacts);
         let same = built.artifacts.is_some() && built.artifacts == parent_artifacts;
         let (gate, errors) = tested(&harness, &built.path, *set, campaign)?;
+        let passed = gate.is_ok();
         let mut event = match gate {
             Ok(()) => gated(Gate::Passed, same),
             Err(gate) => gated(gate, false),
         };
-        if let Event::Gated { errors: seen, .. } = &mut event {
+        if let Event::Gated {
+            errors: seen,
+            knobs,
+            ..
+        } = &mut event
+        {
             *seen = errors;
+            *knobs = if passed {
+                self.count_knobs(&candidate.commit)
+            } else {
+                0
+            };
         }
         Ok(event)
+    }
+
+    /// The knobs that a commit declares; none if the declarations cannot be read.
+    fn count_knobs(&self, commit: &str) -> u32 {
+        let (granted, declared) = (&self.charter.granted, &self.charter.knobs);
+        let knobs = knobs_at(&self.repo, commit, granted, declared);
+        knobs.map_or(0, |knobs| u32::try_from(knobs.len()).unwrap_or(u32::MAX))
     }
 
     pub(super) fn settle(&mut self, step: &Step, campaign: &Campaign) -> Result<Event> {

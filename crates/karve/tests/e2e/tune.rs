@@ -11,7 +11,7 @@ A=1
 # karve: knob B in 1..8
 B=1
 # karve: restrict A * B <= 96
-result=$((7 + (A == 16 && B == 1)))
+result=$((3 + 4 + (A == 16 && B == 1)))
 TIME=$((100 + (A - 4) * (A - 4) * 3 + (B - 5) * (B - 5) * 7))
 ";
 
@@ -461,4 +461,111 @@ fn what_was_read_is_a_measured_space_for_others() {
     lab.karve(&["tune", "--export", "space.xls"])
         .ends(2)
         .complains(&[".t4.json"]);
+}
+
+/// An agent's kernel with knobs, of which its own setting is not the best.
+fn ladder() -> Lab {
+    let lab = Lab::new("gains");
+    fs::remove_dir_all(lab.path("script")).unwrap();
+    lab.script("1", "propose", "claim tiles 'fewer misses' 1.2");
+    lab.write("better.sh", KERNEL);
+    lab.script("1", "implement", "cat better.sh >kernel.sh; echo done");
+    lab.write("kernel.sh", "result=$((3 + 4))\nTIME=260\n");
+    lab.commit();
+    lab
+}
+
+#[test]
+fn in_a_campaign_the_knobs_of_a_candidate_are_tuned_before_it_is_measured() {
+    let lab = ladder();
+    lab.karve(&["run", "--yes"]).ends(0).shows(&[
+        "tuned     round 1: 38 settings",
+        "the best looks like 2.60x of the incumbent",
+    ]);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    let rungs: Vec<String> = lab
+        .events("tuned")
+        .iter()
+        .map(|event| event["tuned"]["rung"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(rungs, ["hand_picked", "few", "coarse"]);
+    let kernel = lab.git(&["show", "optimize/toy:kernel.sh"]);
+    assert!(
+        kernel.contains("A=4\n") && kernel.contains("B=5\n"),
+        "{kernel}"
+    );
+    // The setting was gated like any other candidate, and measured once.
+    let gated = lab.events("gated");
+    assert!(gated.iter().all(|event| event["gate"]["gate"] == "passed"));
+    assert_eq!(
+        lab.events("proposed").len(),
+        1,
+        "one sweep is one hypothesis"
+    );
+    let trees = lab.git(&["worktree", "list"]);
+    assert_eq!(trees.lines().count(), 1, "{trees}");
+}
+
+#[test]
+fn a_campaign_that_was_killed_while_tuning_repeats_no_setting() {
+    let lab = ladder();
+    let readings = || {
+        let dir = lab.path(".karve/toy/tune");
+        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+        let texts = entries.filter_map(|entry| fs::read_to_string(entry.path()).ok());
+        let lines: Vec<String> = texts
+            .flat_map(|text| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>())
+            .collect();
+        lines
+    };
+    let running = lab.start(&["run", "--yes"]);
+    wait_until("some settings were tried", || readings().len() >= 12);
+    assert_eq!(running.kill().code, KILLED);
+    let before = readings();
+    lab.karve(&["run"]).ends(0);
+    let after = readings();
+    assert_eq!(after[..before.len()], before[..]);
+    let first = |line: &&String| !line.contains("\"value\"") || line.contains("\"failed\"");
+    assert_eq!(lab.verdicts(), ["keep"]);
+    let parsed: Vec<Value> = after
+        .iter()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    assert_eq!(settings(&parsed).len(), 38);
+    assert_eq!(
+        after.iter().filter(first).count(),
+        1,
+        "one setting is wrong, once"
+    );
+}
+
+#[test]
+fn a_candidate_that_is_not_promising_is_not_tuned_and_the_share_may_be_none() {
+    let lab = ladder();
+    lab.write("better.sh", &KERNEL.replace("100 +", "450 +"));
+    lab.commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.events("tuned").len(), 1);
+    assert_eq!(lab.verdicts(), ["regressed"]);
+    let lab = ladder();
+    let toml = lab.read("karve.toml");
+    lab.write(
+        "karve.toml",
+        &format!("{toml}\n[policy.tune]\nshare = 0.0\n"),
+    );
+    lab.commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.events("tuned").len(), 0);
+}
+
+#[test]
+fn the_built_in_strategy_tunes_all_knobs_in_one_round() {
+    let lab = lab(KERNEL);
+    lab.karve(&["run", "--yes", "--agent", "builtin", "--rounds", "2"])
+        .ends(0)
+        .shows(&["tune all 2 knobs", "tuned     round 1: 38 settings"]);
+    assert_eq!(lab.verdicts()[0], "keep");
+    let kernel = lab.git(&["show", "optimize/toy:kernel.sh"]);
+    assert!(
+        kernel.contains("A=4\n") && kernel.contains("B=5\n"),
+        "{kernel}"
+    );
 }

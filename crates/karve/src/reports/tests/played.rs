@@ -249,6 +249,7 @@ impl Player {
                     usage: usage(),
                 }
             }
+            Step::Tune(step) => panic!("no candidate here has knobs: {step:?}"),
             Step::Gate {
                 round, retry, set, ..
             } => Event::Gated {
@@ -259,6 +260,7 @@ impl Player {
                 same_artifact: false,
                 errors: Vec::new(),
                 findings: Vec::new(),
+                knobs: 0,
             },
             Step::Measure(step) => self.block(&step),
             Step::Settle { round, verdict, .. } => Event::Settled {
@@ -366,6 +368,7 @@ pub(super) fn hypothesis(said: &Said) -> Hypothesis {
         gate: None,
         config: BTreeMap::new(),
         question: None,
+        sweep: false,
     }
 }
 

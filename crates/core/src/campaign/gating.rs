@@ -1,0 +1,297 @@
+//! From a candidate to its duel: the gate, and the tuning ladder where it declares knobs.
+
+use super::record::{Taken, not_due};
+use super::round::{Measuring, RoundState, Stage};
+use super::{Campaign, Event, TuneStep};
+use crate::charter::CaseSet;
+use crate::hypothesis::{Candidate, Hypothesis};
+use crate::ladder::{LadderRule, Rung, Tuned};
+use crate::measurement::Gate;
+use crate::verdict::{self, Verdict};
+
+/// The gate's verdict for source that failed it in this round already: asking again would let
+/// a kernel pass that is right only now and then.
+fn unchanged_failure(round: &RoundState, candidate: &Candidate) -> Option<Verdict> {
+    if !round.failed_trees.contains(&candidate.tree) {
+        return None;
+    }
+    verdict::judge_gate(round.gate.as_ref()?, false)
+}
+
+/// Nothing is kept that was not right on every case, however few were timed, and right again on
+/// other seeds after it was timed.
+pub(super) fn gate_again(
+    round: &RoundState,
+    measuring: &Measuring,
+    proven: Option<Verdict>,
+) -> Stage {
+    Stage::Gating {
+        hypothesis: measuring.hypothesis.clone(),
+        retry: round.retries,
+        candidate: measuring.candidate.clone(),
+        set: CaseSet::Full,
+        proven,
+    }
+}
+
+impl Campaign {
+    pub(super) fn take_candidate(
+        &mut self,
+        round: &mut RoundState,
+        retry: u32,
+        hypothesis: Box<Hypothesis>,
+        candidate: &Candidate,
+    ) {
+        let stands = candidate.tree == self.incumbent_tree();
+        if hypothesis.sweep && stands && self.may_tune(round) {
+            round.candidate = Some(candidate.clone());
+            round.stage = Stage::Tuning {
+                hypothesis,
+                retry,
+                candidate: candidate.clone(),
+                set: None,
+                rung: Rung::HandPicked,
+            };
+            return;
+        }
+        self.ask_gate(round, retry, hypothesis, candidate);
+    }
+
+    /// A candidate that is new goes to the gate.
+    fn ask_gate(
+        &mut self,
+        round: &mut RoundState,
+        retry: u32,
+        hypothesis: Box<Hypothesis>,
+        candidate: &Candidate,
+    ) {
+        let open = self
+            .open_duel(&round.parent, &candidate.tree)
+            .map(|open| open.set);
+        let tried = self
+            .rounds
+            .iter()
+            .filter(|_| open.is_none())
+            .find(|s| {
+                s.candidate
+                    .as_ref()
+                    .is_some_and(|c| c.tree == candidate.tree)
+            })
+            .map(|summary| summary.number);
+        let not_mended = unchanged_failure(round, candidate);
+        round.candidate = Some(candidate.clone());
+        round.retries = retry;
+        // What an earlier candidate of this round showed says nothing about this one.
+        round.quick = None;
+        round.comparison = None;
+        let judged = verdict::judge_source(&candidate.tree, self.incumbent_tree(), tried);
+        round.stage = match judged.or(not_mended) {
+            Some(verdict) => Stage::Settling { verdict },
+            None => Stage::Gating {
+                hypothesis,
+                retry,
+                candidate: candidate.clone(),
+                set: open.unwrap_or_else(|| self.first_set()),
+                proven: None,
+            },
+        };
+    }
+
+    fn first_set(&self) -> CaseSet {
+        if self.facts.quick == self.cases_of(CaseSet::Full) {
+            CaseSet::Full
+        } else {
+            CaseSet::Quick
+        }
+    }
+
+    pub(super) fn take_gate(&mut self, round: &mut RoundState, event: &Event) -> Taken {
+        let (
+            Event::Gated {
+                round: of,
+                retry,
+                set,
+                gate,
+                same_artifact,
+                errors,
+                findings,
+                knobs,
+            },
+            Stage::Gating {
+                hypothesis,
+                retry: due,
+                candidate,
+                set: due_set,
+                proven,
+            },
+        ) = (event, &round.stage)
+        else {
+            return not_due();
+        };
+        if *of != round.number || retry != due || set != due_set {
+            return not_due();
+        }
+        let Some(retries) = self.charter().map(|c| c.policy.debug_retries) else {
+            return not_due();
+        };
+        round.gate = Some(gate.clone());
+        round.findings.clone_from(findings);
+        round.errors.clone_from(errors);
+        if !gate.passed() && !matches!(gate, Gate::OutOfScope { .. }) {
+            round.failed_trees.push(candidate.tree.clone());
+        }
+        round.stage = if gate.mendable() && *retry < retries {
+            Stage::Implementing {
+                hypothesis: hypothesis.clone(),
+                retry: retry + 1,
+                mend: Some((candidate.clone(), gate.clone())),
+            }
+        } else if let Some(verdict) = verdict::judge_gate(gate, *same_artifact) {
+            Stage::Settling { verdict }
+        } else if let Some(verdict) = proven {
+            Stage::Settling {
+                verdict: verdict.clone(),
+            }
+        } else {
+            let (hypothesis, candidate) = (hypothesis.clone(), candidate.clone());
+            let is_open = self.open_duel(&round.parent, &candidate.tree).is_some();
+            let fits = *knobs > 0 && hypothesis.config.is_empty() && !is_open;
+            if fits && self.may_tune(round) {
+                Stage::Tuning {
+                    hypothesis,
+                    retry: *retry,
+                    candidate,
+                    set: Some(*set),
+                    rung: Rung::HandPicked,
+                }
+            } else {
+                self.measuring(&round.parent, hypothesis, (candidate, *set))
+            }
+        };
+        Ok(())
+    }
+
+    /// The duel of a candidate that passed its gate.
+    fn measuring(
+        &self,
+        parent: &str,
+        hypothesis: Box<Hypothesis>,
+        (candidate, set): (Candidate, CaseSet),
+    ) -> Stage {
+        let Some(charter) = self.charter() else {
+            // There is no round without one.
+            return Stage::Profiling;
+        };
+        let duel = match self.open_duel(parent, &candidate.tree) {
+            Some(open) if open.set == set => self.continued(charter, open),
+            _ => self.duel_on(charter, set, hypothesis.high_risk),
+        };
+        Stage::Measuring(Measuring {
+            hypothesis,
+            candidate,
+            set,
+            duel: Box::new(duel),
+            blocks: 0,
+            spent_ms: 0,
+            layouts: None,
+        })
+    }
+
+    fn ladder(&self) -> LadderRule {
+        let charter = self.charter();
+        charter
+            .map(|charter| charter.policy.tune)
+            .unwrap_or_default()
+    }
+
+    /// Milliseconds that tuning may still take, of which so many were spent on this candidate.
+    fn tuning_left_ms(&self, on_this: u64) -> u64 {
+        let wall_s = self.charter().and_then(|charter| charter.limits.wall_s);
+        self.ladder().left_ms((on_this, self.tuned_ms), wall_s)
+    }
+
+    /// A round climbs the ladder once.
+    fn may_tune(&self, round: &RoundState) -> bool {
+        round.tuned.is_none() && self.tuning_left_ms(round.tuned_ms) > 0
+    }
+
+    /// Whether a sweep of all knobs may be the next hypothesis: not twice from the same kernel.
+    pub fn sweep_due(&self) -> bool {
+        let incumbent = self.incumbent();
+        let swept = self.rounds.iter().any(|round| {
+            let sweep = round.hypothesis.as_ref().is_some_and(|h| h.sweep);
+            let made = round
+                .candidate
+                .as_ref()
+                .is_some_and(|c| c.commit == incumbent);
+            sweep && (made || round.parent == incumbent)
+        });
+        !swept && self.tuning_left_ms(0) > 0
+    }
+
+    /// The rung that is due.
+    pub(super) fn tune_step(
+        &self,
+        round: &RoundState,
+        (hypothesis, candidate): (&Hypothesis, &Candidate),
+        rung: Rung,
+    ) -> TuneStep {
+        TuneStep {
+            round: round.number,
+            parent: round.parent.clone(),
+            hypothesis: Box::new(hypothesis.clone()),
+            candidate: candidate.clone(),
+            seen: round.tuned.clone().unwrap_or_default(),
+            rung,
+            settings: self.ladder().settings(rung),
+            spent_ms: round.tuned_ms,
+            time_ms: self.tuning_left_ms(round.tuned_ms),
+        }
+    }
+
+    pub(super) fn take_tuned(
+        &mut self,
+        round: &mut RoundState,
+        (of, tuned): (u32, &Tuned),
+        spent_ms: u64,
+    ) -> Taken {
+        let Stage::Tuning {
+            hypothesis,
+            retry,
+            candidate,
+            set,
+            rung,
+        } = &round.stage
+        else {
+            return not_due();
+        };
+        if of != round.number || tuned.rung != *rung {
+            return not_due();
+        }
+        let (hypothesis, candidate) = (hypothesis.clone(), candidate.clone());
+        let (retry, set) = (*retry, *set);
+        self.tuned_ms = self.tuned_ms.saturating_add(spent_ms);
+        round.tuned_ms = round.tuned_ms.saturating_add(spent_ms);
+        round.tuned = Some(Box::new(tuned.clone()));
+        let left = self.tuning_left_ms(round.tuned_ms) > 0;
+        if let Some(rung) = self.ladder().next(tuned).filter(|_| left) {
+            round.stage = Stage::Tuning {
+                hypothesis,
+                retry,
+                candidate,
+                set,
+                rung,
+            };
+            return Ok(());
+        }
+        let chosen = tuned.candidate.clone().unwrap_or_else(|| candidate.clone());
+        match set {
+            Some(set) if chosen.tree == candidate.tree => {
+                round.stage = self.measuring(&round.parent, hypothesis, (candidate, set));
+            }
+            // Another setting is other source, and passes the gate like any other.
+            _ => self.ask_gate(round, retry, hypothesis, &chosen),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,227 @@
+//! One rung of the tuning ladder: the knobs of a candidate are turned, and the best setting becomes
+//! a candidate of its own.
+
+use super::duel::per_case;
+use super::{World, bug, secret_of};
+use crate::agents::builtin::write_config;
+use crate::error::{CommandError, ErrorKind, Result};
+use crate::git::Oid;
+use crate::host;
+use crate::trees::Trees;
+use crate::tuner::budget::Budget;
+use crate::tuner::earlier;
+use crate::tuner::journal::{Fresh, Journal};
+use crate::tuner::session::grid;
+use crate::tuner::sweep::{self, Ended, Step, Sweep, Worker};
+use crate::tuner::workshop::{Device, Tools, Tried, Workshop};
+use karve_core::campaign::{Campaign, Event, TuneStep};
+use karve_core::charter::CaseSet;
+use karve_core::hypothesis::Candidate;
+use karve_core::ladder::{Rung, Tuned};
+use karve_core::search::Kind;
+use karve_core::space::Config;
+use karve_core::stats;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Readings of the incumbent, of which the middle one counts.
+const READINGS: usize = 3;
+
+/// What a rung has found: what is told, and the values that make the best setting.
+type Found = (Tuned, Option<Config>);
+
+impl World {
+    pub(super) fn tune(&mut self, step: &TuneStep, campaign: &Campaign) -> Result<Event> {
+        let base = Oid::named(&step.candidate.commit)?;
+        let mut workshop = match self.workshop(&base, campaign)? {
+            Ok(workshop) => workshop,
+            Err(why) => return Ok(skipped(step, why)),
+        };
+        let incumbent = match step.seen.incumbent {
+            Some(known) => Some(known),
+            None => self.read_incumbent(&workshop, campaign)?,
+        };
+        let found = self.climb(step, &mut workshop, campaign)?;
+        let (mut tuned, best) = match found {
+            Ok(found) => found,
+            Err(why) => return Ok(skipped(step, why)),
+        };
+        tuned.incumbent = incumbent;
+        if let Some(best) = best {
+            tuned.candidate = Some(self.candidate_of(step, &workshop, &best)?);
+            tuned.config = best;
+        }
+        workshop.close()?;
+        Ok(Event::Tuned {
+            round: step.round,
+            tuned: Box::new(tuned),
+        })
+    }
+
+    /// Where settings of a candidate are made, or why it cannot be tuned.
+    fn workshop(
+        &self,
+        base: &Oid,
+        campaign: &Campaign,
+    ) -> Result<std::result::Result<Workshop, String>> {
+        let visible = campaign.cases_of(CaseSet::Full);
+        let trees = Trees::new(&self.repo, self.dir.worktrees().join("tune"))?;
+        let tools = Tools {
+            repo: self.repo.clone(),
+            trees: trees.keeping_secret(secret_of(&self.charter)),
+            harness: self.harness().with_cases(per_case(campaign)),
+            cases: visible
+                .into_iter()
+                .filter_map(|at| campaign.case(at))
+                .collect(),
+        };
+        Ok(Workshop::new(tools, &self.charter, base).map_err(|error| error.to_string()))
+    }
+
+    fn device(&mut self) -> Device<'_> {
+        Device {
+            session: &mut self.device,
+            notices: &self.notices,
+            stop: &self.stop,
+        }
+    }
+
+    fn read_incumbent(&mut self, workshop: &Workshop, campaign: &Campaign) -> Result<Option<f64>> {
+        let harness = self.harness();
+        let built = self
+            .trees
+            .built(&self.repo, &harness, campaign.incumbent())?;
+        let Ok(built) = built else {
+            return Ok(None);
+        };
+        let mut values = Vec::with_capacity(READINGS);
+        for _ in 0..READINGS {
+            if let Tried::Read { value, .. } = workshop.read(&built, &mut self.device())? {
+                values.push(value);
+            }
+        }
+        Ok(stats::median(&values))
+    }
+
+    /// Tries settings up to the rung's number.
+    fn climb(
+        &mut self,
+        step: &TuneStep,
+        workshop: &mut Workshop,
+        campaign: &Campaign,
+    ) -> Result<std::result::Result<Found, String>> {
+        let grid = match grid(workshop.knobs(), workshop.restrictions()) {
+            Ok(grid) => Arc::new(grid),
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let Some(default) = grid.default_point() else {
+            return Ok(Err(
+                "a restriction forbids the setting that stands there".into()
+            ));
+        };
+        let environment = campaign
+            .preparation()
+            .map(|p| host::fingerprint(&p.environment));
+        let host = environment.unwrap_or_default();
+        let dir = self.dir.join("tune");
+        let (journal, lines) = Journal::open(&dir, (workshop, &host), Fresh::No)?;
+        let given = earlier::best_of(&grid, &earlier::journals(&dir, journal.path()));
+        let rule = &self.charter.tune;
+        let kind = rule
+            .strategy
+            .as_deref()
+            .and_then(Kind::by_name)
+            .unwrap_or_default();
+        let mut sweep = Sweep::new(&grid, (kind, self.charter.seed), (journal, &lines), &given);
+        let budget = Budget {
+            settings: usize::try_from(step.settings).unwrap_or(usize::MAX),
+            time: Duration::from_millis(step.spent_ms.saturating_add(step.time_ms)),
+        };
+        if let Err(error) = workshop.prepare() {
+            return Ok(Err(error.to_string()));
+        }
+        let notices = self.notices.clone();
+        let mut watch = |seen: &Step<'_>| notices.mention(&progress(step, seen));
+        let mut workers = [Worker {
+            workshop,
+            device: self.device(),
+        }];
+        if sweep::go_on(&mut sweep, &mut workers, budget, &mut watch)? == Ended::Stopped {
+            let error = CommandError::new(ErrorKind::Interrupted, "stopped between two settings");
+            return Err(error.hint("go on with \"karve run\": no setting is tried twice"));
+        }
+        let record = sweep.record();
+        let best = record.best();
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let failed = record.entries().iter().filter(|entry| entry.failed).count();
+        let stands = best.is_none_or(|(point, _)| point == default);
+        let differs = |point| {
+            let standing = grid.config(default);
+            let mut config = grid.config(point);
+            config.retain(|name, value| standing.get(name) != Some(value));
+            config
+        };
+        let tuned = Tuned {
+            rung: step.rung,
+            settings: count(record.len()),
+            failed: count(failed),
+            first: record.value(default),
+            best: best.map(|(_, value)| value),
+            expected_gain: sweep.expected_gain(),
+            exhausted: record.len() >= grid.len(),
+            ..Tuned::default()
+        };
+        let config = best.filter(|_| !stands).map(|(point, _)| differs(point));
+        Ok(Ok((tuned, config)))
+    }
+
+    /// The candidate with other values of its knobs, as a commit on the incumbent.
+    fn candidate_of(
+        &self,
+        step: &TuneStep,
+        workshop: &Workshop,
+        config: &Config,
+    ) -> Result<Candidate> {
+        let tree = self
+            .trees
+            .fresh(&self.repo, "tuned", &step.candidate.commit)?;
+        let set = write_config(&tree, workshop.knobs(), config)?;
+        if set.is_empty() {
+            return Err(bug("the best setting changes nothing"));
+        }
+        let summary = match step.candidate.summary.is_empty() {
+            true => format!("set {}", set.join(", ")),
+            false => format!("{}; set {}", step.candidate.summary, set.join(", ")),
+        };
+        let to = (step.round, step.parent.as_str());
+        let candidate = self.candidate_in(&tree, to, &step.hypothesis, summary)?;
+        self.trees.remove(&self.repo, &tree)?;
+        Ok(Candidate {
+            out_of_scope: step.candidate.out_of_scope.clone(),
+            ..candidate
+        })
+    }
+}
+
+fn skipped(step: &TuneStep, why: String) -> Event {
+    Event::Tuned {
+        round: step.round,
+        tuned: Box::new(Tuned {
+            rung: step.rung,
+            skipped: Some(why.chars().take(500).collect()),
+            ..(*step.seen).clone()
+        }),
+    }
+}
+
+fn progress(step: &TuneStep, seen: &Step<'_>) -> String {
+    let best = match (step.rung, seen.default, seen.best) {
+        (Rung::HandPicked, ..) | (_, None, _) | (_, _, None) => String::new(),
+        (_, Some(default), Some(best)) => format!(", the best {:.2}x of the first", default / best),
+    };
+    let (round, rung) = (step.round, step.rung.name());
+    format!(
+        "round {round}: tune, {rung}, setting {} of {}{best}",
+        seen.settings, step.settings
+    )
+}
