@@ -206,8 +206,9 @@ fn lex(text: &str) -> (String, Vec<Range<usize>>) {
         }
         // A string ends with its quote and the marks of a raw one, which are passed over.
         let marks = if inside_string {
-            let tail = &text[blank.end..];
-            1 + tail[1..].bytes().take_while(|byte| *byte == b'#').count()
+            // What is no Rust may end within what looks like a string.
+            let tail = text.get(blank.end + 1..).unwrap_or_default();
+            1 + tail.bytes().take_while(|byte| *byte == b'#').count()
         } else {
             0
         };
