@@ -7,6 +7,7 @@
 //! session   a sweep of a project; then the best meets the default
 //! sweep     asks, tries, tells, until the budget is spent
 //! workshop  a setting becomes a commit, is built, tested and read
+//! copies    builds that go on from that of the default
 //! earlier   what was best elsewhere, which is tried first
 //! journal   every reading, so that nothing is tried twice
 //! export    what was read, as a measured space
@@ -17,6 +18,7 @@
 //! ```
 
 pub mod budget;
+pub mod copies;
 pub mod earlier;
 pub mod export;
 pub mod journal;

@@ -190,6 +190,7 @@ impl Shop {
             repo: repo.clone(),
             trees,
             harness: harness.in_sandbox(sandbox.as_ref()),
+            copies: scratch.path().join("worktrees").join("copies"),
             cases: visible
                 .iter()
                 .map(|at| charter.cases[*at].clone())
@@ -278,6 +279,12 @@ pub fn run(
     }
     let ended = sweep::go_on(&mut sweep, &mut workers, budget, watch)?;
     drop(workers);
+    for shop in &mut shops {
+        shop.workshop
+            .note()
+            .iter()
+            .for_each(|note| say(&format!("note: {note}")));
+    }
     if sweep.changes_nothing() {
         say("note: no knob has changed what is built; are they used, and does the build see them?");
     }

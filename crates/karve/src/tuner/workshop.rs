@@ -4,6 +4,7 @@
 //! settings with the same sources are built once, and the best can meet the default in a duel of
 //! revisions. Builds whose artifacts are the same are not measured twice.
 
+use super::copies::{Copies, Wanted};
 use super::recorded::Failure;
 use super::session::as_metric;
 use crate::agents::builtin::{knobs_at, write_config};
@@ -22,6 +23,7 @@ use karve_core::measurement::{Gate, Sample};
 use karve_core::space::{Config, Knob, parse_restrictions};
 use karve_core::stats;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Built settings that are kept for another reading, at most.
 const KEPT_MAX: usize = 8;
@@ -72,6 +74,8 @@ pub struct Tools {
     pub harness: Harness,
     /// What they are read on.
     pub cases: Vec<Case>,
+    /// Where copies of the built default may lie.
+    pub copies: PathBuf,
 }
 
 /// The device that settings are read on.
@@ -97,6 +101,10 @@ pub struct Workshop {
     /// The commit of each setting, and which of them stand built, the latest last.
     commits: BTreeMap<Config, Oid>,
     standing: Vec<Oid>,
+    /// Builds that go on from that of the default.
+    copies: Copies,
+    /// What is to be said of them.
+    note: Option<String>,
 }
 
 impl Workshop {
@@ -117,6 +125,8 @@ impl Workshop {
             globs,
             commits: BTreeMap::new(),
             standing: Vec::new(),
+            copies: Copies::new(tools.copies.clone()),
+            note: None,
             tools,
         })
     }
@@ -159,6 +169,7 @@ impl Workshop {
         let fitted = world::fit_cases(&harness, &built.path, &mut tools.cases)?;
         fitted.map_err(|gate| unusable(&gate))?;
         tools.harness = harness.beside(&built.path);
+        self.copies.copy_from(&built);
         Ok(())
     }
 
@@ -190,6 +201,32 @@ impl Workshop {
 
     /// Builds a setting, unless it stands built.
     pub fn build(&mut self, setting: &Config) -> Result<Gated<Built>> {
+        if let Some(built) = self.copies.standing(setting) {
+            return Ok(Ok(built));
+        }
+        let of = (self.knobs.as_slice(), setting);
+        match self.copies.wanted(&self.knobs, setting) {
+            Wanted::FromNothing => self.build_from_nothing(setting),
+            Wanted::Copy => self.copies.build(&self.tools.harness, of),
+            Wanted::Both(files) => {
+                let copy = self.copies.build(&self.tools.harness, of);
+                let built = self.build_from_nothing(setting)?;
+                if copy.is_ok_and(|copy| self.copies.compare(&files, (&copy, &built))) {
+                    let note = "the build made something else where it went on from an earlier \
+                                one, so each setting is built from nothing";
+                    self.note = Some(note.to_owned());
+                }
+                Ok(built)
+            }
+        }
+    }
+
+    /// What is to be said of the builds, once.
+    pub fn note(&mut self) -> Option<String> {
+        self.note.take()
+    }
+
+    fn build_from_nothing(&mut self, setting: &Config) -> Result<Gated<Built>> {
         let oid = self.commit(setting)?;
         let Tools {
             repo,
@@ -246,6 +283,7 @@ impl Workshop {
 
     /// Lets go of everything that was built.
     pub fn close(&mut self) -> Result<()> {
+        self.copies.clear();
         self.standing.clear();
         self.tools.trees.clear(&self.tools.repo)
     }

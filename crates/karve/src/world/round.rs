@@ -2,7 +2,6 @@
 
 use super::audit::audit_commits;
 use super::{World, bug, refs_of};
-use crate::agents::builtin::knobs_at;
 use crate::agents::{Desk, Implementation, Proposal};
 use crate::clock;
 use crate::config;
@@ -283,20 +282,12 @@ impl World {
         } = &mut event
         {
             *seen = errors;
-            *knobs = if passed {
-                self.count_knobs(&candidate.commit)
-            } else {
-                0
+            *knobs = match passed {
+                true => self.tunable_knobs(candidate, campaign.incumbent()),
+                false => 0,
             };
         }
         Ok(event)
-    }
-
-    /// The knobs that a commit declares; none if the declarations cannot be read.
-    fn count_knobs(&self, commit: &str) -> u32 {
-        let (granted, declared) = (&self.charter.granted, &self.charter.knobs);
-        let knobs = knobs_at(&self.repo, commit, granted, declared);
-        knobs.map_or(0, |knobs| u32::try_from(knobs.len()).unwrap_or(u32::MAX))
     }
 
     pub(super) fn settle(&mut self, step: &Step, campaign: &Campaign) -> Result<Event> {

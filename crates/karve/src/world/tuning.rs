@@ -3,7 +3,7 @@
 
 use super::duel::per_case;
 use super::{World, bug, secret_of};
-use crate::agents::builtin::write_config;
+use crate::agents::builtin::{knobs_at, write_config};
 use crate::error::{CommandError, ErrorKind, Result};
 use crate::git::Oid;
 use crate::host;
@@ -19,7 +19,7 @@ use karve_core::charter::CaseSet;
 use karve_core::hypothesis::Candidate;
 use karve_core::ladder::{Rung, Tuned};
 use karve_core::search::Kind;
-use karve_core::space::Config;
+use karve_core::space::{Config, set_knob};
 use karve_core::stats;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,6 +58,42 @@ impl World {
         })
     }
 
+    /// How many knobs a candidate declares. None if the declarations cannot be read, or if it
+    /// differs from the incumbent by their values alone: then the setting is the hypothesis.
+    pub(super) fn tunable_knobs(&self, candidate: &Candidate, incumbent: &str) -> u32 {
+        let (granted, declared) = (&self.charter.granted, &self.charter.knobs);
+        let knobs_of = |commit: &str| knobs_at(&self.repo, commit, granted, declared);
+        let (Ok(new), Ok(old)) = (knobs_of(&candidate.commit), knobs_of(incumbent)) else {
+            return 0;
+        };
+        let text = |commit: &str, file: &str| -> Option<String> {
+            let bytes = self
+                .repo
+                .read_file(&Oid::named(commit).ok()?, file)
+                .ok()??;
+            String::from_utf8(bytes).ok()
+        };
+        // The new text with the old values of its knobs.
+        let is_setting = |file: &String| {
+            let mut turned = text(&candidate.commit, file)?;
+            for knob in new.iter().filter(|knob| knob.file == *file) {
+                let same = old
+                    .iter()
+                    .find(|old| old.name == knob.name && old.file == *file)?;
+                turned = set_knob(&turned, knob, &same.current)?;
+            }
+            Some(turned == text(incumbent, file)?)
+        };
+        let all = candidate
+            .files
+            .iter()
+            .all(|file| is_setting(file) == Some(true));
+        match all {
+            true => 0,
+            false => u32::try_from(new.len()).unwrap_or(u32::MAX),
+        }
+    }
+
     /// Where settings of a candidate are made, or why it cannot be tuned.
     fn workshop(
         &self,
@@ -70,6 +106,7 @@ impl World {
             repo: self.repo.clone(),
             trees: trees.keeping_secret(secret_of(&self.charter)),
             harness: self.harness().with_cases(per_case(campaign)),
+            copies: self.dir.worktrees().join("tune").join("copies"),
             cases: visible
                 .into_iter()
                 .filter_map(|at| campaign.case(at))

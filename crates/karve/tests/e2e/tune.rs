@@ -557,6 +557,21 @@ fn a_candidate_that_is_not_promising_is_not_tuned_and_the_share_may_be_none() {
 }
 
 #[test]
+fn a_candidate_that_is_a_setting_is_measured_as_it_was_set() {
+    let lab = lab(KERNEL);
+    fs::remove_dir_all(lab.path("script")).unwrap();
+    lab.script("1", "propose", "claim set 'fewer misses' 1.2");
+    lab.script("1", "implement", "edit s/^B=.*/B=4/; echo done");
+    lab.commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.events("tuned").len(), 0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    assert!(
+        lab.git(&["show", "optimize/toy:kernel.sh"])
+            .contains("A=1\n")
+    );
+}
+
+#[test]
 fn the_built_in_strategy_tunes_all_knobs_in_one_round() {
     let lab = lab(KERNEL);
     lab.karve(&["run", "--yes", "--agent", "builtin", "--rounds", "2"])
@@ -568,4 +583,39 @@ fn the_built_in_strategy_tunes_all_knobs_in_one_round() {
         kernel.contains("A=4\n") && kernel.contains("B=5\n"),
         "{kernel}"
     );
+}
+
+#[test]
+fn a_build_that_cannot_go_on_from_an_earlier_one_is_not_trusted_with_it() {
+    // Settings that are built from nothing, of 20: those that were compared, or all.
+    let check = |build: &str, stale: bool| {
+        let lab = lab(KERNEL);
+        let built = lab.beside("built");
+        lab.write(
+            "build.sh",
+            &format!("pwd >>'{}'\n{build}\n", built.display()),
+        );
+        let toml = lab.read("karve.toml");
+        lab.write(
+            "karve.toml",
+            &format!("{toml}\n[sandbox]\nmode = \"off\"\n"),
+        );
+        lab.commit();
+        let said = lab.karve(&["tune", "--budget", "20"]).ends(0);
+        let said = said.shows(&["20 of 38 settings tried", "A=4 B=5", "x as fast as A"]);
+        let told = said.stderr.contains("built from nothing");
+        assert_eq!(told, stale, "{said:#?}");
+        let built = fs::read_to_string(built).unwrap();
+        let copies = built
+            .lines()
+            .filter(|path| path.contains("/copies/"))
+            .count();
+        (copies, built.lines().count() - copies)
+    };
+    let sound = "mkdir -p build && cp kernel.sh build/kernel.sh";
+    let (copies, others) = check(sound, false);
+    assert!(copies > 15 && others < 12, "{copies} {others}");
+    let stale = "mkdir -p build && test -e build/kernel.sh || cp kernel.sh build/kernel.sh";
+    let (copies, others) = check(stale, true);
+    assert!(copies < 4 && others > 18, "{copies} {others}");
 }

@@ -1,0 +1,243 @@
+//! Builds that go on from the build of the default, instead of from nothing.
+//!
+//! A copy of the default's built tree keeps the times of its files, so that a build like that of
+//! `make` makes anew only what depends on the files a setting changes. Whether the project's build
+//! can be trusted with that is tried first: settings are built both ways, until each file with
+//! knobs was changed often enough and the artifacts were the same every time. One that is not is
+//! never trusted again. The duel at the end builds from nothing in any case.
+
+use crate::agents::builtin::write_config;
+use crate::error::{Context, Result};
+use crate::harness::{Gated, Harness};
+use crate::trees::Built;
+use karve_core::space::{Config, Knob};
+use std::collections::BTreeMap;
+use std::fs::{self, File, FileTimes};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// So often each file with knobs must have been changed while builds were compared.
+const CHECKS: usize = 2;
+/// Every so many builds are compared later on.
+const CHECK_EVERY: usize = 16;
+/// What is copied at most: entries of directories, and bytes.
+const ENTRIES_MAX: usize = 4_000;
+const BYTES_MAX: u64 = 128 << 20;
+/// Copies that stand at the same time.
+const KEPT_MAX: usize = 8;
+
+/// Built copies of a tree.
+#[derive(Debug)]
+pub struct Copies {
+    dir: PathBuf,
+    /// The built tree that is copied, and the digest of what its build made.
+    source: Option<Built>,
+    trusted: bool,
+    builds: usize,
+    /// How often each file was changed in builds that were compared.
+    compared: BTreeMap<String, usize>,
+    /// What stands, the latest last.
+    standing: Vec<(Config, Built)>,
+    made: usize,
+}
+
+impl Copies {
+    /// No copies yet; they will lie in a directory.
+    pub fn new(dir: PathBuf) -> Self {
+        Self {
+            dir,
+            source: None,
+            trusted: true,
+            builds: 0,
+            compared: BTreeMap::new(),
+            standing: Vec::new(),
+            made: 0,
+        }
+    }
+
+    /// What is copied from now on. Without artifacts nothing could be compared.
+    pub fn copy_from(&mut self, built: &Built) {
+        self.source = built.artifacts.is_some().then(|| built.clone());
+    }
+
+    /// The copy that stands for a setting.
+    pub fn standing(&mut self, setting: &Config) -> Option<Built> {
+        let at = self.standing.iter().position(|(of, _)| of == setting)?;
+        let found = self.standing.remove(at);
+        self.standing.push(found);
+        self.standing.last().map(|(_, built)| built.clone())
+    }
+
+    /// Whether a setting may be built in a copy; if so, whether it is to be compared.
+    pub fn wanted(&mut self, knobs: &[Knob], setting: &Config) -> Wanted {
+        if self.source.is_none() || !self.trusted {
+            return Wanted::FromNothing;
+        }
+        self.builds += 1;
+        let files = files_of(knobs, setting);
+        let seldom = |knob: &Knob| self.compared.get(&knob.file).is_none_or(|n| *n < CHECKS);
+        match knobs.iter().any(seldom) || self.builds.is_multiple_of(CHECK_EVERY) {
+            true => Wanted::Both(files),
+            false => Wanted::Copy,
+        }
+    }
+
+    /// Takes down what came of a comparison; says whether it was the first that went wrong.
+    pub fn compare(&mut self, files: &[String], (a, b): (&Gated<Built>, &Gated<Built>)) -> bool {
+        let same = match (a, b) {
+            (Ok(a), Ok(b)) => a.artifacts == b.artifacts,
+            (Err(_), Err(_)) => true,
+            _ => false,
+        };
+        if same {
+            for file in files {
+                *self.compared.entry(file.clone()).or_default() += 1;
+            }
+            return false;
+        }
+        self.clear();
+        std::mem::replace(&mut self.trusted, false)
+    }
+
+    /// Builds a setting in a copy.
+    pub fn build(
+        &mut self,
+        harness: &Harness,
+        (knobs, setting): (&[Knob], &Config),
+    ) -> Result<Gated<Built>> {
+        let Some(source) = self.source.clone() else {
+            return Ok(Err(karve_core::measurement::Gate::TimedOut {
+                what: "a copy of nothing".into(),
+            }));
+        };
+        self.made += 1;
+        let path = self.dir.join(format!("copy-{:06}", self.made));
+        let copied = copy_tree(&source.path, &path);
+        if copied.is_err() {
+            // Too much of it, or something that cannot be copied.
+            self.trusted = false;
+        }
+        copied.context(|| format!("cannot copy {}", source.path.display()))?;
+        write_config(&path, knobs, setting)?;
+        if let Err(gate) = harness.build(&path)? {
+            let _ = fs::remove_dir_all(&path);
+            return Ok(Err(gate));
+        }
+        let built = Built {
+            artifacts: harness.artifacts_digest(&path)?,
+            path,
+        };
+        self.standing.push((setting.clone(), built.clone()));
+        if self.standing.len() > KEPT_MAX {
+            let (_, oldest) = self.standing.remove(0);
+            let _ = fs::remove_dir_all(&oldest.path);
+        }
+        Ok(Ok(built))
+    }
+
+    /// Removes all copies.
+    pub fn clear(&mut self) {
+        self.standing.clear();
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// How a setting is built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// In a worktree of its own.
+    FromNothing,
+    /// In a copy.
+    Copy,
+    /// In both, to compare; with the files that the setting changes.
+    Both(Vec<String>),
+}
+
+/// The files that a setting changes.
+fn files_of(knobs: &[Knob], setting: &Config) -> Vec<String> {
+    let changed = |knob: &&Knob| setting.get(&knob.name).is_some_and(|v| *v != knob.current);
+    let mut files: Vec<String> = knobs
+        .iter()
+        .filter(changed)
+        .map(|k| k.file.clone())
+        .collect();
+    files.sort();
+    files.dedup();
+    files
+}
+
+/// Copies a directory with the times and rights of its files; links stay links.
+fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
+    let mut left = (ENTRIES_MAX, BYTES_MAX);
+    let copied = copy_into(from, to, &mut left);
+    if copied.is_err() {
+        let _ = fs::remove_dir_all(to);
+    }
+    copied
+}
+
+fn copy_into(from: &Path, to: &Path, left: &mut (usize, u64)) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (meta, target) = (entry.metadata()?, to.join(entry.file_name()));
+        let (entries, bytes) = (left.0.checked_sub(1), left.1.checked_sub(meta.len()));
+        let (Some(entries), Some(bytes)) = (entries, bytes) else {
+            return Err(io::Error::other("there is too much of it"));
+        };
+        *left = (entries, bytes);
+        if meta.is_dir() {
+            copy_into(&entry.path(), &target, left)?;
+        } else if meta.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(entry.path())?, &target)?;
+        } else if meta.is_file() {
+            fs::copy(entry.path(), &target)?;
+            let times = FileTimes::new().set_modified(meta.modified()?);
+            File::options()
+                .write(true)
+                .open(&target)?
+                .set_times(times)?;
+        } else {
+            return Err(io::Error::other("it holds what is no file"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_copy_keeps_times_rights_and_links() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        fs::create_dir_all(from.join("sub")).unwrap();
+        fs::write(from.join("sub/a"), "x").unwrap();
+        fs::set_permissions(from.join("sub/a"), fs::Permissions::from_mode(0o755)).unwrap();
+        std::os::unix::fs::symlink("sub/a", from.join("link")).unwrap();
+        let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000);
+        let file = File::options()
+            .write(true)
+            .open(from.join("sub/a"))
+            .unwrap();
+        file.set_times(FileTimes::new().set_modified(old)).unwrap();
+        copy_tree(&from, &to).unwrap();
+        let meta = fs::metadata(to.join("sub/a")).unwrap();
+        assert_eq!(meta.modified().unwrap(), old);
+        assert_eq!(meta.permissions().mode() & 0o777, 0o755);
+        assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("sub/a"));
+    }
+
+    #[test]
+    fn what_is_too_much_is_not_copied_in_part() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        fs::create_dir_all(&from).unwrap();
+        let big = File::create(from.join("big")).unwrap();
+        big.set_len(BYTES_MAX + 1).unwrap();
+        assert!(copy_tree(&from, &to).is_err());
+        assert!(!to.exists());
+    }
+}
