@@ -29,7 +29,7 @@ use karve_core::measurement::Environment;
 use karve_core::search::{Kind, Record};
 use karve_core::space::Knob;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -252,15 +252,7 @@ pub fn run(
     let host = host::fingerprint(&environment);
     let (journal, lines) = Journal::open(&dir, (&shops[0].workshop, &host), wish.fresh)?;
     store::ignore_in_git(&loaded.root)?;
-    let given = match wish.fresh {
-        Fresh::Yes => Vec::new(),
-        Fresh::No => earlier::best_of(&grid, &earlier::journals(&dir, journal.path())),
-    };
-    let given = [
-        earlier::best_of(&grid, &earlier::spaces(&wish.like)?),
-        given,
-    ]
-    .concat();
+    let given = given(wish, &grid, (&dir, journal.path()))?;
     let mut sweep = Sweep::new(&grid, (kind, wish.seed), (journal, &lines), &given);
     tell_start(&sweep, &grid, (given.len(), shops.len()), say);
     for shop in &mut shops {
@@ -299,6 +291,16 @@ pub fn run(
         duel: duel.transpose()?,
         ..found
     })
+}
+
+/// Settings that were best elsewhere.
+fn given(wish: &Wish, grid: &Grid, (dir, journal): (&Path, &Path)) -> Result<Vec<Point>> {
+    let like = earlier::best_of(grid, &earlier::spaces(&wish.like)?);
+    let journals = match wish.fresh {
+        Fresh::Yes => Vec::new(),
+        Fresh::No => earlier::best_of(grid, &earlier::journals(dir, journal)),
+    };
+    Ok([like, journals].concat())
 }
 
 /// What a sweep found, before the duel.
