@@ -145,3 +145,33 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn hard_restrictions_end_in_a_sample_with_the_default() {
+    let values: Vec<String> = (1..=10).map(|value| value.to_string()).collect();
+    let names = ["A", "B", "C", "D", "E", "F", "G", "H", "I"];
+    let axes: Vec<Axis> = names
+        .iter()
+        .map(|name| Axis::new(name, &values, Some("1")).unwrap())
+        .collect();
+    let hard = "A*B*C*D*E*F*G*H*I % 1009 == 1";
+    let restriction = Terms::new(&axes, BTreeMap::new())
+        .restriction(hard)
+        .unwrap();
+    let grid = Grid::new(axes, &[restriction]).unwrap();
+    assert!(!grid.is_whole() && grid.len() > 100, "{}", grid.len());
+    assert!(grid.notes()[0].contains("too hard"), "{:?}", grid.notes());
+    let default = grid.default_point().unwrap();
+    assert!(grid.config(default).values().all(|value| value == "1"));
+}
+
+#[test]
+fn a_large_space_keeps_its_default() {
+    let values: Vec<String> = (1..=64).map(|value| value.to_string()).collect();
+    let axis = |name: &str| Axis::new(name, &values, Some("7")).unwrap();
+    let axes: Vec<Axis> = ["A", "B", "C", "D"].map(axis).to_vec();
+    let grid = Grid::new(axes, &[]).unwrap();
+    assert!(!grid.is_whole());
+    let default = grid.default_point().unwrap();
+    assert!(grid.config(default).values().all(|value| value == "7"));
+}

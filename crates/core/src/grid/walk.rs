@@ -18,11 +18,12 @@ const SAMPLE: usize = 200_000;
 /// Combinations of a restriction that are put into a table, at most.
 const TABLE_MAX: usize = 1 << 18;
 /// Partial settings that are looked at in one walk, at most.
-const STEPS_MAX: u64 = 300_000_000;
+const STEPS_MAX: u64 = 20_000_000;
 /// The same when looking for what contradicts what.
 const BLAME_STEPS_MAX: u64 = 5_000_000;
-/// The same for one setting of a sample.
+/// The same for one setting of a sample, and for all of them.
 const DESCENT_STEPS_MAX: u64 = 100_000;
+const SAMPLE_STEPS_MAX: u64 = 20_000_000;
 
 /// Why there is no grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,7 +99,17 @@ pub(super) fn walk(axes: Vec<Axis>, restrictions: &[Restriction]) -> Result<Grid
             ));
             false
         }
-        End::Tired => return Err(GridError::TooLong),
+        End::Tired if codes.is_empty() => return Err(GridError::TooLong),
+        End::Tired => {
+            let sample = walker.sample();
+            codes = if sample.is_empty() { codes } else { sample };
+            notes.push(format!(
+                "the restrictions are too hard for all valid settings to be listed; {} of them \
+                 are searched",
+                codes.len()
+            ));
+            false
+        }
     };
     if codes.is_empty() {
         return Err(GridError::Empty(blame(&axes, restrictions)));
@@ -284,8 +295,17 @@ impl<'a> Walker<'a> {
     fn sample(&mut self) -> Vec<u64> {
         let mut draws = Draws::new(1);
         let mut sample = BTreeSet::new();
+        self.steps = 0;
+        let mut left = SAMPLE_STEPS_MAX;
+        // The default is tried first, so it belongs to every sample.
+        let standing: Vec<u16> = self.axes.iter().map(|axis| axis.default as u16).collect();
+        let holds = |check: &Check<'_>| check.restriction.holds(&standing) == Ok(true);
+        if self.checks.iter().all(holds) {
+            sample.insert(code(self.axes, &standing));
+        }
         for _ in 0..SAMPLE * 2 {
             self.found.clear();
+            left = left.saturating_sub(self.steps);
             self.steps = 0;
             self.steps_max = DESCENT_STEPS_MAX;
             self.known.fill(false);
@@ -295,7 +315,7 @@ impl<'a> Walker<'a> {
                 }
             });
             sample.extend(self.found.first());
-            if sample.len() == SAMPLE {
+            if sample.len() == SAMPLE || left == 0 {
                 break;
             }
         }

@@ -15,7 +15,7 @@ use crate::tuner::{export, plots, portfolio, recorded};
 use crate::ui::Progress;
 use crate::ui::style::safe;
 use crate::{bench, ui};
-use karve_core::grid::Grid;
+use karve_core::grid::{Grid, Point};
 use karve_core::search::{self, Aim, Entry, Kind, Race};
 use karve_core::space::Config;
 use std::path::PathBuf;
@@ -279,6 +279,13 @@ fn show_portfolio(found: &Found, most: usize, aim: Aim) {
         table.worst * 100.0,
         table.mean * 100.0
     ));
+    let single = |(point, _): &&(Point, Vec<String>)| {
+        let entry = found.record.entry(*point);
+        entry.is_some_and(|entry| entry.readings.len() < 2)
+    };
+    if table.rows.iter().any(|row| single(&row)) {
+        ui::outln("  some were read once, and may look better than they are");
+    }
     for (point, cases) in &table.rows {
         let config = found.grid.config(*point);
         let cases = safe(&cases.join(" "), 200);

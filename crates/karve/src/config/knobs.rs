@@ -216,6 +216,13 @@ pub(super) fn arguments(
                 .error(line, message)
                 .hint("use letters, digits and _ for its name in [[knobs]]"));
         }
+        let of_system = name == "PATH" || name == "HOME" || name.starts_with("LD_");
+        if knob.deliver == Delivery::Environment && of_system {
+            let message = format!("the knob `{}` would change how programs start", shown(name));
+            return Err(source
+                .error(line, message)
+                .hint("choose another name in [[knobs]], or set it in commands.env"));
+        }
         if knob.deliver != Delivery::Argument {
             continue;
         }

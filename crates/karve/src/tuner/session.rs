@@ -300,7 +300,13 @@ fn given(wish: &Wish, grid: &Grid, (dir, journal): (&Path, &Path)) -> Result<Vec
         Fresh::Yes => Vec::new(),
         Fresh::No => earlier::best_of(grid, &earlier::journals(dir, journal)),
     };
-    Ok([like, journals].concat())
+    let mut given: Vec<Point> = Vec::new();
+    for point in like.into_iter().chain(journals) {
+        if !given.contains(&point) && Some(point) != grid.default_point() {
+            given.push(point);
+        }
+    }
+    Ok(given)
 }
 
 /// What a sweep found, before the duel.

@@ -58,13 +58,16 @@ impl World {
         })
     }
 
-    /// How many knobs a candidate declares. None if the declarations cannot be read, or if it
-    /// differs from the incumbent by their values alone: then the setting is the hypothesis.
+    /// How many knobs a candidate declares. None if it differs from the incumbent by their values
+    /// alone: then the setting is the hypothesis.
     pub(super) fn tunable_knobs(&self, candidate: &Candidate, incumbent: &str) -> u32 {
         let (granted, declared) = (&self.charter.granted, &self.charter.knobs);
         let knobs_of = |commit: &str| knobs_at(&self.repo, commit, granted, declared);
-        let (Ok(new), Ok(old)) = (knobs_of(&candidate.commit), knobs_of(incumbent)) else {
-            return 0;
+        let (new, old) = match (knobs_of(&candidate.commit), knobs_of(incumbent)) {
+            (Ok(new), Ok(old)) => (new, old),
+            // The rung that is due says what is wrong.
+            (Err(_), _) => return 1,
+            (Ok(new), Err(_)) => (new, Vec::new()),
         };
         let text = |commit: &str, file: &str| -> Option<String> {
             let bytes = self
@@ -112,7 +115,7 @@ impl World {
                 .filter_map(|at| campaign.case(at))
                 .collect(),
         };
-        Ok(Workshop::new(tools, &self.charter, base).map_err(|error| error.to_string()))
+        Ok(Workshop::new(tools, &self.charter, base).map_err(|error| in_short(&error)))
     }
 
     fn device(&mut self) -> Device<'_> {
@@ -149,7 +152,7 @@ impl World {
     ) -> Result<std::result::Result<Found, String>> {
         let grid = match grid(workshop.knobs(), workshop.restrictions()) {
             Ok(grid) => Arc::new(grid),
-            Err(error) => return Ok(Err(error.to_string())),
+            Err(error) => return Ok(Err(in_short(&error))),
         };
         let Some(default) = grid.default_point() else {
             return Ok(Err(
@@ -175,7 +178,7 @@ impl World {
             time: Duration::from_millis(step.spent_ms.saturating_add(step.time_ms)),
         };
         if let Err(error) = workshop.prepare() {
-            return Ok(Err(error.to_string()));
+            return Ok(Err(in_short(&error)));
         }
         let notices = self.notices.clone();
         let mut watch = |seen: &Step<'_>| notices.mention(&progress(step, seen));
@@ -238,6 +241,12 @@ impl World {
             ..candidate
         })
     }
+}
+
+/// What is wrong and why, without hints for a person.
+fn in_short(error: &CommandError) -> String {
+    let causes = error.causes.iter().map(|cause| format!(": {cause}"));
+    format!("{}{}", error.message, causes.collect::<String>())
 }
 
 fn skipped(step: &TuneStep, why: String) -> Event {
