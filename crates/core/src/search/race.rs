@@ -78,12 +78,18 @@ impl Race {
         &self.contenders
     }
 
+    /// The setting that looks best, until it was read often enough not to be luck.
+    pub fn confirm(&self) -> Option<Point> {
+        let first = self.contenders.first()?;
+        (first.readings < BEST_MIN).then_some(first.point)
+    }
+
     /// The setting whose next reading decides most; nothing when enough was read.
     pub fn again(&self) -> Option<Point> {
-        let first = self.contenders.first()?;
-        if first.readings < BEST_MIN {
-            return Some(first.point);
+        if let Some(point) = self.confirm() {
+            return Some(point);
         }
+        let first = self.contenders.first()?;
         if self.contenders.len() < 2 {
             return None;
         }

@@ -172,3 +172,18 @@ fn a_knob_that_decides_matters_most_and_one_that_does_nothing_not_at_all() {
     let swap = found.iter().find(|one| one.axis == 4).unwrap();
     assert!(swap.share < 0.05, "{found:?}");
 }
+
+#[test]
+fn what_looks_best_is_confirmed_before_others_are_read_again() {
+    let mut record = Record::default();
+    for (point, value) in [(0, 10.0), (1, 10.2), (2, 30.0)] {
+        record.tell(Point(point), Reading::Value(value));
+    }
+    for value in [10.3, 9.8] {
+        assert_eq!(Race::new(&record).confirm(), Some(Point(0)));
+        record.tell(Point(0), Reading::Value(value));
+    }
+    let race = Race::new(&record);
+    assert_eq!(race.confirm(), None);
+    assert_eq!(race.again(), Some(Point(1)), "it may still be the best");
+}

@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 const FAILURES_MAX: usize = 20;
 /// So many settings with the same artifacts say that the knobs change nothing.
 const ALIKE_MIN: usize = 6;
+/// The share of the time in which new settings are tried.
+const TRYING_SHARE: f64 = 0.85;
 /// How often a worker looks whether there is something to do again.
 const IDLE: Duration = Duration::from_millis(20);
 
@@ -227,13 +229,20 @@ impl Sweep {
         if self.broken || hopeless || self.spent + worked >= budget.time {
             return Next::End(Ended::Done);
         }
-        let again = Race::new(record).again();
+        // While there is more to try, only what looks best is read again; who is best of all that
+        // look alike is decided at the end.
+        let trying = record.len() < budget.settings.min(self.search.grid().len());
+        let race = Race::new(record);
+        let again = match trying && self.spent + worked < budget.time.mul_f64(TRYING_SHARE) {
+            true => race.confirm(),
+            false => race.again(),
+        };
         if let Some(point) = again.filter(|point| !self.at_work.contains(point)) {
             self.at_work.insert(point);
             return Next::Try(point, Turn::Again);
         }
         let open = again.is_some() || record.entries().iter().any(|entry| entry.is_pending());
-        let asked = match record.len() < budget.settings {
+        let asked = match trying {
             true => self.search.ask(),
             false => None,
         };
