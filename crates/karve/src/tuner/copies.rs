@@ -7,7 +7,7 @@
 //! never trusted again. The duel at the end builds from nothing in any case.
 
 use crate::agents::builtin::write_config;
-use crate::error::{Context, Result};
+use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::harness::{Gated, Harness};
 use crate::trees::Built;
 use karve_core::space::{Config, Knob};
@@ -106,9 +106,10 @@ impl Copies {
         (knobs, setting): (&[Knob], &Config),
     ) -> Result<Gated<Built>> {
         let Some(source) = self.source.clone() else {
-            return Ok(Err(karve_core::measurement::Gate::TimedOut {
-                what: "a copy of nothing".into(),
-            }));
+            return Err(CommandError::new(
+                ErrorKind::Bug,
+                "there is nothing to copy",
+            ));
         };
         self.made += 1;
         let path = self.dir.join(format!("copy-{:06}", self.made));
