@@ -221,6 +221,8 @@ fn key_of(workshop: &Workshop, host: &str) -> Result<String> {
         "contract": charter.contract,
         "knobs": workshop.knobs().iter().map(|k| (&k.name, &k.values)).collect::<Vec<_>>(),
         "restrictions": workshop.restrictions(),
+        // How they are delivered and where they matter may change without a commit.
+        "declared": charter.knobs,
     });
     let text = serde_json::to_string(&parts).context(|| "cannot name the journal".into())?;
     Ok(store::sha256_hex(text.as_bytes()))
