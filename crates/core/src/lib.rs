@@ -3,9 +3,9 @@
 //! Reading order: `charter` and `policy` are what the user agreed to; `campaign` is the machine;
 //! `measurement`, `basis`, `stats`, `sampling`, `duel`, `bench`, `comparison` and `verdict` judge,
 //! `power` and `noise` say what could have been seen; `integrity` says what of a gain is real;
-//! `strategy`, `space`, `grid` and `search` choose what to try; `score`, `lineage` and `view` are
-//! what people see. `tensor`, `draw` and `accuracy` are the arithmetic of the inputs and outputs of
-//! kernels.
+//! `profile` says why a kernel is slow, `knowledge` what is known about that; `strategy`, `space`,
+//! `grid` and `search` choose what to try; `score`, `lineage` and `view` are what people see.
+//! `tensor`, `draw` and `accuracy` are the arithmetic of the inputs and outputs of kernels.
 
 pub mod accuracy;
 pub mod basis;
@@ -20,6 +20,7 @@ pub mod expr;
 pub mod grid;
 pub mod hypothesis;
 pub mod integrity;
+pub mod knowledge;
 pub mod ladder;
 pub mod lineage;
 pub mod measurement;

@@ -1,6 +1,21 @@
-//! Why it is slow: what a profile says, as far as the project's own profile command tells.
+//! Why it is slow: counters with the place where each was read, and what follows from them.
+
+pub mod classify;
+pub mod compare;
+pub mod counters;
+pub mod predicate;
+pub mod roofline;
+
+pub use classify::{Diagnosis, Health, Opportunity, RuleSet, diagnose};
+pub use predicate::{Predicate, Truth, Values};
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Characters of a line that is quoted.
+pub const QUOTE_CHARS: usize = 200;
+/// Kernels that one profile tells of; the longest ones stay.
+pub const KERNELS_MAX: usize = 32;
 
 /// How deep to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,8 +48,13 @@ pub enum Bottleneck {
     Memory,
     Compute,
     Latency,
+    Occupancy,
     Launch,
     Communication,
+    Sync,
+    Balanced,
+    /// Nobody knows, or a newer karve does.
+    #[serde(other)]
     Unknown,
 }
 
@@ -45,8 +65,11 @@ impl Bottleneck {
             Self::Memory => "memory",
             Self::Compute => "compute",
             Self::Latency => "latency",
+            Self::Occupancy => "occupancy",
             Self::Launch => "launch",
             Self::Communication => "communication",
+            Self::Sync => "sync",
+            Self::Balanced => "balanced",
             Self::Unknown => "unknown",
         }
     }
@@ -57,8 +80,11 @@ impl Bottleneck {
             Self::Memory,
             Self::Compute,
             Self::Latency,
+            Self::Occupancy,
             Self::Launch,
             Self::Communication,
+            Self::Sync,
+            Self::Balanced,
         ]
         .into_iter()
         .find(|bottleneck| name.to_lowercase().starts_with(bottleneck.name()))
@@ -84,4 +110,115 @@ pub struct Profile {
     /// The share of the time that is spent in what a candidate may change, 0 to 1, if it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
+    /// What was read of each kernel, the one that takes longest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernels: Vec<KernelProfile>,
+    /// What follows from the counters, by which rules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diagnosis: Option<Box<Diagnosis>>,
+}
+
+/// What was read of one kernel.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelProfile {
+    /// Its name, as the profiler tells it.
+    pub name: String,
+    /// Its counters by name.
+    pub counters: BTreeMap<String, Counter>,
+    /// What the profiler itself says of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<Remark>,
+}
+
+/// One value, and where it was read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Counter {
+    /// The value, in the unit that its name has.
+    pub value: f64,
+    /// Where it was read.
+    pub source: Source,
+}
+
+/// A place in the output of a profiler: quoted before it is interpreted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// The profiler.
+    pub tool: String,
+    /// The line of its output, from 1; 0 if the value follows from others.
+    pub line: u32,
+    /// What stands there, shortened: the profiler's own name and value.
+    pub quote: String,
+}
+
+/// Advice of a profiler, as it gave it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Remark {
+    /// The profiler's name for it.
+    pub rule: String,
+    /// Its text, shortened.
+    pub text: String,
+    /// The gain that it expects, in percent of the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gain_pct: Option<f64>,
+    /// Where it was read.
+    pub source: Source,
+}
+
+impl KernelProfile {
+    /// A kernel of which nothing is known yet.
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.chars().take(QUOTE_CHARS).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The value of a counter.
+    pub fn value(&self, name: &str) -> Option<f64> {
+        self.counters.get(name).map(|counter| counter.value)
+    }
+
+    /// The values of all counters.
+    pub fn values(&self) -> Values {
+        let values = self.counters.iter();
+        values
+            .map(|(name, counter)| (name.clone(), counter.value))
+            .collect()
+    }
+
+    /// Adds a value, unless it is no number. Says whether it did.
+    pub fn set(&mut self, name: &str, value: f64, source: Source) -> bool {
+        if value.is_finite() {
+            self.counters
+                .insert(name.to_owned(), Counter { value, source });
+        }
+        value.is_finite()
+    }
+}
+
+impl Source {
+    /// A line of a profiler's output.
+    pub fn at(tool: &str, line: usize, quote: &str) -> Self {
+        let quote = quote.split_whitespace().collect::<Vec<_>>().join(" ");
+        Self {
+            tool: tool.to_owned(),
+            line: u32::try_from(line).unwrap_or(u32::MAX),
+            quote: quote.chars().take(QUOTE_CHARS).collect(),
+        }
+    }
+
+    /// In words.
+    pub fn describe(&self) -> String {
+        match self.line {
+            0 => format!("{}: {}", self.tool, self.quote),
+            line => format!("{} line {line}: {}", self.tool, self.quote),
+        }
+    }
+}
+
+impl Profile {
+    /// The kernel that takes longest, which is what the diagnosis is about.
+    pub fn main_kernel(&self) -> Option<&KernelProfile> {
+        self.kernels.first()
+    }
 }

@@ -19,6 +19,7 @@ pub mod error;
 pub mod git;
 pub mod harness;
 pub mod host;
+pub mod library;
 pub mod plain_file;
 pub mod plain_work;
 pub mod process;

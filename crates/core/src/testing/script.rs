@@ -231,6 +231,8 @@ impl Script {
                     artifact: None,
                     skipped: None,
                     share: self.share,
+                    kernels: Vec::new(),
+                    diagnosis: None,
                 },
             },
             Step::Propose { round, try_no, .. } => self.propose(*round, *try_no),

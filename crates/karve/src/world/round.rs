@@ -37,6 +37,8 @@ impl World {
                 depth,
                 bottleneck: bottleneck_in(&digest),
                 share: share_in(&digest),
+                kernels: Vec::new(),
+                diagnosis: None,
                 digest,
                 artifact,
                 skipped,

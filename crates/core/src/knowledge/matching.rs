@@ -1,0 +1,230 @@
+//! Which entries to think of: by trigger, by scope and by words, each with the reason.
+
+use super::standing::{Standing, assess};
+use super::text::Index;
+use super::{Entry, Kind, Situation, Status};
+use crate::profile::{Predicate, Truth, Values};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// What a trigger that fires is worth, beside what words and nearness are.
+const FIRED_SCORE: f64 = 4.0;
+/// What each list of the scope that names the situation is worth.
+const NEAR_SCORE: f64 = 0.5;
+/// The words of a query are worth this much in all.
+const WORDS_SCORE: f64 = 6.0;
+
+/// Entries with their triggers read and their words indexed.
+#[derive(Clone, Debug, Default)]
+pub struct Library {
+    entries: Vec<Entry>,
+    triggers: Vec<Vec<Predicate>>,
+    standings: Vec<Standing>,
+    index: Index,
+    by_id: HashMap<String, usize>,
+}
+
+/// What is asked for. What is left out does not restrict.
+#[derive(Clone, Debug, Default)]
+pub struct Query<'a> {
+    /// Where somebody is.
+    pub situation: Option<&'a Situation>,
+    /// What was read of the kernel.
+    pub values: Option<&'a Values>,
+    /// Words.
+    pub text: &'a str,
+    /// Whether refuted and superseded ones are wanted, too.
+    pub refuted: bool,
+}
+
+/// An entry that fits, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Match<'a> {
+    /// The entry.
+    pub entry: &'a Entry,
+    /// The more, the better.
+    pub score: f64,
+    /// Why it fits.
+    pub why: Vec<Why>,
+}
+
+/// Why an entry fits.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Why {
+    /// A trigger fires.
+    Fired {
+        /// The trigger.
+        when: String,
+        /// The values that it rests on, as `name=value`.
+        values: String,
+    },
+    /// Its scope names the situation.
+    Near(Vec<String>),
+    /// It holds words that were asked for.
+    Words(Vec<String>),
+}
+
+impl Why {
+    /// In words.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Fired { when, values } => format!("trigger {when} ({values})"),
+            Self::Near(words) => format!("scope {}", words.join(", ")),
+            Self::Words(words) => format!("words {}", words.join(", ")),
+        }
+    }
+}
+
+/// An entry as a campaign remembers it: what a brief tells of it, and what it is matched by.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Known {
+    /// Its name.
+    pub id: String,
+    /// What it is.
+    pub kind: Kind,
+    /// One line.
+    pub title: String,
+    /// How far it can be trusted, here.
+    pub status: Status,
+    /// Why it is refuted here, if it is.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub refuted: String,
+    /// When to think of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<String>,
+    /// How it works and how it is done, shortened.
+    pub text: String,
+    /// The speedup to expect.
+    pub expected_ratio: f64,
+    /// How many rounds showed it, here or elsewhere.
+    pub n_evidence: u32,
+    /// How a machine can do it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub apply: Vec<super::Action>,
+    /// Where it was read: built in, user, project or staged.
+    pub layer: String,
+}
+
+impl Library {
+    /// A library of these entries. A trigger that cannot be read never fires; lint tells of it.
+    pub fn new(entries: Vec<Entry>) -> Self {
+        let triggers = entries.iter().map(|entry| {
+            let parsed = entry.triggers.iter().map(|t| Predicate::parse(t));
+            parsed.filter_map(Result::ok).collect()
+        });
+        let by_id = entries.iter().enumerate();
+        Self {
+            triggers: triggers.collect(),
+            standings: entries.iter().map(assess).collect(),
+            index: Index::of(entries.iter()),
+            by_id: by_id
+                .map(|(number, entry)| (entry.id.clone(), number))
+                .collect(),
+            entries,
+        }
+    }
+
+    /// All entries, in order.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The entry of that id or alias.
+    pub fn get(&self, id: &str) -> Option<&Entry> {
+        let by_alias = || {
+            let is = |alias: &String| alias.eq_ignore_ascii_case(id);
+            self.entries
+                .iter()
+                .find(|entry| entry.aliases.iter().any(is))
+        };
+        self.by_id
+            .get(id)
+            .map(|number| &self.entries[*number])
+            .or_else(by_alias)
+    }
+
+    /// What its evidence makes of an entry.
+    pub fn standing(&self, id: &str) -> Option<&Standing> {
+        self.by_id.get(id).map(|number| &self.standings[*number])
+    }
+
+    /// The entries that fit, the best first. With words, only those that hold some of them; with
+    /// values and no words, only those of which a trigger fires.
+    pub fn search<'a>(&'a self, query: &Query<'_>) -> Vec<Match<'a>> {
+        let hits = (!query.text.trim().is_empty()).then(|| self.index.search(query.text));
+        let best = hits
+            .iter()
+            .flat_map(HashMap::values)
+            .map(|(score, _)| *score);
+        let best = best.fold(1e-9, f64::max);
+        let mut found: Vec<Match<'a>> = Vec::new();
+        for (number, entry) in self.entries.iter().enumerate() {
+            let hit = match &hits {
+                Some(hits) => match hits.get(&number) {
+                    Some((score, words)) => Some((score / best * WORDS_SCORE, words)),
+                    None => continue,
+                },
+                None => None,
+            };
+            if let Some(matched) = self.fits(number, entry, query, hit) {
+                found.push(matched);
+            }
+        }
+        found.sort_by(|a, b| {
+            b.score
+                .total_cmp(&a.score)
+                .then(a.entry.id.cmp(&b.entry.id))
+        });
+        found
+    }
+
+    fn fits<'a>(
+        &'a self,
+        number: usize,
+        entry: &'a Entry,
+        query: &Query<'_>,
+        hit: Option<(f64, &Vec<String>)>,
+    ) -> Option<Match<'a>> {
+        let standing = &self.standings[number];
+        if standing.is_out() && !query.refuted {
+            return None;
+        }
+        let mut score = 0.0;
+        let mut why = Vec::new();
+        if let Some(at) = query.situation {
+            let excepted = entry.except.iter().any(|scope| scope.holds(at));
+            if !entry.scope.holds(at) || (excepted && !query.refuted) {
+                return None;
+            }
+            let near = entry.scope.named_by(at);
+            if !near.is_empty() {
+                score += NEAR_SCORE * near.len() as f64;
+                why.push(Why::Near(near));
+            }
+        }
+        if let Some(values) = query.values {
+            let fires = |trigger: &&Predicate| trigger.truth(values) == Truth::Holds;
+            match self.triggers[number].iter().find(fires) {
+                Some(trigger) => {
+                    score += FIRED_SCORE;
+                    why.insert(
+                        0,
+                        Why::Fired {
+                            when: trigger.text().to_owned(),
+                            values: trigger.quote(values),
+                        },
+                    );
+                }
+                None if hit.is_none() => return None,
+                None => {}
+            }
+        }
+        if let Some((words_score, words)) = hit {
+            score += words_score;
+            why.push(Why::Words(words.clone()));
+        }
+        score += standing.trust() + entry.expected_ratio().ln().clamp(-2.0, 2.0);
+        Some(Match { entry, score, why })
+    }
+}

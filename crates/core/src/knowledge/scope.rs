@@ -1,0 +1,199 @@
+//! Where an entry holds, and where somebody is.
+//!
+//! A scope names words; an empty list is anything. A situation knows several words for the same
+//! thing: a device is also its architecture and its maker, an operation also its family.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Where an entry holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Scope {
+    /// Devices, architectures or makers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub device: Vec<String>,
+    /// Backends.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub backend: Vec<String>,
+    /// Languages.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub language: Vec<String>,
+    /// Operations or their families.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub op: Vec<String>,
+    /// Element types.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dtype: Vec<String>,
+    /// Phases, such as `decode` or `prefill`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub phase: Vec<String>,
+}
+
+/// Where somebody is: all words that are true there. What is not known is left empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Situation {
+    /// The device, its architecture, its maker.
+    pub device: BTreeSet<String>,
+    /// The backend.
+    pub backend: BTreeSet<String>,
+    /// The language.
+    pub language: BTreeSet<String>,
+    /// The operation and its families.
+    pub op: BTreeSet<String>,
+    /// Element types.
+    pub dtype: BTreeSet<String>,
+    /// The phase.
+    pub phase: BTreeSet<String>,
+}
+
+/// Names of operations by family; a family's name is a word of it, too.
+const FAMILIES: &[(&str, &[&str])] = &[
+    (
+        "gemm",
+        &[
+            "matmul", "sgemm", "dgemm", "hgemm", "mm", "bmm", "gemv", "linear", "addmm",
+        ],
+    ),
+    ("grouped-gemm", &["grouped", "moe", "groupgemm"]),
+    (
+        "attention",
+        &["mla", "mha", "gqa", "flash", "fmha", "sdpa", "attn"],
+    ),
+    ("softmax", &["logsoftmax"]),
+    (
+        "norm",
+        &[
+            "layernorm",
+            "rmsnorm",
+            "batchnorm",
+            "groupnorm",
+            "rms",
+            "normalization",
+        ],
+    ),
+    (
+        "reduction",
+        &[
+            "reduce", "sum", "dot", "mean", "argmax", "scan", "norm", "softmax",
+        ],
+    ),
+    (
+        "elementwise",
+        &[
+            "axpy", "saxpy", "daxpy", "add", "mul", "copy", "relu", "gelu", "silu", "rope", "cast",
+        ],
+    ),
+    (
+        "convolution",
+        &["conv", "conv1d", "conv2d", "conv3d", "stencil"],
+    ),
+    ("stencil", &["jacobi", "laplace", "heat"]),
+    ("sparse", &["spmv", "spmm", "csr", "sddmm"]),
+];
+
+/// A word as it is, and its parts.
+fn parts_of(text: &str) -> BTreeSet<String> {
+    let lower = text.trim().to_lowercase();
+    let plain = |c: char| !(c.is_alphanumeric() || c == '+');
+    let mut words: BTreeSet<String> = lower
+        .split(plain)
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect();
+    if !lower.is_empty() {
+        words.insert(lower);
+    }
+    words
+}
+
+impl Situation {
+    /// Somebody who works on an operation, with a backend, in a language, on a device, each of
+    /// which is known by some words.
+    pub fn new(op: &str, backend: &[&str], language: &[&str], device: &[&str]) -> Self {
+        let all = |words: &[&str]| words.iter().flat_map(|word| parts_of(word)).collect();
+        let mut ops = parts_of(op);
+        for (family, members) in FAMILIES {
+            if members.iter().any(|member| ops.contains(*member)) {
+                ops.insert((*family).to_owned());
+            }
+        }
+        Self {
+            device: all(device),
+            backend: all(backend),
+            language: all(language),
+            op: ops,
+            dtype: BTreeSet::new(),
+            phase: BTreeSet::new(),
+        }
+    }
+}
+
+impl Scope {
+    /// Whether it names nothing.
+    pub fn is_everywhere(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn pairs<'a>(
+        &'a self,
+        at: &'a Situation,
+    ) -> [(&'static str, &'a Vec<String>, &'a BTreeSet<String>); 6] {
+        [
+            ("device", &self.device, &at.device),
+            ("backend", &self.backend, &at.backend),
+            ("language", &self.language, &at.language),
+            ("op", &self.op, &at.op),
+            ("dtype", &self.dtype, &at.dtype),
+            ("phase", &self.phase, &at.phase),
+        ]
+    }
+
+    /// Whether it holds there. What is not known of a situation does not speak against it.
+    pub fn holds(&self, at: &Situation) -> bool {
+        let fits = |(_, wanted, known): &(&str, &Vec<String>, &BTreeSet<String>)| {
+            wanted.is_empty() || known.is_empty() || any_of(wanted, known).is_some()
+        };
+        self.pairs(at).iter().all(fits)
+    }
+
+    /// How many of its lists name the situation: the more, the nearer.
+    pub fn nearness(&self, at: &Situation) -> u32 {
+        let pairs = self.pairs(at);
+        let named = pairs
+            .iter()
+            .filter(|(_, wanted, known)| any_of(wanted, known).is_some());
+        u32::try_from(named.count()).unwrap_or(0)
+    }
+
+    /// The words by which it names the situation, as `op=gemm`.
+    pub fn named_by(&self, at: &Situation) -> Vec<String> {
+        let pairs = self.pairs(at);
+        let named = pairs
+            .iter()
+            .filter_map(|(list, wanted, known)| Some((list, any_of(wanted, known)?)));
+        named.map(|(list, word)| format!("{list}={word}")).collect()
+    }
+
+    /// Its lists in words, as `device cpu; op gemm, conv`.
+    pub fn describe(&self) -> String {
+        let at = Situation::default();
+        let pairs = self.pairs(&at);
+        let named = pairs.iter().filter(|(_, wanted, _)| !wanted.is_empty());
+        let lists: Vec<String> = named
+            .map(|(list, wanted, _)| format!("{list} {}", wanted.join(", ")))
+            .collect();
+        if lists.is_empty() {
+            "anywhere".to_owned()
+        } else {
+            lists.join("; ")
+        }
+    }
+}
+
+fn any_of<'a>(wanted: &'a [String], known: &BTreeSet<String>) -> Option<&'a String> {
+    wanted
+        .iter()
+        .find(|word| known.contains(&word.to_lowercase()))
+}

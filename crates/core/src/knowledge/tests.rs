@@ -1,0 +1,342 @@
+//! Entries are found, judged and linted as they should be.
+
+use super::*;
+use crate::profile::Values;
+
+fn entry(id: &str) -> Entry {
+    let section = |heading: &str| Section {
+        heading: heading.into(),
+        text: format!("The {heading} of {id}."),
+    };
+    Entry {
+        id: id.into(),
+        title: format!("The title of {id}"),
+        date: "2026-11".into(),
+        scope: Scope {
+            device: vec!["cpu".into()],
+            ..Scope::default()
+        },
+        sections: ["When to apply", "Mechanism", "Recipe", "Pitfalls"]
+            .map(section)
+            .into(),
+        ..Entry::default()
+    }
+}
+
+fn evidence(run: &str, (low, ratio, high): (f64, f64, f64)) -> Evidence {
+    Evidence {
+        metric: "time_ms".into(),
+        before: ratio,
+        after: 1.0,
+        ratio,
+        low: Some(low),
+        high: Some(high),
+        device: "cpu".into(),
+        workload: "gemm 512".into(),
+        run: run.into(),
+        date: "2026-11-15".into(),
+        toolchain: "gcc 12".into(),
+        n: 30,
+        ..Evidence::default()
+    }
+}
+
+fn values(list: &[(&str, f64)]) -> Values {
+    list.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect()
+}
+
+fn at(op: &str) -> Situation {
+    Situation::new(op, &["c"], &["c"], &["cpu", "x86_64"])
+}
+
+#[test]
+fn a_scope_knows_families_and_several_words_for_a_device() {
+    let scope = |device: &[&str], op: &[&str]| Scope {
+        device: device.iter().map(|w| (*w).to_owned()).collect(),
+        op: op.iter().map(|w| (*w).to_owned()).collect(),
+        ..Scope::default()
+    };
+    assert!(scope(&["cpu"], &["gemm"]).holds(&at("matmul")));
+    assert!(scope(&["x86_64"], &["gemm"]).holds(&at("batched_matmul")));
+    assert!(!scope(&["gpu"], &["gemm"]).holds(&at("matmul")));
+    assert!(!scope(&["cpu"], &["attention"]).holds(&at("matmul")));
+    assert!(scope(&["CPU"], &["reduction"]).holds(&at("row-softmax")));
+    // What nobody knows does not speak against it.
+    assert!(scope(&["gpu"], &[]).holds(&Situation::default()));
+    let near = scope(&["cpu"], &["gemm"]).named_by(&at("sgemm"));
+    assert_eq!(near, ["device=cpu", "op=gemm"]);
+    let c = Scope {
+        language: vec!["c".into()],
+        ..Scope::default()
+    };
+    assert!(c.holds(&Situation::new("x", &[], &["C", "c11"], &[])));
+    assert!(!c.holds(&Situation::new("x", &[], &["c++"], &[])));
+}
+
+#[test]
+fn a_trigger_fires_on_a_profile_and_says_why() {
+    let mut misses = entry("block-for-cache");
+    misses.triggers = vec!["l1_miss_pct > 5".into(), "llc_miss_pct > 30".into()];
+    let mut other = entry("for-devices");
+    other.scope.device = vec!["gpu".into()];
+    other.triggers = vec!["l1_miss_pct > 5".into()];
+    let library = Library::new(vec![entry("no-trigger"), other, misses]);
+    let here = at("matmul");
+    let read = values(&[("l1_miss_pct", 12.5)]);
+    let query = Query {
+        situation: Some(&here),
+        values: Some(&read),
+        ..Query::default()
+    };
+    let found = library.search(&query);
+    assert_eq!(found.len(), 1);
+    let why: Vec<String> = found[0].why.iter().map(Why::describe).collect();
+    assert_eq!(
+        why,
+        [
+            "trigger l1_miss_pct > 5 (l1_miss_pct=12.5)",
+            "scope device=cpu"
+        ]
+    );
+    // Nothing was read that it asks for: it does not fire.
+    let read = values(&[("ipc", 1.0)]);
+    let query = Query {
+        values: Some(&read),
+        ..query
+    };
+    assert!(library.search(&query).is_empty());
+}
+
+#[test]
+fn words_find_entries_by_title_first_and_tell_which_words() {
+    let mut unroll = entry("unroll");
+    unroll.title = "Unroll the inner loop".into();
+    let mut tiles = entry("tiles");
+    tiles.sections[0].text = "After tiling, unrolling helps. ".repeat(3);
+    let library = Library::new(vec![tiles, entry("other"), unroll]);
+    let query = Query {
+        text: "unrolling loops",
+        ..Query::default()
+    };
+    let found = library.search(&query);
+    let ids: Vec<&str> = found.iter().map(|m| m.entry.id.as_str()).collect();
+    assert_eq!(ids, ["unroll", "tiles"]);
+    assert!(found[0].why[0].describe().contains("unroll"));
+    let nothing = Query {
+        text: "quaternion",
+        ..Query::default()
+    };
+    assert!(library.search(&nothing).is_empty());
+}
+
+#[test]
+fn evidence_verifies_when_replicated_and_refutes_when_it_must() {
+    let check = |list: &[(&str, (f64, f64, f64))], want: Status| {
+        let mut of = entry("x");
+        of.evidence = list.iter().map(|(run, e)| evidence(run, *e)).collect();
+        let standing = assess(&of);
+        assert_eq!(standing.status, want, "{list:?}: {}", standing.why);
+    };
+    let (gain, none, loss) = ((1.1, 1.2, 1.3), (0.98, 1.0, 1.005), (0.7, 0.8, 0.9));
+    let open = (0.95, 1.02, 1.1);
+    check(&[], Status::Candidate);
+    check(&[("a", gain)], Status::Candidate);
+    // The same run twice is no replication.
+    check(&[("a", gain), ("a", gain)], Status::Candidate);
+    check(&[("a", gain), ("b", gain)], Status::Verified);
+    check(&[("a", open), ("b", open)], Status::Candidate);
+    check(&[("a", none)], Status::Refuted);
+    check(&[("a", loss)], Status::Refuted);
+    check(&[("a", gain), ("b", loss)], Status::Candidate);
+    check(&[("a", gain), ("b", loss), ("c", none)], Status::Refuted);
+    let mut wrong = entry("x");
+    wrong.evidence = vec![Evidence {
+        failed: true,
+        ..evidence("a", gain)
+    }];
+    assert_eq!(assess(&wrong).status, Status::Refuted);
+    // An anti-pattern is confirmed by what is slower.
+    let mut anti = entry("x");
+    anti.kind = Kind::AntiPattern;
+    anti.evidence = vec![evidence("a", loss), evidence("b", loss)];
+    assert_eq!(assess(&anti).status, Status::Verified);
+    anti.evidence = vec![evidence("a", gain)];
+    assert_eq!(assess(&anti).status, Status::Refuted);
+}
+
+#[test]
+fn what_is_refuted_or_excepted_is_not_told_unless_asked_for() {
+    let mut refuted = entry("refuted");
+    refuted.evidence = vec![evidence("a", (0.7, 0.8, 0.9))];
+    let mut excepted = entry("excepted");
+    excepted.except = vec![Scope {
+        op: vec!["gemm".into()],
+        ..Scope::default()
+    }];
+    let mut retracted = entry("retracted");
+    retracted.retracted = Some(Retraction {
+        date: "2026-11".into(),
+        why: "the reference was wrong".into(),
+    });
+    let library = Library::new(vec![refuted, excepted, retracted, entry("fine")]);
+    let ids = |query: &Query<'_>| -> Vec<String> {
+        let found = library.search(query);
+        found.iter().map(|m| m.entry.id.clone()).collect()
+    };
+    let (gemm, softmax) = (at("matmul"), at("softmax"));
+    let of = |situation| Query {
+        situation: Some(situation),
+        ..Query::default()
+    };
+    assert_eq!(ids(&of(&gemm)), ["fine"]);
+    assert_eq!(ids(&of(&softmax)), ["excepted", "fine"]);
+    let all = Query {
+        refuted: true,
+        ..of(&gemm)
+    };
+    assert_eq!(ids(&all).len(), 4);
+}
+
+#[test]
+fn retraction_reaches_everything_that_depends_on_it() {
+    let mut a = entry("a");
+    let (mut b, mut c) = (entry("b"), entry("c"));
+    b.interactions.depends_on = vec!["a".into()];
+    c.interactions.depends_on = vec!["b".into()];
+    // A circle ends.
+    a.interactions.depends_on = vec!["c".into()];
+    let all = [a, b, c, entry("d")];
+    assert_eq!(dependants(&all, "a"), ["b", "c"]);
+    assert!(dependants(&all, "d").is_empty());
+}
+
+#[test]
+fn an_entry_that_holds_elsewhere_is_narrowed_not_refuted() {
+    let here = Scope {
+        device: vec!["cpu".into()],
+        op: vec!["softmax".into()],
+        ..Scope::default()
+    };
+    let mut of = entry("x");
+    assert_eq!(narrowed(&of, &here), None);
+    of.evidence = vec![evidence("a", (1.1, 1.2, 1.3))];
+    assert_eq!(narrowed(&of, &here), Some(here.clone()));
+    let same = Scope {
+        op: vec!["gemm".into()],
+        ..here
+    };
+    assert_eq!(narrowed(&of, &same), None);
+}
+
+fn complaints(of: &Entry) -> Vec<String> {
+    lint(of).into_iter().map(|c| c.what).collect()
+}
+
+#[test]
+fn a_good_entry_passes_and_each_fault_is_named() {
+    assert_eq!(complaints(&entry("good")), Vec::<String>::new());
+    let check = |change: &dyn Fn(&mut Entry), want: &str| {
+        let mut of = entry("x");
+        change(&mut of);
+        let found = complaints(&of);
+        assert!(found.iter().any(|c| c.contains(want)), "{want}: {found:?}");
+    };
+    check(&|e| e.id = "Has Space".into(), "the id must be");
+    check(&|e| e.title.clear(), "no title");
+    check(&|e| e.date.clear(), "no date");
+    check(&|e| e.date = "2026-13".into(), "is no date");
+    check(&|e| e.sections.truncate(3), "\"Pitfalls\" is missing");
+    check(&|e| e.sections[1].text.clear(), "\"Mechanism\" is empty");
+    check(
+        &|e| e.sections[0].heading = "Tried".into(),
+        "tells of a moment",
+    );
+    check(
+        &|e| e.triggers = vec!["l1_miss_pct >".into()],
+        "cannot be read",
+    );
+    check(&|e| e.triggers = vec!["cash_miss > 1".into()], "no counter");
+    check(
+        &|e| e.scope = Scope::default(),
+        "neither a trigger nor a scope",
+    );
+    check(&|e| e.status = Status::Superseded, "by what");
+    check(&|e| e.risk = Risk::Lossy, "Accuracy");
+    check(
+        &|e| {
+            e.impact = Some(Impact {
+                low: 2.0,
+                high: 1.0,
+            })
+        },
+        "impact",
+    );
+    check(
+        &|e| e.scope.device = vec!["x9000".into()],
+        "device folklore",
+    );
+    check(
+        &|e| e.sections[2].text = "Cache the activation.".into(),
+        "W2",
+    );
+    let bare = |e: &mut Entry| {
+        e.evidence = vec![Evidence {
+            ratio: 1.2,
+            ..Evidence::default()
+        }];
+    };
+    check(
+        &bare,
+        "lacks metric, device, workload, run, date, toolchain",
+    );
+    check(&bare, "how many readings");
+    let odd = |e: &mut Entry| e.evidence = vec![evidence("a", (1.3, 1.2, 1.4))];
+    check(&odd, "outside its interval");
+    let knob = Action::Knob {
+        name: "UNROLL".into(),
+        values: Vec::new(),
+    };
+    check(&|e| e.apply = vec![knob.clone()], "not complete");
+    // To warn of a practice is not to praise it.
+    let mut warns = entry("x");
+    warns.sections[3].text = "Never cache the activation.".into();
+    assert_eq!(complaints(&warns), Vec::<String>::new());
+}
+
+#[test]
+fn ids_that_nobody_has_or_that_two_have_are_named() {
+    let mut a = entry("a");
+    a.interactions.composes_with = vec!["nobody".into()];
+    a.interactions.depends_on = vec!["b".into()];
+    let mut b = entry("b");
+    b.retracted = Some(Retraction::default());
+    let found = lint_all(&[a, b, entry("c"), entry("c")]);
+    let what: Vec<String> = found
+        .iter()
+        .map(|c| format!("{}: {}", c.id, c.what))
+        .collect();
+    assert_eq!(
+        what,
+        [
+            "a: it names nobody, which is not there",
+            "c: the id is there 2 times",
+            "a: it depends on an entry that is refuted or superseded",
+        ]
+    );
+}
+
+#[test]
+fn what_is_expected_follows_what_was_shown() {
+    let mut of = entry("x");
+    assert!((of.expected_ratio() - 1.05).abs() < 1e-12);
+    of.impact = Some(Impact {
+        low: 1.0,
+        high: 4.0,
+    });
+    assert!((of.expected_ratio() - 2.0).abs() < 1e-12);
+    of.evidence = vec![
+        evidence("a", (1.1, 1.21, 1.3)),
+        evidence("b", (0.9, 1.0, 1.1)),
+    ];
+    assert!((of.expected_ratio() - 1.1).abs() < 1e-12);
+}

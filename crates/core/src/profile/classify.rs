@@ -1,0 +1,277 @@
+//! From counters to a bottleneck, by named rule sets.
+//!
+//! The published workflows draw their lines at different places, so a diagnosis says whose rules
+//! it followed. Rules are data: a class with the condition under which it holds; the first decides.
+
+mod rules;
+mod signals;
+
+use super::predicate::{Predicate, Truth, Values, short};
+use super::{Bottleneck, KernelProfile};
+use rules::{CLASSES, Class, HEALTHY};
+use serde::{Deserialize, Serialize};
+use signals::{SIGNALS, Signal};
+
+/// Opportunities that a diagnosis names.
+const OPPORTUNITIES_MAX: usize = 3;
+/// No single change is expected to save more of the time than this, in percent.
+const GAIN_PCT_MAX: f64 = 95.0;
+
+/// Whose rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RuleSet {
+    /// Ours: whatever of compute and memory is used more, from 60% on; CPUs by their roofline.
+    #[default]
+    Karve,
+    /// A, the hyper-mla orchestration.
+    HyperMla,
+    /// B, the TensorRT-LLM coordinator.
+    Coordinator,
+    /// C, the Primus-Turbo rules.
+    Primus,
+    /// D, the TileGym skill.
+    Tilegym,
+}
+
+impl RuleSet {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Karve,
+        Self::HyperMla,
+        Self::Coordinator,
+        Self::Primus,
+        Self::Tilegym,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Karve => "karve",
+            Self::HyperMla => "hyper-mla",
+            Self::Coordinator => "coordinator",
+            Self::Primus => "primus",
+            Self::Tilegym => "tilegym",
+        }
+    }
+
+    /// The set of that name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|set| set.name() == name)
+    }
+}
+
+/// What follows from the counters of a kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Diagnosis {
+    /// The kernel.
+    pub kernel: String,
+    /// Whose rules decided.
+    pub rules: RuleSet,
+    /// Whose rules were asked for, where those say nothing of the counters that were read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<RuleSet>,
+    /// What limits it.
+    pub bottleneck: Bottleneck,
+    /// The condition that holds, and the values that it rests on.
+    pub because: String,
+    /// At most two sentences.
+    pub root_cause: String,
+    /// Counters with a healthy range.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub health: Vec<Health>,
+    /// What promises most, first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub opportunities: Vec<Opportunity>,
+}
+
+/// A counter and its healthy range.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Health {
+    /// The counter.
+    pub counter: String,
+    /// What was read.
+    pub value: f64,
+    /// What would be healthy, as a condition.
+    pub want: String,
+    /// Whether it is.
+    pub healthy: bool,
+    /// What to look at if it is not.
+    pub hint: String,
+}
+
+/// Something to try.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Opportunity {
+    /// What.
+    pub name: String,
+    /// How much of the time it may save, in percent.
+    pub gain_pct: f64,
+    /// What says so, as `counter=value`.
+    pub trigger: String,
+    /// The entry of the knowledge library that tells more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
+}
+
+/// What the counters of a kernel say by some rules. Where those say nothing, ours are asked.
+pub fn diagnose(kernel: &KernelProfile, asked: RuleSet) -> Diagnosis {
+    let values = with_derived(kernel);
+    let found = classify(&values, asked);
+    let (rules, found) = match found {
+        Some(class) => (asked, Some(class)),
+        None => (RuleSet::Karve, classify(&values, RuleSet::Karve)),
+    };
+    let bottleneck = found.map_or(Bottleneck::Unknown, |class| class.is);
+    let because = match found.and_then(|class| Predicate::parse(class.when).ok()) {
+        Some(when) => format!("{} ({})", when.text(), when.quote(&values)),
+        None => "no counter that the rules ask for was read".to_owned(),
+    };
+    let signals = fired(&values);
+    Diagnosis {
+        kernel: kernel.name.clone(),
+        rules,
+        asked: (rules != asked).then_some(asked),
+        bottleneck,
+        because,
+        root_cause: root_cause(found, &signals, &values),
+        health: health(&values, asked),
+        opportunities: opportunities(kernel, &signals, &values),
+    }
+}
+
+/// The values of a kernel, with those that follow from others.
+pub fn with_derived(kernel: &KernelProfile) -> Values {
+    let mut values = kernel.values();
+    let levels = ["memory_pct", "dram_pct", "l2_pct", "l1_pct", "shared_pct"];
+    let busiest = levels.iter().filter_map(|name| values.get(*name)).copied();
+    if let Some(busiest) = busiest.reduce(f64::max) {
+        values.insert("memory_pct".to_owned(), busiest);
+    }
+    values
+}
+
+fn classify(values: &Values, rules: RuleSet) -> Option<&'static Class> {
+    CLASSES.iter().find(|class| {
+        class.by == rules
+            && Predicate::parse(class.when).is_ok_and(|p| p.truth(values) == Truth::Holds)
+    })
+}
+
+/// The signals that hold, with the share of the time each may cost, in percent.
+fn fired(values: &Values) -> Vec<(&'static Signal, f64)> {
+    let mut fired: Vec<(&Signal, f64)> = Vec::new();
+    for signal in SIGNALS {
+        let holds = Predicate::parse(signal.when).is_ok_and(|p| p.truth(values) == Truth::Holds);
+        if !holds {
+            continue;
+        }
+        let gain = crate::expr::parse_expr(signal.gain).ok();
+        let gain = gain.and_then(|gain| gain.evaluate(&|name| values.get(name).copied()).ok());
+        let gain = gain.filter(|gain| gain.is_finite()).unwrap_or(1.0);
+        fired.push((signal, gain.clamp(0.5, GAIN_PCT_MAX)));
+    }
+    fired.sort_by(|a, b| b.1.total_cmp(&a.1));
+    fired
+}
+
+/// At most two sentences: what limits it, and the strongest sign of why.
+fn root_cause(class: Option<&Class>, signals: &[(&Signal, f64)], values: &Values) -> String {
+    let Some(class) = class else {
+        return "The counters that were read do not tell what limits the kernel.".to_owned();
+    };
+    let first = fill(class.says, values);
+    let second = signals.iter().find(|(signal, _)| signal.explains(class.is));
+    match second {
+        Some((signal, _)) => format!("{first} {}", fill(signal.says, values)),
+        None => first,
+    }
+}
+
+/// Puts values where `{counter}` stands; `{level}` is the busiest level of memory.
+fn fill(text: &str, values: &Values) -> String {
+    let mut filled = text.to_owned();
+    for (name, value) in values {
+        let mark = format!("{{{name}}}");
+        if filled.contains(&mark) {
+            filled = filled.replace(&mark, &short(*value));
+        }
+    }
+    filled = filled.replace("{level}", busiest_level(values));
+    // What was not read is not told as a number.
+    while let Some((before, rest)) = filled.split_once('{') {
+        let after = rest.split_once('}').map_or("", |(_, after)| after);
+        let after = after.strip_prefix('%').unwrap_or(after);
+        filled = format!("{before}an unread share{after}");
+    }
+    filled
+}
+
+/// The level of memory that is used most.
+fn busiest_level(values: &Values) -> &'static str {
+    let levels = [
+        ("dram_pct", "device memory"),
+        ("l2_pct", "the second-level cache"),
+        ("shared_pct", "shared memory"),
+        ("l1_pct", "the first-level cache and shared memory"),
+    ];
+    let read = levels
+        .iter()
+        .filter_map(|(name, words)| Some((values.get(*name)?, *words)));
+    let busiest = read.max_by(|a, b| a.0.total_cmp(b.0));
+    busiest.map_or("memory", |(_, words)| words)
+}
+
+fn health(values: &Values, rules: RuleSet) -> Vec<Health> {
+    let own = HEALTHY.iter().filter(|range| range.by == rules);
+    own.filter_map(|range| {
+        let value = *values.get(range.counter)?;
+        let want = Predicate::parse(range.want).ok()?;
+        Some(Health {
+            counter: range.counter.to_owned(),
+            value,
+            want: range.want.to_owned(),
+            healthy: want.truth(values) == Truth::Holds,
+            hint: range.hint.to_owned(),
+        })
+    })
+    .collect()
+}
+
+/// What promises most: our signals, and what the profiler itself expects to gain.
+fn opportunities(
+    kernel: &KernelProfile,
+    signals: &[(&Signal, f64)],
+    values: &Values,
+) -> Vec<Opportunity> {
+    let ours = signals.iter().map(|(signal, gain)| Opportunity {
+        name: signal.advice.to_owned(),
+        gain_pct: *gain,
+        trigger: Predicate::parse(signal.when)
+            .map(|when| when.quote(values))
+            .unwrap_or_default(),
+        entry: None,
+    });
+    let told = kernel.remarks.iter().filter_map(|remark| {
+        Some(Opportunity {
+            name: format!("{} (told by {})", remark.rule, remark.source.tool),
+            gain_pct: remark
+                .gain_pct
+                .filter(|gain| gain.is_finite())?
+                .min(GAIN_PCT_MAX),
+            trigger: remark.source.quote.clone(),
+            entry: None,
+        })
+    });
+    let mut all: Vec<Opportunity> = ours.collect();
+    if all.len() < OPPORTUNITIES_MAX {
+        let mut told: Vec<Opportunity> = told.collect();
+        told.sort_by(|a, b| b.gain_pct.total_cmp(&a.gain_pct));
+        all.extend(told);
+    }
+    all.truncate(OPPORTUNITIES_MAX);
+    all
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,440 @@
+//! The classes and the healthy ranges of each rule set, as data.
+
+use super::{Bottleneck, RuleSet};
+use Bottleneck::{Balanced, Communication, Compute, Latency, Launch, Memory, Occupancy, Sync};
+
+/// A class and when it holds.
+#[derive(Debug)]
+pub(super) struct Class {
+    pub(super) by: RuleSet,
+    pub(super) is: Bottleneck,
+    pub(super) when: &'static str,
+    /// One sentence; `{counter}` stands for its value.
+    pub(super) says: &'static str,
+}
+
+/// A counter that should be in a range.
+#[derive(Debug)]
+pub(super) struct Range {
+    pub(super) by: RuleSet,
+    pub(super) counter: &'static str,
+    pub(super) want: &'static str,
+    pub(super) hint: &'static str,
+}
+
+const fn class(by: RuleSet, is: Bottleneck, when: &'static str, says: &'static str) -> Class {
+    Class { by, is, when, says }
+}
+
+const fn range(
+    by: RuleSet,
+    counter: &'static str,
+    want: &'static str,
+    hint: &'static str,
+) -> Range {
+    Range {
+        by,
+        counter,
+        want,
+        hint,
+    }
+}
+
+const MEMORY_SAYS: &str =
+    "The busiest level of memory, {level}, is used to {memory_pct}%, compute to {compute_pct}%.";
+const COMPUTE_SAYS: &str = "Compute is used to {compute_pct}%, memory to {memory_pct}%.";
+const LATENCY_SAYS: &str =
+    "Neither compute ({compute_pct}%) nor memory ({memory_pct}%) is busy: threads wait.";
+const LAUNCH_SAYS: &str = "The kernel takes {duration_us} us, so that starting it costs as much.";
+const COMMUNICATION_SAYS: &str =
+    "{communication_pct}% of the device's time is spent on communication.";
+const IDLE_SAYS: &str = "The device waits for the host {gpu_idle_pct}% of the time.";
+
+/// All classes, by set, the first that holds decides.
+pub(super) const CLASSES: &[Class] = &[
+    class(
+        RuleSet::Karve,
+        Communication,
+        "communication_pct > 20",
+        COMMUNICATION_SAYS,
+    ),
+    class(
+        RuleSet::Karve,
+        Launch,
+        "launch_api_pct > 10 && small_kernels_pct > 50",
+        "{small_kernels_pct}% of the launches take less than 10 us, and launching takes \
+         {launch_api_pct}% of the host's time.",
+    ),
+    class(RuleSet::Karve, Sync, "gpu_idle_pct > 30", IDLE_SAYS),
+    class(
+        RuleSet::Karve,
+        Launch,
+        "duration_us < 10 && blocks > 0",
+        LAUNCH_SAYS,
+    ),
+    class(
+        RuleSet::Karve,
+        Memory,
+        "memory_pct >= 60 && memory_pct >= compute_pct",
+        MEMORY_SAYS,
+    ),
+    class(
+        RuleSet::Karve,
+        Compute,
+        "compute_pct >= 60 || tensor_pct >= 60",
+        COMPUTE_SAYS,
+    ),
+    class(
+        RuleSet::Karve,
+        Occupancy,
+        "compute_pct < 60 && memory_pct < 60 && (occupancy_pct < 25 || waves < 1)",
+        "Neither compute ({compute_pct}%) nor memory ({memory_pct}%) is busy, and too few warps \
+         are active ({occupancy_pct}% of what fits).",
+    ),
+    class(
+        RuleSet::Karve,
+        Latency,
+        "compute_pct < 40 && memory_pct < 40",
+        LATENCY_SAYS,
+    ),
+    class(
+        RuleSet::Karve,
+        Balanced,
+        "compute_pct < 60 && memory_pct < 60",
+        "Compute ({compute_pct}%) and memory ({memory_pct}%) are both used in part.",
+    ),
+    // On a CPU the roofline tells what the kernel could be limited by, and the counters why it is
+    // not there yet.
+    class(
+        RuleSet::Karve,
+        Memory,
+        "intensity < ridge && ceiling_pct >= 60",
+        "At {intensity} operations per byte the bandwidth is the limit (the ridge is at {ridge}), \
+         and {ceiling_pct}% of it is reached.",
+    ),
+    class(
+        RuleSet::Karve,
+        Compute,
+        "intensity >= ridge && ceiling_pct >= 60",
+        "At {intensity} operations per byte compute is the limit (the ridge is at {ridge}), and \
+         {ceiling_pct}% of it is reached.",
+    ),
+    class(
+        RuleSet::Karve,
+        Memory,
+        "llc_miss_pct > 20 && l1_miss_pct > 5 || l1_miss_pct > 10 || intensity < ridge",
+        "Loads miss the caches or the bandwidth is the ceiling, of which {ceiling_pct}% is \
+         reached.",
+    ),
+    class(
+        RuleSet::Karve,
+        Compute,
+        "vector_pct < 50 || ipc >= 2",
+        "The units are busy with instructions that do little each.",
+    ),
+    class(
+        RuleSet::Karve,
+        Latency,
+        "ceiling_pct < 60 || ipc < 1",
+        "{ceiling_pct}% of the ceiling is reached and no unit is known to be busy: operations wait \
+         for each other.",
+    ),
+    // A: the matrix units from 60%, memory from 70%.
+    class(
+        RuleSet::HyperMla,
+        Memory,
+        "dram_pct > 70 && tensor_pct <= 60",
+        MEMORY_SAYS,
+    ),
+    class(
+        RuleSet::HyperMla,
+        Compute,
+        "tensor_pct > 60 && dram_pct <= 70",
+        "The matrix units are used to {tensor_pct}%, device memory to {dram_pct}%.",
+    ),
+    class(
+        RuleSet::HyperMla,
+        Latency,
+        "tensor_pct <= 60 && dram_pct <= 70",
+        "Neither the matrix units ({tensor_pct}%) nor device memory ({dram_pct}%) are busy.",
+    ),
+    class(
+        RuleSet::HyperMla,
+        Balanced,
+        "tensor_pct > 60 && dram_pct > 70",
+        "The matrix units ({tensor_pct}%) and device memory ({dram_pct}%) are both busy.",
+    ),
+    // B: more than 60% of one and less than 40% of the other.
+    class(
+        RuleSet::Coordinator,
+        Communication,
+        "communication_pct > 20",
+        COMMUNICATION_SAYS,
+    ),
+    class(RuleSet::Coordinator, Sync, "gpu_idle_pct > 30", IDLE_SAYS),
+    class(
+        RuleSet::Coordinator,
+        Launch,
+        "launch_api_pct > 10",
+        "Launching takes {launch_api_pct}% of the host's time.",
+    ),
+    class(
+        RuleSet::Coordinator,
+        Launch,
+        "duration_us < 10",
+        LAUNCH_SAYS,
+    ),
+    class(
+        RuleSet::Coordinator,
+        Compute,
+        "compute_pct > 60 && memory_pct < 40",
+        COMPUTE_SAYS,
+    ),
+    class(
+        RuleSet::Coordinator,
+        Memory,
+        "compute_pct < 40 && memory_pct > 60",
+        MEMORY_SAYS,
+    ),
+    class(
+        RuleSet::Coordinator,
+        Latency,
+        "compute_pct < 40 && memory_pct < 40",
+        LATENCY_SAYS,
+    ),
+    class(
+        RuleSet::Coordinator,
+        Balanced,
+        "compute_pct > 60 && memory_pct > 60",
+        "Compute ({compute_pct}%) and memory ({memory_pct}%) are both near their limits.",
+    ),
+    class(
+        RuleSet::Coordinator,
+        Balanced,
+        "compute_pct >= 0 && memory_pct >= 0",
+        "Compute ({compute_pct}%) and memory ({memory_pct}%) are both used in part.",
+    ),
+    // C: what is too little is looked at first.
+    class(
+        RuleSet::Primus,
+        Launch,
+        "gpu_busy_pct < 30",
+        "The device works only {gpu_busy_pct}% of the time.",
+    ),
+    class(
+        RuleSet::Primus,
+        Occupancy,
+        "spill_bytes > 0",
+        "Registers are spilled to memory: {spill_bytes} bytes.",
+    ),
+    class(
+        RuleSet::Primus,
+        Memory,
+        "dram_pct > 60 && tensor_pct < 40",
+        MEMORY_SAYS,
+    ),
+    class(
+        RuleSet::Primus,
+        Compute,
+        "tensor_pct > 50",
+        "The matrix units are used to {tensor_pct}%.",
+    ),
+    class(
+        RuleSet::Primus,
+        Occupancy,
+        "occupancy_pct < 25",
+        "Only {occupancy_pct}% of the waves that fit are active.",
+    ),
+    class(
+        RuleSet::Primus,
+        Latency,
+        "tensor_pct < 40 && dram_pct < 30",
+        "Neither the matrix units ({tensor_pct}%) nor device memory ({dram_pct}%) are busy.",
+    ),
+    class(
+        RuleSet::Primus,
+        Balanced,
+        "tensor_pct >= 0 && dram_pct >= 0",
+        "The matrix units ({tensor_pct}%) and device memory ({dram_pct}%) are used in part.",
+    ),
+    // D: by use from 80%, and by intensity where that is all there is.
+    class(
+        RuleSet::Tilegym,
+        Memory,
+        "memory_pct > 80 && compute_pct < 50",
+        MEMORY_SAYS,
+    ),
+    class(RuleSet::Tilegym, Compute, "compute_pct > 80", COMPUTE_SAYS),
+    class(
+        RuleSet::Tilegym,
+        Latency,
+        "occupancy_pct < 25",
+        "Only {occupancy_pct}% of the warps that fit are active.",
+    ),
+    class(
+        RuleSet::Tilegym,
+        Memory,
+        "intensity < 10",
+        "The kernel does {intensity} operations per byte, fewer than 10.",
+    ),
+    class(
+        RuleSet::Tilegym,
+        Compute,
+        "intensity > 50",
+        "The kernel does {intensity} operations per byte, more than 50.",
+    ),
+    class(
+        RuleSet::Tilegym,
+        Balanced,
+        "intensity >= 10 || memory_pct >= 0",
+        "No limit of the rules is passed.",
+    ),
+];
+
+/// All healthy ranges.
+pub(super) const HEALTHY: &[Range] = &[
+    range(
+        RuleSet::Karve,
+        "spill_bytes",
+        "spill_bytes == 0",
+        "use fewer registers per thread",
+    ),
+    range(
+        RuleSet::Karve,
+        "waves",
+        "waves >= 1",
+        "launch more or smaller blocks",
+    ),
+    range(
+        RuleSet::Karve,
+        "wasted_sectors_pct",
+        "wasted_sectors_pct < 20",
+        "let neighbouring threads read neighbouring addresses",
+    ),
+    range(
+        RuleSet::Karve,
+        "bank_conflict_pct",
+        "bank_conflict_pct < 5",
+        "pad or swizzle shared memory",
+    ),
+    range(
+        RuleSet::Karve,
+        "l1_miss_pct",
+        "l1_miss_pct < 5",
+        "block loops for the cache",
+    ),
+    range(
+        RuleSet::Karve,
+        "branch_miss_pct",
+        "branch_miss_pct < 5",
+        "make branches predictable",
+    ),
+    range(
+        RuleSet::Karve,
+        "tlb_miss_pct",
+        "tlb_miss_pct < 1",
+        "use huge pages",
+    ),
+    range(
+        RuleSet::HyperMla,
+        "tensor_pct",
+        "tensor_pct > 60",
+        "feed the matrix units: larger tiles, deeper pipelines",
+    ),
+    range(
+        RuleSet::HyperMla,
+        "dram_pct",
+        "dram_pct > 70",
+        "more bytes in flight",
+    ),
+    range(
+        RuleSet::HyperMla,
+        "occupancy_pct",
+        "occupancy_pct > 25",
+        "fewer registers or less shared memory per block",
+    ),
+    range(
+        RuleSet::HyperMla,
+        "l2_hit_pct",
+        "l2_hit_pct > 80",
+        "order blocks for locality",
+    ),
+    range(
+        RuleSet::HyperMla,
+        "spill_bytes",
+        "spill_bytes == 0",
+        "use fewer registers",
+    ),
+    range(
+        RuleSet::HyperMla,
+        "waves",
+        "waves > 1",
+        "launch more blocks",
+    ),
+    range(
+        RuleSet::Coordinator,
+        "compute_pct",
+        "compute_pct > 60",
+        "the kernel is far from peak",
+    ),
+    range(
+        RuleSet::Coordinator,
+        "memory_pct",
+        "memory_pct > 60",
+        "the kernel is far from peak",
+    ),
+    range(
+        RuleSet::Coordinator,
+        "gpu_busy_pct",
+        "gpu_busy_pct > 80",
+        "capture launches in a graph, or overlap the host's work",
+    ),
+    range(
+        RuleSet::Primus,
+        "tensor_pct",
+        "tensor_pct > 40",
+        "below 25% the matrix units starve: pipeline loads",
+    ),
+    range(
+        RuleSet::Primus,
+        "dram_pct",
+        "dram_pct > 60",
+        "below 30% too few bytes are in flight",
+    ),
+    range(
+        RuleSet::Primus,
+        "occupancy_pct",
+        "occupancy_pct > 50",
+        "below 25% registers or shared memory limit the waves",
+    ),
+    range(
+        RuleSet::Primus,
+        "bank_conflict_pct",
+        "bank_conflict_pct < 5",
+        "above 20% the layout in shared memory is wrong",
+    ),
+    range(
+        RuleSet::Primus,
+        "registers",
+        "registers <= 128",
+        "128 more cost a wave",
+    ),
+    range(
+        RuleSet::Primus,
+        "spill_bytes",
+        "spill_bytes == 0",
+        "shrink the tile",
+    ),
+    range(
+        RuleSet::Tilegym,
+        "occupancy_pct",
+        "occupancy_pct >= 25",
+        "try the occupancy hint, 1 to 32",
+    ),
+    range(
+        RuleSet::Tilegym,
+        "memory_pct",
+        "memory_pct > 80",
+        "larger or fewer transfers",
+    ),
+];

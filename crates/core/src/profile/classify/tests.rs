@@ -1,0 +1,170 @@
+//! Bottlenecks of known kernels by each rule set.
+
+use super::*;
+use crate::profile::{Remark, Source};
+
+fn kernel(values: &[(&str, f64)]) -> KernelProfile {
+    let mut kernel = KernelProfile::named("k");
+    for (name, value) in values {
+        assert!(kernel.set(name, *value, Source::default()));
+    }
+    kernel
+}
+
+fn check(values: &[(&str, f64)], rules: RuleSet, want: Bottleneck) -> Diagnosis {
+    let found = diagnose(&kernel(values), rules);
+    assert_eq!(found.bottleneck, want, "{rules:?} {values:?}: {found:?}");
+    let sentences = found.root_cause.matches(". ").count() + 1;
+    assert!(sentences <= 2, "{}", found.root_cause);
+    assert!(!found.root_cause.contains('{'), "{}", found.root_cause);
+    found
+}
+
+/// Readings of four kernels on a large device.
+const NAIVE: &[(&str, f64)] = &[
+    ("duration_us", 3176.0),
+    ("memory_pct", 97.3),
+    ("dram_pct", 0.3),
+    ("l1_pct", 97.81),
+    ("l2_pct", 19.54),
+    ("compute_pct", 64.84),
+    ("tensor_pct", 0.0),
+    ("occupancy_pct", 97.87),
+    ("waves", 15.52),
+    ("blocks", 16384.0),
+];
+const COPY: &[(&str, f64)] = &[
+    ("duration_us", 497.4),
+    ("memory_pct", 88.76),
+    ("dram_pct", 88.76),
+    ("l1_pct", 29.18),
+    ("l2_pct", 92.94),
+    ("compute_pct", 9.7),
+    ("tensor_pct", 0.0),
+    ("occupancy_pct", 77.7),
+    ("waves", 248.0),
+    ("blocks", 262144.0),
+];
+
+#[test]
+fn rule_sets_draw_their_lines_at_different_places() {
+    use Bottleneck::{Balanced, Compute, Latency, Memory};
+    let naive = check(NAIVE, RuleSet::Karve, Memory);
+    assert!(
+        naive.root_cause.contains("first-level cache"),
+        "{}",
+        naive.root_cause
+    );
+    assert!(naive.opportunities[0].name.contains("registers"));
+    assert!(naive.opportunities[0].trigger.contains("l1_pct=97.81"));
+    // To A only device memory and matrix units count, to B both are near their limits.
+    check(NAIVE, RuleSet::HyperMla, Latency);
+    check(NAIVE, RuleSet::Coordinator, Balanced);
+    check(COPY, RuleSet::Karve, Memory);
+    check(COPY, RuleSet::HyperMla, Memory);
+    check(COPY, RuleSet::Coordinator, Memory);
+    check(COPY, RuleSet::Primus, Memory);
+    check(COPY, RuleSet::Tilegym, Memory);
+    check(&[("intensity", 60.0)], RuleSet::Tilegym, Compute);
+    check(&[("intensity", 30.0)], RuleSet::Tilegym, Balanced);
+}
+
+#[test]
+fn small_launches_idle_devices_and_few_warps_are_seen() {
+    use Bottleneck::{Communication, Latency, Launch, Occupancy, Sync, Unknown};
+    let small = [
+        ("duration_us", 4.0),
+        ("compute_pct", 5.0),
+        ("memory_pct", 8.0),
+        ("blocks", 8.0),
+    ];
+    check(&small, RuleSet::Karve, Launch);
+    check(&small, RuleSet::Coordinator, Launch);
+    let few = [
+        ("duration_us", 90.0),
+        ("compute_pct", 20.0),
+        ("memory_pct", 30.0),
+    ];
+    check(&few, RuleSet::Karve, Latency);
+    let empty = [&few[..], &[("occupancy_pct", 9.0), ("waves", 0.4)]].concat();
+    let found = check(&empty, RuleSet::Karve, Occupancy);
+    assert!(
+        found.opportunities[0].name.contains("more blocks"),
+        "{found:?}"
+    );
+    assert!(
+        found
+            .health
+            .iter()
+            .any(|h| h.counter == "waves" && !h.healthy)
+    );
+    check(&[("gpu_idle_pct", 45.0)], RuleSet::Coordinator, Sync);
+    check(
+        &[("communication_pct", 21.0)],
+        RuleSet::Coordinator,
+        Communication,
+    );
+    check(
+        &[("spill_bytes", 64.0), ("tensor_pct", 70.0)],
+        RuleSet::Primus,
+        Occupancy,
+    );
+    check(&[("registers", 64.0)], RuleSet::Karve, Unknown);
+}
+
+#[test]
+fn a_cpu_is_judged_by_its_roofline_and_whoever_is_silent_says_so() {
+    use Bottleneck::{Compute, Memory};
+    let near = [("intensity", 30.0), ("ridge", 8.0), ("ceiling_pct", 72.0)];
+    let found = check(&near, RuleSet::HyperMla, Compute);
+    assert_eq!(
+        (found.rules, found.asked),
+        (RuleSet::Karve, Some(RuleSet::HyperMla))
+    );
+    let streams = [("intensity", 0.25), ("ridge", 8.0), ("ceiling_pct", 30.0)];
+    check(&streams, RuleSet::Karve, Memory);
+    let scalar = [
+        ("intensity", 30.0),
+        ("ridge", 8.0),
+        ("ceiling_pct", 5.0),
+        ("vector_pct", 0.0),
+        ("l1_miss_pct", 0.2),
+    ];
+    let found = check(&scalar, RuleSet::Karve, Compute);
+    assert!(
+        found.root_cause.contains("in vectors"),
+        "{}",
+        found.root_cause
+    );
+}
+
+#[test]
+fn what_the_profiler_itself_expects_is_told_after_our_own_signs() {
+    let mut told = kernel(&[("compute_pct", 50.0), ("memory_pct", 50.0)]);
+    for (rule, gain) in [("a", Some(12.0)), ("b", None), ("c", Some(40.0))] {
+        told.remarks.push(Remark {
+            rule: rule.into(),
+            text: String::new(),
+            gain_pct: gain,
+            source: Source::at("tool", 3, "x"),
+        });
+    }
+    let found = diagnose(&told, RuleSet::Karve);
+    let names: Vec<&str> = found
+        .opportunities
+        .iter()
+        .map(|o| o.name.as_str())
+        .collect();
+    assert_eq!(names, ["c (told by tool)", "a (told by tool)"]);
+}
+
+#[test]
+fn an_unknown_bottleneck_of_a_newer_karve_is_readable() {
+    let read: Bottleneck = serde_json::from_str("\"thermal\"").unwrap();
+    assert_eq!(read, Bottleneck::Unknown);
+    for name in ["memory", "occupancy", "sync", "balanced", "unknown"] {
+        let read: Bottleneck = serde_json::from_str(&format!("{name:?}")).unwrap();
+        assert_eq!(read.name(), name);
+        assert_eq!(serde_json::to_string(&read).unwrap(), format!("{name:?}"));
+    }
+}

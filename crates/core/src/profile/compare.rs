@@ -1,0 +1,252 @@
+//! Two profiles of the same kernel: what moved, and whether that is what a hypothesis foretold.
+
+use super::counters::{Better, known};
+use super::predicate::short;
+use super::{KernelProfile, Profile};
+use serde::{Deserialize, Serialize};
+
+/// A counter that changed by less than this share of its value stood still.
+const STILL: f64 = 0.02;
+
+/// Which way a counter goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// It grows.
+    Up,
+    /// It shrinks.
+    Down,
+    /// It changes, either way.
+    Any,
+}
+
+/// What a hypothesis expects of a counter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expectation {
+    /// The counter.
+    pub counter: String,
+    /// Which way.
+    pub way: Way,
+}
+
+/// What became of an expectation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Came {
+    /// As foretold.
+    True,
+    /// The counter stood still.
+    Still,
+    /// It went the other way.
+    Opposite,
+    /// It was not read before or after.
+    Unread,
+}
+
+/// A counter before and after a change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Moved {
+    /// The counter.
+    pub counter: String,
+    /// Before.
+    pub before: f64,
+    /// After.
+    pub after: f64,
+}
+
+impl Moved {
+    /// The change in percent of what it was; `None` from zero.
+    pub fn change_pct(&self) -> Option<f64> {
+        let change = (self.after - self.before) / self.before.abs() * 100.0;
+        change.is_finite().then_some(change)
+    }
+
+    /// Which way it went, if it did.
+    pub fn way(&self) -> Option<Way> {
+        let size = self.before.abs().max(self.after.abs());
+        if (self.after - self.before).abs() <= STILL * size {
+            return None;
+        }
+        Some(if self.after > self.before {
+            Way::Up
+        } else {
+            Way::Down
+        })
+    }
+
+    /// Whether that is good; `None` if it stood still, or is neither good nor bad.
+    pub fn is_better(&self) -> Option<bool> {
+        let way = self.way()?;
+        match known(&self.counter)?.better {
+            Better::Higher => Some(way == Way::Up),
+            Better::Lower => Some(way == Way::Down),
+            Better::Neither => None,
+        }
+    }
+
+    /// In words.
+    pub fn describe(&self) -> String {
+        let change = self
+            .change_pct()
+            .map_or_else(String::new, |change| format!(" ({change:+.1}%)"));
+        let (before, after) = (short(self.before), short(self.after));
+        format!("{} {before} to {after}{change}", self.counter)
+    }
+}
+
+/// The counters that both profiles have, of the kernel that takes longest.
+pub fn compare(before: &Profile, after: &Profile) -> Vec<Moved> {
+    match (before.main_kernel(), after.main_kernel()) {
+        (Some(before), Some(after)) => compare_kernels(before, after),
+        _ => Vec::new(),
+    }
+}
+
+/// The counters that both have.
+pub fn compare_kernels(before: &KernelProfile, after: &KernelProfile) -> Vec<Moved> {
+    let both = before.counters.iter().filter_map(|(name, was)| {
+        Some(Moved {
+            counter: name.clone(),
+            before: was.value,
+            after: after.value(name)?,
+        })
+    });
+    both.collect()
+}
+
+/// What a line such as `l2_hit_pct up` or `dram_bytes: fewer` expects; nothing if it names no
+/// counter that karve knows.
+pub fn parse_expectation(line: &str) -> Option<Expectation> {
+    let lower = line.to_lowercase();
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    let words: Vec<&str> = lower
+        .split(|c| !is_word(c))
+        .map(|word| word.trim_matches('.'))
+        .filter(|word| !word.is_empty())
+        .collect();
+    let counter = words.iter().find(|word| known(word).is_some())?;
+    let any_of = |list: &[&str]| words.iter().any(|word| list.contains(word));
+    let up = any_of(UP) || lower.contains('>') || lower.contains('↑');
+    let down = any_of(DOWN) || lower.contains('<') || lower.contains('↓');
+    let way = match (up, down) {
+        (true, false) => Way::Up,
+        (false, true) => Way::Down,
+        _ => Way::Any,
+    };
+    Some(Expectation {
+        counter: (*counter).to_owned(),
+        way,
+    })
+}
+
+const UP: &[&str] = &[
+    "up",
+    "rise",
+    "rises",
+    "higher",
+    "more",
+    "increase",
+    "increases",
+    "grow",
+    "grows",
+    "above",
+    "larger",
+];
+const DOWN: &[&str] = &[
+    "down",
+    "fall",
+    "falls",
+    "lower",
+    "less",
+    "fewer",
+    "decrease",
+    "decreases",
+    "drop",
+    "drops",
+    "shrink",
+    "shrinks",
+    "below",
+    "smaller",
+];
+
+/// What became of an expectation.
+pub fn assess(expected: &Expectation, moved: &[Moved]) -> Came {
+    let Some(found) = moved.iter().find(|m| m.counter == expected.counter) else {
+        return Came::Unread;
+    };
+    match (found.way(), expected.way) {
+        (None, _) => Came::Still,
+        (Some(_), Way::Any) => Came::True,
+        (Some(way), wanted) if way == wanted => Came::True,
+        (Some(_), _) => Came::Opposite,
+    }
+}
+
+impl Came {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::True => "moved as foretold",
+            Self::Still => "did not move",
+            Self::Opposite => "moved the other way",
+            Self::Unread => "was not read before and after",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Source;
+
+    fn kernel(values: &[(&str, f64)]) -> KernelProfile {
+        let mut kernel = KernelProfile::named("k");
+        for (name, value) in values {
+            assert!(kernel.set(name, *value, Source::default()));
+        }
+        kernel
+    }
+
+    #[test]
+    fn a_hypothesis_is_told_whether_its_counters_moved() {
+        let before = kernel(&[
+            ("l2_hit_pct", 50.0),
+            ("dram_bytes", 1e9),
+            ("registers", 64.0),
+        ]);
+        let after = kernel(&[
+            ("l2_hit_pct", 80.0),
+            ("dram_bytes", 1.2e9),
+            ("registers", 64.0),
+        ]);
+        let moved = compare_kernels(&before, &after);
+        let check = |line: &str, want: Came| {
+            let expected = parse_expectation(line).unwrap();
+            assert_eq!(assess(&expected, &moved), want, "{line}");
+        };
+        check("l2_hit_pct up", Came::True);
+        check("I expect l2_hit_pct to rise", Came::True);
+        check("dram_bytes: fewer", Came::Opposite);
+        check("registers < 64", Came::Still);
+        check("waves up", Came::Unread);
+        check("`dram_bytes` changes.", Came::True);
+        assert_eq!(parse_expectation("it becomes faster"), None);
+        assert_eq!(
+            moved[0].describe(),
+            "dram_bytes 1.000e9 to 1.200e9 (+20.0%)"
+        );
+        assert_eq!(moved[0].is_better(), Some(false));
+        assert_eq!(moved[2].is_better(), None);
+    }
+
+    #[test]
+    fn from_zero_there_is_no_percentage_but_a_way() {
+        let moved = Moved {
+            counter: "spill_bytes".into(),
+            before: 0.0,
+            after: 64.0,
+        };
+        assert_eq!((moved.change_pct(), moved.way()), (None, Some(Way::Up)));
+        assert_eq!(moved.is_better(), Some(false));
+    }
+}

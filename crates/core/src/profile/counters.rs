@@ -1,0 +1,353 @@
+//! The counters that karve knows by name. Every profiler's own names are translated into these, so
+//! that a rule or a trigger holds for all of them.
+
+/// Whether more of it is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+    /// It says what the kernel is like, not how good it is.
+    Neither,
+}
+
+/// A counter with a meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Its name, as triggers write it.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// Which way is good.
+    pub better: Better,
+    /// What it is.
+    pub meaning: &'static str,
+}
+
+/// Counters with this beginning tell why threads wait, in percent of all waiting.
+pub const STALL: &str = "stall.";
+
+/// The counter of that name.
+pub fn known(name: &str) -> Option<Known> {
+    if let Some(reason) = name.strip_prefix(STALL) {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        return (!reason.is_empty() && reason.chars().all(plain)).then_some(Known {
+            name: "stall.*",
+            unit: "%",
+            better: Better::Lower,
+            meaning: "share of the waiting of threads that has this reason",
+        });
+    }
+    COUNTERS
+        .iter()
+        .find(|counter| counter.name == name)
+        .copied()
+}
+
+const fn row(
+    name: &'static str,
+    unit: &'static str,
+    better: Better,
+    meaning: &'static str,
+) -> Known {
+    Known {
+        name,
+        unit,
+        better,
+        meaning,
+    }
+}
+
+use Better::{Higher, Lower, Neither};
+
+/// All counters but the reasons for stalls, in the order of the tables in which they are shown.
+pub const COUNTERS: &[Known] = &[
+    row("duration_us", "us", Lower, "time of the kernel"),
+    row("launches", "", Neither, "how often the kernel was launched"),
+    row(
+        "share_pct",
+        "%",
+        Neither,
+        "share of the whole time that is spent in this kernel",
+    ),
+    // How much of what the device can do.
+    row(
+        "compute_pct",
+        "%",
+        Higher,
+        "use of the busiest compute unit",
+    ),
+    row(
+        "memory_pct",
+        "%",
+        Higher,
+        "use of the busiest level of memory",
+    ),
+    row(
+        "dram_pct",
+        "%",
+        Higher,
+        "use of the bandwidth of main or device memory",
+    ),
+    row("l1_pct", "%", Neither, "use of the first-level cache"),
+    row("l2_pct", "%", Neither, "use of the second-level cache"),
+    row(
+        "shared_pct",
+        "%",
+        Neither,
+        "use of the memory that a block shares",
+    ),
+    row("tensor_pct", "%", Higher, "use of the matrix units"),
+    row("fma_pct", "%", Higher, "use of the multiply-add units"),
+    row("issue_pct", "%", Higher, "issue slots that are used"),
+    row(
+        "ceiling_pct",
+        "%",
+        Higher,
+        "share of the roofline's ceiling that is reached",
+    ),
+    row(
+        "intensity",
+        "flop/byte",
+        Neither,
+        "operations per byte that must be moved",
+    ),
+    row(
+        "ridge",
+        "flop/byte",
+        Neither,
+        "intensity at which compute and bandwidth are level",
+    ),
+    row("flops_per_s", "flop/s", Higher, "operations per second"),
+    row(
+        "dram_bytes_per_s",
+        "byte/s",
+        Neither,
+        "bytes per second from and to memory",
+    ),
+    row("dram_bytes", "byte", Lower, "bytes from and to memory"),
+    // Where accesses end.
+    row(
+        "l1_hit_pct",
+        "%",
+        Higher,
+        "accesses that the first-level cache serves",
+    ),
+    row(
+        "l2_hit_pct",
+        "%",
+        Higher,
+        "accesses that the second-level cache serves",
+    ),
+    row(
+        "llc_hit_pct",
+        "%",
+        Higher,
+        "accesses that the last-level cache serves",
+    ),
+    row(
+        "sectors_per_request",
+        "",
+        Lower,
+        "sectors that one request of a warp touches",
+    ),
+    row(
+        "wasted_sectors_pct",
+        "%",
+        Lower,
+        "sectors that were moved and not needed",
+    ),
+    row(
+        "bank_conflict_pct",
+        "%",
+        Lower,
+        "accesses to shared memory that waited for a bank",
+    ),
+    row(
+        "spill_bytes",
+        "byte",
+        Lower,
+        "bytes of registers that were spilled to memory",
+    ),
+    row(
+        "stack_bytes",
+        "byte",
+        Lower,
+        "bytes of stack that a thread uses",
+    ),
+    // How the device is filled.
+    row(
+        "occupancy_pct",
+        "%",
+        Neither,
+        "warps that were active, of those that fit",
+    ),
+    row(
+        "occupancy_limit_pct",
+        "%",
+        Neither,
+        "warps that could be active at most",
+    ),
+    row("registers", "", Lower, "registers of a thread"),
+    row("shared_bytes", "byte", Neither, "shared memory of a block"),
+    row(
+        "waves",
+        "",
+        Neither,
+        "how often the device is filled with blocks",
+    ),
+    row("blocks", "", Neither, "blocks of the launch"),
+    row("threads_per_block", "", Neither, "threads of a block"),
+    row(
+        "units",
+        "",
+        Neither,
+        "multiprocessors, compute units or cores",
+    ),
+    row(
+        "eligible_warps",
+        "",
+        Higher,
+        "warps that could issue, for each scheduler",
+    ),
+    row(
+        "active_threads",
+        "",
+        Higher,
+        "threads of a warp that are active",
+    ),
+    row(
+        "branch_efficiency_pct",
+        "%",
+        Higher,
+        "branches that all threads of a warp take alike",
+    ),
+    // What a CPU says.
+    row("ipc", "inst/cycle", Higher, "instructions in a cycle"),
+    row("instructions", "inst", Lower, "instructions"),
+    row("cycles", "cycle", Lower, "cycles"),
+    row("clock_hz", "hz", Neither, "clock of the compute units"),
+    row("cpu_busy_pct", "%", Neither, "CPU time over wall time"),
+    row(
+        "vector_pct",
+        "%",
+        Higher,
+        "floating-point operations that are in vectors",
+    ),
+    row(
+        "frontend_bound_pct",
+        "%",
+        Lower,
+        "slots lost to fetching instructions",
+    ),
+    row(
+        "backend_bound_pct",
+        "%",
+        Lower,
+        "slots lost to waiting for units or memory",
+    ),
+    row(
+        "bad_speculation_pct",
+        "%",
+        Lower,
+        "slots lost to wrong predictions",
+    ),
+    row(
+        "l1_miss_pct",
+        "%",
+        Lower,
+        "loads that the first-level cache does not serve",
+    ),
+    row(
+        "llc_miss_pct",
+        "%",
+        Lower,
+        "last-level accesses that go to memory",
+    ),
+    row(
+        "tlb_miss_pct",
+        "%",
+        Lower,
+        "accesses whose page is not in the TLB",
+    ),
+    row(
+        "branch_miss_pct",
+        "%",
+        Lower,
+        "branches that were predicted wrongly",
+    ),
+    row("page_faults", "", Lower, "page faults"),
+    row("context_switches", "", Lower, "context switches"),
+    row("migrations", "", Lower, "moves from one CPU to another"),
+    // What a timeline says.
+    row(
+        "gpu_busy_pct",
+        "%",
+        Higher,
+        "time in which the device worked",
+    ),
+    row(
+        "gpu_idle_pct",
+        "%",
+        Lower,
+        "time in which the device waited for the host",
+    ),
+    row(
+        "launch_api_pct",
+        "%",
+        Lower,
+        "time of the host that is spent launching",
+    ),
+    row(
+        "communication_pct",
+        "%",
+        Lower,
+        "time of the device that is spent communicating",
+    ),
+    row(
+        "copy_pct",
+        "%",
+        Lower,
+        "time of the device that is spent copying from and to the host",
+    ),
+    row(
+        "sync_pct",
+        "%",
+        Lower,
+        "time of the host that is spent waiting for the device",
+    ),
+    row(
+        "small_kernels_pct",
+        "%",
+        Lower,
+        "launches that take less than 10 us",
+    ),
+    row(
+        "data_pct",
+        "%",
+        Lower,
+        "time of an iteration that is spent loading data",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_has_one_name_that_an_expression_can_hold() {
+        for (index, counter) in COUNTERS.iter().enumerate() {
+            let again = COUNTERS[index + 1..].iter().any(|c| c.name == counter.name);
+            assert!(!again, "{} is there twice", counter.name);
+            let parsed = crate::expr::parse_expr(counter.name);
+            assert_eq!(
+                parsed.ok(),
+                Some(crate::expr::Expr::Name(counter.name.into()))
+            );
+        }
+        assert!(known("stall.long_scoreboard").is_some());
+        assert!(known("stall.").is_none() && known("stall.A b").is_none());
+        assert!(known("no_such_counter").is_none());
+    }
+}

@@ -1,0 +1,167 @@
+//! Conditions on counters, such as `l2_hit_pct < 80 && dram_pct > 60`. A counter that nobody read
+//! is neither large nor small: then a condition may be unknown.
+
+use crate::expr::{Expr, ExprError, Op, parse_expr};
+use std::collections::BTreeMap;
+
+/// Names and values of counters.
+pub type Values = BTreeMap<String, f64>;
+
+/// What a condition is, given some counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truth {
+    /// It holds.
+    Holds,
+    /// It does not.
+    Fails,
+    /// What it asks for was not read.
+    Unknown,
+}
+
+/// A condition on counters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Predicate {
+    text: String,
+    expr: Expr,
+}
+
+impl Predicate {
+    /// Reads a condition.
+    pub fn parse(text: &str) -> Result<Self, ExprError> {
+        Ok(Self {
+            text: text.trim().to_owned(),
+            expr: parse_expr(text)?,
+        })
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The counters that it asks for, each once.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names = self.expr.names();
+        let mut seen = std::collections::BTreeSet::new();
+        names.retain(|name| seen.insert(*name));
+        names
+    }
+
+    /// Whether it holds.
+    pub fn truth(&self, values: &Values) -> Truth {
+        truth(&self.expr, values)
+    }
+
+    /// The counters it asks for that were read, as `name=value`.
+    pub fn quote(&self, values: &Values) -> String {
+        let read = self.names().into_iter().filter_map(|name| {
+            let value = values.get(name)?;
+            Some(format!("{name}={}", short(*value)))
+        });
+        read.collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn truth(expr: &Expr, values: &Values) -> Truth {
+    match expr {
+        Expr::Binary(Op::And, a, b) => match (truth(a, values), truth(b, values)) {
+            (Truth::Fails, _) | (_, Truth::Fails) => Truth::Fails,
+            (Truth::Holds, Truth::Holds) => Truth::Holds,
+            _ => Truth::Unknown,
+        },
+        Expr::Binary(Op::Or, a, b) => match (truth(a, values), truth(b, values)) {
+            (Truth::Holds, _) | (_, Truth::Holds) => Truth::Holds,
+            (Truth::Fails, Truth::Fails) => Truth::Fails,
+            _ => Truth::Unknown,
+        },
+        Expr::Unary('!', inner) => match truth(inner, values) {
+            Truth::Holds => Truth::Fails,
+            Truth::Fails => Truth::Holds,
+            Truth::Unknown => Truth::Unknown,
+        },
+        Expr::Number(_)
+        | Expr::Text(_)
+        | Expr::Name(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Call(..) => match expr.evaluate(&|name| values.get(name).copied()) {
+            Ok(value) if value.is_nan() => Truth::Unknown,
+            Ok(value) if value != 0.0 => Truth::Holds,
+            Ok(_) => Truth::Fails,
+            Err(_) => Truth::Unknown,
+        },
+    }
+}
+
+/// A value in few digits, as a person would quote it.
+pub fn short(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    let size = value.abs();
+    if !(1e-3..1e6).contains(&size) {
+        return format!("{value:.3e}");
+    }
+    let digits = if size >= 1_000.0 {
+        0
+    } else if size >= 100.0 {
+        1
+    } else if size >= 1.0 {
+        2
+    } else {
+        4
+    };
+    let text = format!("{value:.digits$}");
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values() -> Values {
+        [("l2_hit_pct", 43.125), ("dram_pct", 70.0)]
+            .map(|(name, value)| (name.to_owned(), value))
+            .into()
+    }
+
+    #[test]
+    fn what_was_not_read_is_unknown_unless_the_rest_decides() {
+        let check = |text: &str, want: Truth| {
+            let predicate = Predicate::parse(text).unwrap();
+            assert_eq!(predicate.truth(&values()), want, "{text}");
+        };
+        check("l2_hit_pct < 80", Truth::Holds);
+        check("l2_hit_pct < 80 && dram_pct > 60", Truth::Holds);
+        check("l2_hit_pct < 40", Truth::Fails);
+        check("waves < 1", Truth::Unknown);
+        check("waves < 1 && l2_hit_pct < 40", Truth::Fails);
+        check("waves < 1 && l2_hit_pct < 80", Truth::Unknown);
+        check("waves < 1 || l2_hit_pct < 80", Truth::Holds);
+        check("not (waves < 1)", Truth::Unknown);
+        check("!(l2_hit_pct < 80)", Truth::Fails);
+        check(
+            "dram_pct / (dram_pct - 70) > 1 && waves > 1",
+            Truth::Unknown,
+        );
+        check("0 / (dram_pct - 70) > 1", Truth::Fails);
+    }
+
+    #[test]
+    fn values_are_quoted_in_few_digits() {
+        let predicate = Predicate::parse("l2_hit_pct < 80 and waves > 2 or l2_hit_pct > 90");
+        assert_eq!(predicate.unwrap().quote(&values()), "l2_hit_pct=43.12");
+        let check = |value: f64, want: &str| assert_eq!(short(value), want);
+        check(0.0, "0");
+        check(100.0, "100");
+        check(1_234.5, "1234");
+        check(0.25, "0.25");
+        check(97.301, "97.3");
+        check(3.2e9, "3.200e9");
+        check(0.0001, "1.000e-4");
+    }
+}

@@ -1,0 +1,122 @@
+//! How far a kernel is from what the device allows: intensity, ridge, ceiling, and the share of it.
+
+use crate::integrity::{Demand, Peaks, roofline_s};
+use serde::Serialize;
+
+/// What sets the ceiling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// Operations per second.
+    Compute,
+    /// Bytes per second.
+    Bandwidth,
+}
+
+/// One call under the roof of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Ceiling {
+    /// Operations of a call.
+    pub work: f64,
+    /// Bytes that a call must move, each counted once.
+    pub bytes: f64,
+    /// Operations per byte.
+    pub intensity: f64,
+    /// The intensity at which compute and bandwidth are level.
+    pub ridge: f64,
+    /// Operations per second that are possible at this intensity.
+    pub ceiling: f64,
+    /// What sets the ceiling.
+    pub limit: Limit,
+    /// The least time of a call, in seconds.
+    pub floor_s: f64,
+    /// The time of a call, in seconds.
+    pub time_s: Option<f64>,
+    /// Operations per second that were reached.
+    pub reached: Option<f64>,
+    /// The share of the ceiling that was reached, 0 to 1.
+    pub share: Option<f64>,
+}
+
+/// A call under the roof, if work, bytes and both peaks are known.
+pub fn ceiling(demand: Demand, peaks: Peaks, time_s: Option<f64>) -> Option<Ceiling> {
+    let usable = |value: &f64| value.is_finite() && *value > 0.0;
+    let (work, bytes) = (demand.work.filter(usable)?, demand.bytes.filter(usable)?);
+    let (flops, rate) = (peaks.flops.filter(usable)?, peaks.bytes.filter(usable)?);
+    let floor_s = roofline_s(demand, peaks)?;
+    let time_s = time_s.filter(usable);
+    let limit = if work / flops >= bytes / rate {
+        Limit::Compute
+    } else {
+        Limit::Bandwidth
+    };
+    Some(Ceiling {
+        work,
+        bytes,
+        intensity: work / bytes,
+        ridge: flops / rate,
+        ceiling: work / floor_s,
+        limit,
+        floor_s,
+        time_s,
+        reached: time_s.map(|time| work / time),
+        share: time_s.map(|time| floor_s / time),
+    })
+}
+
+impl Limit {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Bandwidth => "bandwidth",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peaks(flops: f64, bytes: f64) -> Peaks {
+        Peaks {
+            flops: Some(flops),
+            bytes: Some(bytes),
+        }
+    }
+
+    fn demand(work: f64, bytes: f64) -> Demand {
+        Demand {
+            work: Some(work),
+            bytes: Some(bytes),
+        }
+    }
+
+    #[test]
+    fn a_call_is_under_the_slope_or_under_the_flat_part() {
+        // A matrix product of 2048 on 67 TFLOP/s and 4.8 TB/s.
+        let n = 2048.0_f64;
+        let product = demand(2.0 * n.powi(3), 12.0 * n * n);
+        let roof = peaks(67e12, 4.8e12);
+        let found = ceiling(product, roof, Some(2.105e-3)).unwrap();
+        assert_eq!(found.limit, Limit::Compute);
+        assert!((found.intensity - 341.33).abs() < 0.01);
+        assert!((found.ridge - 13.958).abs() < 0.01);
+        assert!((found.share.unwrap() - 0.1218).abs() < 0.001);
+        // A copy.
+        let copy = ceiling(demand(1.0, 2.0 * 4.0), roof, Some(2e-12)).unwrap();
+        assert_eq!(copy.limit, Limit::Bandwidth);
+        assert!((copy.ceiling - 0.6e12).abs() < 1e9);
+        assert!((copy.share.unwrap() - 8.0 / 4.8 / 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_is_not_known_or_not_a_number_gives_no_ceiling() {
+        let roof = peaks(1e12, 1e11);
+        assert!(ceiling(Demand::default(), roof, None).is_none());
+        assert!(ceiling(demand(1.0, 0.0), roof, None).is_none());
+        assert!(ceiling(demand(1.0, 1.0), peaks(f64::NAN, 1.0), None).is_none());
+        let untimed = ceiling(demand(1.0, 1.0), roof, Some(-1.0)).unwrap();
+        assert_eq!((untimed.share, untimed.reached), (None, None));
+    }
+}

@@ -1,0 +1,3 @@
+//! Knowledge on disk: entries as Markdown with front matter, reviewed like code.
+
+pub mod markdown;

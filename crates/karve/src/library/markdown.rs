@@ -1,0 +1,193 @@
+//! Entries as Markdown with front matter: what a person reads and a pull request shows.
+//!
+//! ```text
+//! ---
+//! id: block-for-cache        the record, in YAML
+//! ---
+//! # One line                 the title
+//! ## Mechanism               sections
+//! ```
+
+use karve_core::knowledge::{Entry, Section};
+use std::fmt::Write;
+
+/// Bytes of an entry at most.
+pub const ENTRY_BYTES_MAX: usize = 256 << 10;
+
+/// Reads an entry.
+pub fn parse_entry(text: &str) -> Result<Entry, String> {
+    if text.len() > ENTRY_BYTES_MAX {
+        return Err(format!("it is larger than {ENTRY_BYTES_MAX} bytes"));
+    }
+    let (head, body) = split_front_matter(text)?;
+    let mut entry: Entry = serde_saphyr::from_str(head).map_err(|error| first_line(&error))?;
+    let (title, sections) = parse_sections(body);
+    if entry.title.is_empty() {
+        entry.title = title;
+    }
+    entry.sections = sections;
+    Ok(entry)
+}
+
+/// The front matter of a text, and what follows it.
+pub fn split_front_matter(text: &str) -> Result<(&str, &str), String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let rest = text
+        .strip_prefix("---")
+        .and_then(|rest| {
+            rest.strip_prefix("\r\n")
+                .or_else(|| rest.strip_prefix('\n'))
+        })
+        .ok_or("it does not begin with a line ---")?;
+    let mut at = 0;
+    for line in rest.split_inclusive('\n') {
+        if line.trim_end() == "---" {
+            return Ok((&rest[..at], &rest[at + line.len()..]));
+        }
+        at += line.len();
+    }
+    Err("its front matter does not end with a line ---".to_owned())
+}
+
+fn first_line(error: &serde_saphyr::Error) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or("its front matter is no YAML");
+    line.chars().take(200).collect()
+}
+
+/// The title and the sections of a text. Headings inside fenced code are no headings.
+pub fn parse_sections(body: &str) -> (String, Vec<Section>) {
+    let mut title = String::new();
+    let mut sections: Vec<Section> = Vec::new();
+    let mut fenced = false;
+    for line in body.lines() {
+        let fence = line.trim_start().starts_with("```");
+        if fence {
+            fenced = !fenced;
+        }
+        if !fenced && let Some(heading) = line.strip_prefix("## ") {
+            sections.push(Section {
+                heading: heading.trim().to_owned(),
+                text: String::new(),
+            });
+        } else if !fenced && title.is_empty() && line.starts_with("# ") {
+            line[2..].trim().clone_into(&mut title);
+        } else if let Some(section) = sections.last_mut() {
+            section.text.push_str(line);
+            section.text.push('\n');
+        }
+    }
+    for section in &mut sections {
+        section.text = section.text.trim().to_owned();
+    }
+    (title, sections)
+}
+
+/// An entry as Markdown; reading it gives the same entry.
+pub fn render_entry(entry: &Entry) -> Result<String, String> {
+    let head = serde_saphyr::to_string(entry).map_err(|error| error.to_string())?;
+    let mut text = format!("---\n{}\n---\n\n# {}\n", head.trim_end(), entry.title);
+    for section in &entry.sections {
+        let _ = write!(
+            text,
+            "\n## {}\n\n{}\n",
+            section.heading,
+            section.text.trim()
+        );
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use karve_core::knowledge::{Action, Evidence, Kind, Status};
+
+    const SAMPLE: &str = "---\n\
+        id: unroll-inner-loop\n\
+        kind: optimization\n\
+        status: verified\n\
+        basis: measured\n\
+        risk: lossless\n\
+        scope:\n  device: [cpu]\n  op: [gemm, reduction]\n\
+        triggers:\n  - ipc < 2 && ceiling_pct < 60\n\
+        direction: pipeline\n\
+        impact: {low: 1.05, high: 1.6}\n\
+        apply:\n  - do: before-inner-loops\n    line: '#pragma GCC unroll 8'\n    files: ['*.c']\n\
+        evidence:\n  - metric: time_ms\n    before: 2.0\n    after: 1.0\n    ratio: 2.0\n    \
+        low: 1.9\n    high: 2.1\n    device: x\n    workload: y\n    run: z\n    \
+        date: 2026-11\n    toolchain: gcc\n    n: 40\n\
+        interactions:\n  depends-on: [loop-order]\n\
+        date: 2026-11\n\
+        ---\n\n# Unroll the inner loop\n\n## Mechanism\n\nFewer branches.\n\n\
+        ```c\n## no heading\n```\n\n## Pitfalls\n\nCode size.\n";
+
+    #[test]
+    fn an_entry_is_read_with_its_record_and_its_sections() {
+        let entry = parse_entry(SAMPLE).unwrap();
+        assert_eq!(entry.id, "unroll-inner-loop");
+        assert_eq!(entry.title, "Unroll the inner loop");
+        assert_eq!(
+            (entry.kind, entry.status),
+            (Kind::Optimization, Status::Verified)
+        );
+        assert_eq!(entry.scope.op, ["gemm", "reduction"]);
+        assert_eq!(entry.interactions.depends_on, ["loop-order"]);
+        assert!(
+            matches!(&entry.apply[0], Action::BeforeInnerLoops { line, .. }
+            if line == "#pragma GCC unroll 8")
+        );
+        assert_eq!(entry.sections.len(), 2);
+        assert!(
+            entry
+                .section("mechanism")
+                .unwrap()
+                .contains("## no heading")
+        );
+    }
+
+    #[test]
+    fn what_is_written_is_read_as_it_was() {
+        let mut entry = parse_entry(SAMPLE).unwrap();
+        // Words that YAML could take for something else.
+        entry.title = "yes: no # \"null\" 'x' [1, 2] {a} | > ~".into();
+        entry.evidence[0].note = "first\nsecond: - #".into();
+        entry.evidence.push(Evidence {
+            ratio: 1e-300,
+            before: f64::MAX,
+            date: "2026-11-15".into(),
+            run: "0x1F".into(),
+            toolchain: "1e5".into(),
+            device: "on".into(),
+            ..Evidence::default()
+        });
+        let text = render_entry(&entry).unwrap();
+        assert_eq!(parse_entry(&text).unwrap(), entry, "{text}");
+    }
+
+    #[test]
+    fn what_is_no_entry_is_refused_in_words() {
+        let check = |text: &str, want: &str| {
+            let error = parse_entry(text).unwrap_err();
+            assert!(error.contains(want), "{error}");
+        };
+        check("# no front matter", "does not begin with a line ---");
+        check("---\nid: x\n", "does not end with a line ---");
+        check("---\nid: [\n---\n", "");
+        check("---\nkind: wonder\n---\n", "wonder");
+        check(
+            &format!("---\n{}---\n", "a".repeat(ENTRY_BYTES_MAX)),
+            "larger than",
+        );
+        let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n\
+                    c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c]\n\
+                    e: &e [*d,*d,*d,*d,*d,*d,*d,*d]\nid: x\n";
+        let _ = parse_entry(&format!("---\n{bomb}---\n"));
+        let deep = format!(
+            "---\nid: {}x{}\n---\n",
+            "[".repeat(50_000),
+            "]".repeat(50_000)
+        );
+        assert!(parse_entry(&deep).is_err());
+    }
+}
