@@ -21,3 +21,8 @@ pub fn minute() -> String {
 pub fn second() -> String {
     Zoned::now().strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
+
+/// The day, as `YYYY-MM-DD` in local time.
+pub fn day() -> String {
+    Zoned::now().strftime("%Y-%m-%d").to_string()
+}

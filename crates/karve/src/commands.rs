@@ -10,6 +10,7 @@ pub mod demo;
 pub mod doctor;
 pub mod history;
 pub mod init;
+pub mod knowledge;
 pub mod list;
 pub mod new;
 pub mod noise;
@@ -68,6 +69,7 @@ enum Command {
     Bench(bench::Bench),
     Noise(noise::Noise),
     Tune(tune::Tune),
+    Knowledge(knowledge::Knowledge),
     Status(status::Status),
     Log(history::Log),
     Show(history::Show),
@@ -102,6 +104,7 @@ pub fn run(cli: &Cli) -> Result<()> {
         Command::Bench(command) => command.run(place),
         Command::Noise(command) => command.run(place),
         Command::Tune(command) => command.run(place),
+        Command::Knowledge(command) => command.run(place),
         Command::Status(command) => command.run(place),
         Command::Log(command) => command.run(place),
         Command::Show(command) => command.run(place),

@@ -1,3 +1,260 @@
 //! Knowledge on disk: entries as Markdown with front matter, reviewed like code.
+//!
+//! There are four layers. The nearest one that has an entry wins, and the others are named:
+//!
+//! ```text
+//! built in    what karve ships
+//! user        $XDG_CONFIG_HOME/karve/knowledge    what holds for all projects of a person
+//! project     knowledge/ beside karve.toml        reviewed with the project
+//! staged      .karve/knowledge                    what campaigns found, until somebody promotes it
+//! ```
 
+pub mod dialects;
 pub mod markdown;
+pub mod situation;
+
+use crate::error::{CommandError, Context, Result};
+use crate::plain_file;
+use crate::project::Place;
+use crate::store;
+use karve_core::knowledge::{Entry, Library};
+use markdown::{ENTRY_BYTES_MAX, parse_entry, render_entry};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Files of one layer at most.
+const FILES_MAX: usize = 20_000;
+/// Directories below a layer's own that are looked into.
+const DEPTH_MAX: u32 = 4;
+/// The directory of a project's own entries.
+pub const PROJECT_DIR: &str = "knowledge";
+
+/// Where an entry was read. A later one is nearer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layer {
+    /// In karve itself.
+    BuiltIn,
+    /// With the user.
+    User,
+    /// With the project.
+    Project,
+    /// Found by a campaign, not promoted yet.
+    Staged,
+}
+
+impl Layer {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BuiltIn => "built in",
+            Self::User => "user",
+            Self::Project => "project",
+            Self::Staged => "staged",
+        }
+    }
+}
+
+/// The directories of the layers.
+#[derive(Clone, Debug, Default)]
+pub struct Shelves {
+    dirs: BTreeMap<&'static str, (Layer, PathBuf)>,
+}
+
+/// An entry, and where it was read.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    /// The entry.
+    pub entry: Entry,
+    /// The layer that won.
+    pub layer: Layer,
+    /// Its file; none of what is built in.
+    pub path: Option<PathBuf>,
+    /// Layers farther away that have it, too.
+    pub hides: Vec<Layer>,
+}
+
+/// All entries of all layers.
+#[derive(Debug)]
+pub struct Stock {
+    /// The entries that won, by id.
+    pub placed: BTreeMap<String, Placed>,
+    /// Files that are no entries, and why.
+    pub unreadable: Vec<(PathBuf, String)>,
+    /// The entries, ready to be searched.
+    pub library: Library,
+}
+
+impl Shelves {
+    /// The layers as a command sees them: with a project's own where there is one.
+    pub fn of(place: &Place) -> Self {
+        let mut shelves = Self::default();
+        if let Some(dir) = user_dir() {
+            shelves.put(Layer::User, dir);
+        }
+        if let (Ok(config), Ok(root)) = (place.config(), place.root()) {
+            let beside = config.parent().unwrap_or(Path::new("."));
+            shelves.put(Layer::Project, beside.join(PROJECT_DIR));
+            shelves.put(Layer::Staged, root.join(PROJECT_DIR));
+        }
+        shelves
+    }
+
+    /// Adds or moves a layer.
+    pub fn put(&mut self, layer: Layer, dir: PathBuf) {
+        self.dirs.insert(layer.name(), (layer, dir));
+    }
+
+    /// The directory of a layer.
+    pub fn dir(&self, layer: Layer) -> Option<&Path> {
+        self.dirs.get(layer.name()).map(|(_, dir)| dir.as_path())
+    }
+
+    /// Reads all layers.
+    pub fn load(&self) -> Result<Stock> {
+        let mut placed: BTreeMap<String, Placed> = BTreeMap::new();
+        let mut unreadable = Vec::new();
+        for entry in built_in() {
+            add(&mut placed, entry, Layer::BuiltIn, None);
+        }
+        let mut layers: Vec<&(Layer, PathBuf)> = self.dirs.values().collect();
+        layers.sort();
+        for (layer, dir) in layers {
+            for path in markdown_below(dir)? {
+                match read_entry(&path) {
+                    Ok(entry) => add(&mut placed, entry, *layer, Some(path)),
+                    Err(why) => unreadable.push((path, why)),
+                }
+            }
+        }
+        let entries = placed.values().map(|placed| placed.entry.clone());
+        Ok(Stock {
+            library: Library::new(entries.collect()),
+            placed,
+            unreadable,
+        })
+    }
+
+    /// Writes an entry to a layer; gives its path.
+    pub fn write(&self, layer: Layer, entry: &Entry) -> Result<PathBuf> {
+        let dir = self.dir(layer).ok_or_else(|| {
+            CommandError::usage(format!("there is no {} layer here", layer.name()))
+                .hint("stand in a project with karve.toml, or use --to user")
+        })?;
+        let path = self.path_of(layer, dir, &entry.id)?;
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).context(|| format!("cannot make {}", parent.display()))?;
+        }
+        let text = render_entry(entry).map_err(|why| {
+            CommandError::usage(format!("cannot write the entry {:?}", entry.id)).cause(why)
+        })?;
+        store::write_atomic(&path, text.as_bytes())?;
+        Ok(path)
+    }
+
+    /// Where an entry of a layer lies, or would.
+    fn path_of(&self, layer: Layer, dir: &Path, id: &str) -> Result<PathBuf> {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if id.is_empty() || id.len() > 100 || !id.chars().all(plain) {
+            return Err(CommandError::usage(format!("{id:?} is no id"))
+                .hint("use lower-case letters, digits and hyphens; see docs/knowledge.md"));
+        }
+        let here = markdown_below(dir)?;
+        let is = |path: &&PathBuf| read_entry(path).is_ok_and(|entry| entry.id == id);
+        // A file that was put elsewhere in the layer stays where it is.
+        let named = dir.join(format!("{id}.md"));
+        let moved = match layer {
+            Layer::Project | Layer::User if !named.exists() => here.iter().find(is).cloned(),
+            Layer::BuiltIn | Layer::User | Layer::Project | Layer::Staged => None,
+        };
+        Ok(moved.unwrap_or(named))
+    }
+}
+
+impl Stock {
+    /// The entry of that id or alias, and where it was read.
+    pub fn get(&self, id: &str) -> Result<&Placed> {
+        let found = self.library.get(id);
+        found
+            .and_then(|entry| self.placed.get(&entry.id))
+            .ok_or_else(|| {
+                CommandError::usage(format!("there is no entry {id:?}"))
+                    .hint("\"karve knowledge search WORDS\" finds entries")
+            })
+    }
+}
+
+/// A nearer entry takes the place of a farther one, and remembers it.
+fn add(placed: &mut BTreeMap<String, Placed>, entry: Entry, layer: Layer, path: Option<PathBuf>) {
+    let id = entry.id.clone();
+    let mut hides = Vec::new();
+    if let Some(before) = placed.remove(&id) {
+        hides = before.hides;
+        hides.push(before.layer);
+    }
+    let nearest = Placed {
+        entry,
+        layer,
+        path,
+        hides,
+    };
+    placed.insert(id, nearest);
+}
+
+/// Where a person's own entries are.
+fn user_dir() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let config = set("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".config")))?;
+    config
+        .is_absolute()
+        .then(|| config.join("karve").join(PROJECT_DIR))
+}
+
+/// Reads a file as an entry.
+pub fn read_entry(path: &Path) -> Result<Entry, String> {
+    let text = plain_file::read_text(path, ENTRY_BYTES_MAX as u64).map_err(|e| e.to_string())?;
+    parse_entry(&text)
+}
+
+/// The Markdown files of a layer, in order. What is not there is empty; links are not followed.
+pub fn markdown_below(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut next = vec![(dir.to_owned(), 0)];
+    while let Some((dir, depth)) = next.pop() {
+        let Ok(entries) = fs::read_dir(&dir) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            let is_entry = path.extension().is_some_and(|end| end == "md")
+                && path.file_name().is_some_and(|name| name != "README.md");
+            if kind.is_dir() && depth < DEPTH_MAX {
+                next.push((path, depth + 1));
+            } else if kind.is_file() && is_entry {
+                files.push(path);
+            }
+            if files.len() > FILES_MAX {
+                return Err(CommandError::usage(format!(
+                    "there are more than {FILES_MAX} files in {}",
+                    dir.display()
+                ))
+                .hint("keep fewer entries there; see docs/knowledge.md"));
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// What karve ships.
+fn built_in() -> Vec<Entry> {
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests;

@@ -106,6 +106,26 @@ pub struct Known {
     pub layer: String,
 }
 
+/// How each entry stands; what depends on one that is out is in question.
+fn standings(entries: &[Entry]) -> Vec<Standing> {
+    let mut standings: Vec<Standing> = entries.iter().map(assess).collect();
+    let out: Vec<usize> = (0..entries.len())
+        .filter(|number| standings[*number].is_out())
+        .collect();
+    let numbers = entries.iter().enumerate();
+    let numbers: HashMap<&str, usize> = numbers.map(|(n, e)| (e.id.as_str(), n)).collect();
+    for number in out {
+        let (id, status) = (&entries[number].id, standings[number].status.name());
+        for dependant in super::dependants(entries, id) {
+            let Some(of) = numbers.get(dependant.as_str()) else {
+                continue;
+            };
+            standings[*of].in_question = Some(format!("it depends on {id}, which is {status}"));
+        }
+    }
+    standings
+}
+
 impl Library {
     /// A library of these entries. A trigger that cannot be read never fires; lint tells of it.
     pub fn new(entries: Vec<Entry>) -> Self {
@@ -116,7 +136,7 @@ impl Library {
         let by_id = entries.iter().enumerate();
         Self {
             triggers: triggers.collect(),
-            standings: entries.iter().map(assess).collect(),
+            standings: standings(&entries),
             index: Index::of(entries.iter()),
             by_id: by_id
                 .map(|(number, entry)| (entry.id.clone(), number))

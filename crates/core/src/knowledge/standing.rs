@@ -30,12 +30,21 @@ pub struct Standing {
     pub n_for: usize,
     /// Independent runs against it.
     pub n_against: usize,
+    /// What it depends on is out, so that nobody knows whether it holds.
+    pub in_question: Option<String>,
 }
 
 impl Standing {
     /// Whether it should not be acted on.
     pub fn is_out(&self) -> bool {
-        matches!(self.status, Status::Refuted | Status::Superseded)
+        self.in_question.is_some() || matches!(self.status, Status::Refuted | Status::Superseded)
+    }
+
+    /// In words.
+    pub fn describe(&self) -> String {
+        let asked = self.in_question.as_ref();
+        let asked = asked.map_or_else(String::new, |why| format!("; in question: {why}"));
+        format!("{}: {}{asked}", self.status.name(), self.why)
     }
 
     /// How much it is trusted, as a part of a score.
@@ -80,6 +89,7 @@ pub fn assess(entry: &Entry) -> Standing {
         why,
         n_for,
         n_against,
+        in_question: None,
     };
     if let Some(retraction) = &entry.retracted {
         return standing(Status::Refuted, format!("retracted: {}", retraction.why));
@@ -101,6 +111,7 @@ pub fn assess(entry: &Entry) -> Standing {
         why,
         n_for,
         n_against,
+        in_question: None,
     };
     match (n_for, n_against) {
         (0, 0) => standing(
@@ -168,10 +179,12 @@ pub fn narrowed(entry: &Entry, here: &Scope) -> Option<Scope> {
 
 /// The ids of entries that depend on one, directly or through others.
 pub fn dependants(entries: &[Entry], id: &str) -> Vec<String> {
+    let linked = |entry: &&Entry| !entry.interactions.depends_on.is_empty();
+    let linked: Vec<&Entry> = entries.iter().filter(linked).collect();
     let mut out: Vec<String> = Vec::new();
     let mut next = vec![id.to_owned()];
     while let Some(of) = next.pop() {
-        for entry in entries {
+        for entry in &linked {
             let depends = entry.interactions.depends_on.contains(&of);
             if depends && entry.id != id && !out.contains(&entry.id) {
                 out.push(entry.id.clone());

@@ -208,6 +208,19 @@ fn retraction_reaches_everything_that_depends_on_it() {
     let all = [a, b, c, entry("d")];
     assert_eq!(dependants(&all, "a"), ["b", "c"]);
     assert!(dependants(&all, "d").is_empty());
+    let mut all = all.to_vec();
+    all[0].retracted = Some(Retraction::default());
+    all[0].interactions = Interactions::default();
+    let library = Library::new(all);
+    let found = library.search(&Query::default());
+    let ids: Vec<&str> = found.iter().map(|m| m.entry.id.as_str()).collect();
+    assert_eq!(ids, ["d"]);
+    let standing = library.standing("c").unwrap();
+    assert!(
+        standing
+            .describe()
+            .contains("depends on a, which is refuted")
+    );
 }
 
 #[test]

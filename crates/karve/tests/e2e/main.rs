@@ -22,6 +22,7 @@ mod git_states;
 mod harness;
 mod inputs;
 mod kill;
+mod knowledge;
 mod lab;
 mod load;
 mod log;

@@ -1,0 +1,208 @@
+//! `karve knowledge`: finds, shows, checks and changes what is known.
+
+mod change;
+mod exchange;
+mod find;
+
+use crate::error::{CommandError, ErrorKind, Result};
+use crate::library::dialects::Form;
+use crate::library::{Layer, Shelves, Stock};
+use crate::project::Place;
+use crate::ui::{self, style};
+use clap::Subcommand;
+use karve_core::knowledge::{Complaint, Grave, lint_all};
+use std::path::PathBuf;
+
+/// Complaints and files that are shown.
+const SHOWN_MAX: usize = 200;
+
+/// What is known: entries with their triggers, and the evidence for and against them
+///
+/// There are four layers: built in, user, project (knowledge/ beside karve.toml) and staged (what
+/// campaigns found). The nearest one that has an entry wins. docs/knowledge.md tells the form.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve knowledge search bank conflicts          by words
+  karve knowledge search --counters l1_miss_pct=12,ceiling_pct=20
+  karve knowledge show register-blocking
+  karve knowledge lint                           all layers; exit code 1 if something is wrong
+  karve knowledge promote tip-7 --to project     a staged finding, after review
+  karve knowledge retract x --why \"the reference was wrong\"
+  karve knowledge export --form hyper-mla DIR    as catalog pages with an index")]
+pub struct Knowledge {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Find entries by words, by counters of a profile and by scope, and say why each fits
+    Search(find::Search),
+    /// Show an entry, where it was read and how it stands
+    Show(find::Show),
+    /// Add an entry from a file, or from standard input with -
+    Add(change::Add),
+    /// Check entries: their template, evidence, triggers, names and claims
+    Lint(Lint),
+    /// Move a staged entry to the project or the user
+    Promote(change::Promote),
+    /// Take an entry back; it stays, with the reason, and what depends on it is in question
+    Retract(change::Retract),
+    /// Print the index and the cross-reference from states of counters to entries
+    Index(exchange::Index),
+    /// Read entries from another form
+    Import(exchange::Import),
+    /// Write entries in another form
+    Export(exchange::Export),
+}
+
+/// Where an entry is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum To {
+    /// knowledge/ beside karve.toml
+    Project,
+    /// The user's own
+    User,
+    /// Not reviewed yet
+    Staged,
+}
+
+impl To {
+    fn layer(self) -> Layer {
+        match self {
+            Self::Project => Layer::Project,
+            Self::User => Layer::User,
+            Self::Staged => Layer::Staged,
+        }
+    }
+}
+
+/// Which form.
+#[derive(Clone, Copy, Debug, clap::Args)]
+struct FormArg {
+    /// The form
+    #[arg(long, value_enum, default_value = "karve")]
+    form: Form,
+}
+
+impl Knowledge {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let shelves = Shelves::of(place);
+        let stock = shelves.load()?;
+        if !matches!(self.command, Command::Lint(_)) {
+            tell_unreadable(&stock);
+        }
+        match &self.command {
+            Command::Search(command) => command.run(place, &stock),
+            Command::Show(command) => command.run(&stock),
+            Command::Add(command) => command.run(place, &shelves, &stock),
+            Command::Lint(command) => command.run(place, &stock),
+            Command::Promote(command) => command.run(&shelves, &stock),
+            Command::Retract(command) => command.run(&shelves, &stock),
+            Command::Index(command) => command.run(&stock),
+            Command::Import(command) => command.run(place, &shelves, &stock),
+            Command::Export(command) => command.run(place, &stock),
+        }
+    }
+}
+
+/// Files that are no entries are left out, and named.
+fn tell_unreadable(stock: &Stock) {
+    for (path, why) in stock.unreadable.iter().take(5) {
+        let why = style::safe(why, 200);
+        ui::note(&format!("note: {} is no entry: {why}", path.display()));
+    }
+    if stock.unreadable.len() > 5 {
+        let n = stock.unreadable.len() - 5;
+        ui::note(&format!("note: and {n} more; see \"karve knowledge lint\""));
+    }
+}
+
+/// Check entries
+#[derive(Debug, clap::Args)]
+struct Lint {
+    /// Only these ids or files
+    #[arg(value_name = "ID|FILE")]
+    only: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Lint {
+    fn run(&self, place: &Place, stock: &Stock) -> Result<()> {
+        let here = place.here()?;
+        let (names, files): (Vec<&String>, Vec<&String>) = self
+            .only
+            .iter()
+            .partition(|name| !here.join(name).is_file());
+        let mut entries: Vec<_> = stock.placed.values().map(|p| p.entry.clone()).collect();
+        let mut wanted: Vec<String> = Vec::new();
+        for name in names {
+            wanted.push(stock.get(name)?.entry.id.clone());
+        }
+        let mut unreadable: Vec<(PathBuf, String)> = match self.only.is_empty() {
+            true => stock.unreadable.clone(),
+            false => Vec::new(),
+        };
+        for file in files {
+            match crate::library::read_entry(&here.join(file)) {
+                Ok(entry) => {
+                    wanted.push(entry.id.clone());
+                    entries.retain(|other| other.id != entry.id);
+                    entries.push(entry);
+                }
+                Err(why) => unreadable.push((PathBuf::from(file), why)),
+            }
+        }
+        let told = |c: &Complaint| self.only.is_empty() || wanted.contains(&c.id);
+        let complaints: Vec<Complaint> = lint_all(&entries).into_iter().filter(told).collect();
+        self.show(&complaints, &unreadable);
+        let errors = complaints
+            .iter()
+            .filter(|c| c.grave == Grave::Error)
+            .count();
+        match errors + unreadable.len() {
+            0 => Ok(()),
+            n => Err(CommandError::new(
+                ErrorKind::Negative,
+                format!("{n} of these must be mended"),
+            )
+            .hint("docs/knowledge.md tells what an entry must have")),
+        }
+    }
+
+    fn show(&self, complaints: &[Complaint], unreadable: &[(PathBuf, String)]) {
+        let word = |grave: Grave| match grave {
+            Grave::Error => "error",
+            Grave::Warning => "warning",
+        };
+        if self.json {
+            let of = |c: &Complaint| {
+                let grave = word(c.grave);
+                serde_json::json!({"id": c.id, "grave": grave, "what": c.what})
+            };
+            let files = unreadable.iter().map(
+                |(path, why)| serde_json::json!({"file": path, "grave": "error", "what": why}),
+            );
+            ui::out_json(&complaints.iter().map(of).chain(files).collect::<Vec<_>>());
+            return;
+        }
+        for (path, why) in unreadable.iter().take(SHOWN_MAX) {
+            let why = style::safe(why, 300);
+            ui::outln(&format!("error     {}: no entry: {why}", path.display()));
+        }
+        for c in complaints.iter().take(SHOWN_MAX) {
+            let (id, what) = (style::safe(&c.id, 80), style::safe(&c.what, 300));
+            ui::outln(&format!("{:<10}{id}: {what}", word(c.grave)));
+        }
+        let more = complaints.len().saturating_sub(SHOWN_MAX);
+        if more > 0 {
+            ui::outln(&format!("and {more} more"));
+        }
+        if complaints.is_empty() && unreadable.is_empty() {
+            ui::outln("nothing is wrong");
+        }
+    }
+}

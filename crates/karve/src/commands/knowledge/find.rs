@@ -1,0 +1,222 @@
+//! `karve knowledge search` and `show`.
+
+use crate::config::Overrides;
+use crate::error::{CommandError, Result};
+use crate::library::markdown::render_entry;
+use crate::library::situation::{self, situation_of};
+use crate::library::{Placed, Stock};
+use crate::project::Place;
+use crate::ui::{self, style};
+use karve_core::knowledge::{Match, Query, Situation};
+use karve_core::profile::Values;
+use karve_core::profile::counters::known;
+use serde::Serialize;
+
+/// Find entries
+#[derive(Debug, clap::Args)]
+pub(super) struct Search {
+    /// Words to look for
+    words: Vec<String>,
+    /// Values of counters, as name=value, separated by commas
+    #[arg(long, value_name = "LIST")]
+    counters: Option<String>,
+    /// The operation, such as matmul
+    #[arg(long)]
+    op: Option<String>,
+    /// The device, such as cpu or H200
+    #[arg(long)]
+    device: Option<String>,
+    /// The language or backend, such as c, cuda or triton
+    #[arg(long)]
+    language: Option<String>,
+    /// Do not ask where this project is; entries for all places
+    #[arg(long)]
+    anywhere: bool,
+    /// Also what is refuted or superseded
+    #[arg(long)]
+    refuted: bool,
+    /// How many at most
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+    limit: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A found entry, for programs.
+#[derive(Debug, Serialize)]
+struct Found<'a> {
+    id: &'a str,
+    kind: &'static str,
+    title: &'a str,
+    status: &'static str,
+    layer: &'static str,
+    score: f64,
+    why: Vec<String>,
+    expected_ratio: f64,
+}
+
+impl Search {
+    pub(super) fn run(&self, place: &Place, stock: &Stock) -> Result<()> {
+        let text = self.words.join(" ");
+        let values = self.counters.as_deref().map(parse_counters).transpose()?;
+        let situation = self.situation(place);
+        let query = Query {
+            situation: situation.as_ref(),
+            values: values.as_ref(),
+            text: &text,
+            refuted: self.refuted,
+        };
+        let found = stock.library.search(&query);
+        let shown = &found[..found.len().min(self.limit)];
+        if self.json {
+            let list = shown.iter().map(|m| told(stock, m));
+            ui::out_json(&list.collect::<Vec<_>>());
+            return Ok(());
+        }
+        for matched in shown {
+            show(stock, matched);
+        }
+        match found.len() {
+            0 => ui::outln("no entry fits; \"karve knowledge search --anywhere\" looks everywhere"),
+            n if n > shown.len() => {
+                ui::outln(&format!("{} more; -n {n} shows all", n - shown.len()));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Where to look: as the flags say, else where the project is.
+    fn situation(&self, place: &Place) -> Option<Situation> {
+        if self.anywhere {
+            return None;
+        }
+        if self.op.is_some() || self.device.is_some() || self.language.is_some() {
+            let or = |text: &Option<String>| text.clone().unwrap_or_default();
+            let (op, language) = (or(&self.op), or(&self.language));
+            return Some(situation::of_words(
+                &op,
+                &language,
+                &language,
+                &or(&self.device),
+            ));
+        }
+        let loaded = place.load(&Overrides::default()).ok()?;
+        Some(situation_of(&loaded.charter.target))
+    }
+}
+
+fn told<'a>(stock: &Stock, matched: &Match<'a>) -> Found<'a> {
+    let entry = matched.entry;
+    Found {
+        id: &entry.id,
+        kind: entry.kind.name(),
+        title: &entry.title,
+        status: stock
+            .library
+            .standing(&entry.id)
+            .map_or(entry.status, |s| s.status)
+            .name(),
+        layer: stock.placed.get(&entry.id).map_or("", |p| p.layer.name()),
+        score: matched.score,
+        why: matched.why.iter().map(|why| why.describe()).collect(),
+        expected_ratio: entry.expected_ratio(),
+    }
+}
+
+fn show(stock: &Stock, matched: &Match<'_>) {
+    let found = told(stock, matched);
+    ui::outln(&format!(
+        "{}  {}",
+        style::safe(found.id, 80),
+        style::safe(found.title, 120)
+    ));
+    ui::outln(&format!(
+        "    {}, {}, {}; {:.2}x expected",
+        found.kind, found.status, found.layer, found.expected_ratio
+    ));
+    for why in &found.why {
+        ui::outln(&format!("    {}", style::safe(why, 200)));
+    }
+}
+
+/// `name=value,name=value`.
+fn parse_counters(text: &str) -> Result<Values> {
+    let mut values = Values::new();
+    for part in text.split(',').filter(|part| !part.trim().is_empty()) {
+        let bad = |why: &str| {
+            CommandError::usage(format!(
+                "cannot read the counter {:?}",
+                style::safe(part, 60)
+            ))
+            .cause(why)
+            .hint("write --counters l1_miss_pct=12,ipc=0.8; docs/profile.md lists the names")
+        };
+        let (name, value) = part.split_once('=').ok_or_else(|| bad("there is no ="))?;
+        let (name, value) = (name.trim(), value.trim());
+        if known(name).is_none() {
+            return Err(bad("no counter has that name"));
+        }
+        let value: f64 = value.parse().map_err(|_| bad("the value is no number"))?;
+        if !value.is_finite() {
+            return Err(bad("the value is no number"));
+        }
+        values.insert(name.to_owned(), value);
+    }
+    Ok(values)
+}
+
+/// Show an entry
+#[derive(Debug, clap::Args)]
+pub(super) struct Show {
+    /// The id or another name of it
+    id: String,
+    /// Print its record as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Show {
+    pub(super) fn run(&self, stock: &Stock) -> Result<()> {
+        let placed = stock.get(&self.id)?;
+        if self.json {
+            ui::out_json(&placed.entry);
+            return Ok(());
+        }
+        for line in head(stock, placed) {
+            ui::outln(&line);
+        }
+        let text = render_entry(&placed.entry)
+            .map_err(|why| CommandError::usage(format!("cannot show {:?}", self.id)).cause(why))?;
+        ui::outln("");
+        for line in text.lines() {
+            let indent = line.len() - line.trim_start_matches(' ').len();
+            ui::outln(&format!("{}{}", " ".repeat(indent), style::safe(line, 400)));
+        }
+        Ok(())
+    }
+}
+
+/// Where it was read, how it stands, and what depends on it.
+fn head(stock: &Stock, placed: &Placed) -> Vec<String> {
+    let entry = &placed.entry;
+    let path = placed.path.as_ref();
+    let path = path.map_or_else(String::new, |path| format!(" ({})", path.display()));
+    let mut lines = vec![format!("layer     {}{path}", placed.layer.name())];
+    if !placed.hides.is_empty() {
+        let hidden: Vec<&str> = placed.hides.iter().map(|layer| layer.name()).collect();
+        lines.push(format!("instead   of what is {}", hidden.join(" and ")));
+    }
+    if let Some(standing) = stock.library.standing(&entry.id) {
+        lines.push(format!(
+            "standing  {}",
+            style::safe(&standing.describe(), 300)
+        ));
+    }
+    let rests = karve_core::knowledge::dependants(stock.library.entries(), &entry.id);
+    if !rests.is_empty() {
+        lines.push(format!("needed by {}", style::safe(&rests.join(", "), 300)));
+    }
+    lines
+}

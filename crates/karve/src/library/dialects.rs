@@ -1,0 +1,140 @@
+//! Other forms of knowledge, read into entries and written from them.
+//!
+//! What a form has no place for stands in a section, so that nothing is lost on the way. What was
+//! read from elsewhere is a candidate, whatever it says of itself.
+
+mod casebook;
+mod pages;
+mod phrases;
+mod tips;
+mod wiki;
+
+use super::markdown;
+use karve_core::knowledge::{Entry, Section, Status};
+use std::path::PathBuf;
+
+pub use pages::{render_cross_reference, render_index};
+pub use phrases::triggers_in;
+
+/// A form of knowledge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Form {
+    /// Ours: Markdown with the whole record in its front matter
+    Karve,
+    /// A: catalog pages under optimizations/ and anti-patterns/, with an index
+    HyperMla,
+    /// B: casebook pages with front matter
+    Casebook,
+    /// C: tips.md, by device, operation and backend
+    Tips,
+    /// D: wiki pages with front matter
+    Wiki,
+    /// D: one playbook with lettered sections
+    Playbook,
+}
+
+/// A text, and the path it has below the directory that was named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The path.
+    pub path: PathBuf,
+    /// The text.
+    pub text: String,
+}
+
+/// Reads a page; gives the entries that it holds.
+pub fn parse(form: Form, page: &Page) -> Result<Vec<Entry>, String> {
+    let mut entries = match form {
+        Form::Karve => vec![markdown::parse_entry(&page.text)?],
+        Form::HyperMla => pages::parse(page)?,
+        Form::Casebook => vec![casebook::parse(&page.text)?],
+        Form::Tips => tips::parse(page)?,
+        Form::Wiki => vec![wiki::parse(page)?],
+        Form::Playbook => wiki::parse_playbook(&page.text)?,
+    };
+    for entry in &mut entries {
+        if form != Form::Karve && entry.status == Status::Verified {
+            entry.status = Status::Candidate;
+        }
+    }
+    Ok(entries)
+}
+
+/// Writes entries.
+pub fn render(form: Form, entries: &[&Entry]) -> Result<Vec<Page>, String> {
+    match form {
+        Form::Karve => {
+            let page = |entry: &&Entry| {
+                Ok(Page {
+                    path: PathBuf::from(format!("{}.md", entry.id)),
+                    text: markdown::render_entry(entry)?,
+                })
+            };
+            entries.iter().map(page).collect()
+        }
+        Form::HyperMla => Ok(pages::render(entries)),
+        Form::Casebook => entries
+            .iter()
+            .map(|entry| casebook::render(entry))
+            .collect(),
+        Form::Tips => Ok(tips::render(entries)),
+        Form::Wiki => entries.iter().map(|entry| wiki::render(entry)).collect(),
+        Form::Playbook => Ok(vec![wiki::render_playbook(entries)]),
+    }
+}
+
+/// A title as an id.
+pub fn slug(title: &str) -> String {
+    let mut id = String::new();
+    for c in title.to_lowercase().chars() {
+        if c.is_ascii_alphanumeric() {
+            id.push(c);
+        } else if !id.ends_with('-') && !id.is_empty() {
+            id.push('-');
+        }
+        if id.len() >= 60 {
+            break;
+        }
+    }
+    id.trim_matches('-').to_owned()
+}
+
+/// Sections under other headings; the rest stays as it is.
+fn renamed(sections: Vec<Section>, names: &[(&str, &str)]) -> Vec<Section> {
+    let rename = |mut section: Section| {
+        let known = names
+            .iter()
+            .find(|(from, _)| section.heading.eq_ignore_ascii_case(from));
+        if let Some((_, to)) = known {
+            (*to).clone_into(&mut section.heading);
+        }
+        section
+    };
+    sections.into_iter().map(rename).collect()
+}
+
+/// Cells of a row of a Markdown table.
+fn cells(line: &str) -> Option<Vec<String>> {
+    let line = line.trim();
+    let inner = line.strip_prefix('|')?;
+    let inner = inner.strip_suffix('|').unwrap_or(inner);
+    let inner = inner.replace("\\|", "\u{1}");
+    let cells = inner
+        .split('|')
+        .map(|cell| cell.trim().replace('\u{1}', "|"));
+    let cells: Vec<String> = cells.collect();
+    let is_rule = cells
+        .iter()
+        .all(|cell| !cell.is_empty() && cell.chars().all(|c| "-: ".contains(c)));
+    (!is_rule).then_some(cells)
+}
+
+/// Text that fits into a cell.
+fn cell(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line: String = line.chars().take(300).collect();
+    line.replace('|', "\\|")
+}
+
+#[cfg(test)]
+mod tests;

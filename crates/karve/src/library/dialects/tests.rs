@@ -1,0 +1,190 @@
+//! Each form is read, written and read again.
+
+use super::*;
+use karve_core::knowledge::{Basis, Kind, Risk, lint};
+
+fn page(path: &str, text: &str) -> Page {
+    Page {
+        path: PathBuf::from(path),
+        text: text.to_owned(),
+    }
+}
+
+const PAGE: &str = "# Swizzle the order of blocks\n\n## When to Apply\n\n- L2 hit rate < 90%\n\
+    - DRAM throughput > 60 %\n\n## Mechanism\n\nNeighbours share rows.\n\n## Affected Metrics\n\n\
+    L2 hit rate.\n\n## Implementation\n\n```python\n# no title\nx = 1\n```\n\n\
+    ## Performance Evidence\n\nSource: local experiment\n\n\
+    | Config | Before | After | Change |\n|---|---|---|---|\n\
+    | b=32 s=1 | 12.5 us | 10.0 us | -20% |\n| b=1 | n/a | 3 us | - |\n\n\
+    ## Pitfalls\n\nSmall grids.\n\n## Interactions\n\nO1\n";
+
+#[test]
+fn a_catalog_page_becomes_an_entry_and_a_page_again() {
+    let path = "docs/knowledge/languages/cutile/optimizations/swizzle.md";
+    let entry = parse(Form::HyperMla, &page(path, PAGE)).unwrap().remove(0);
+    assert_eq!(
+        (entry.id.as_str(), entry.kind),
+        ("swizzle", Kind::Optimization)
+    );
+    assert_eq!(entry.triggers, ["l2_hit_pct < 90", "dram_pct > 60"]);
+    assert_eq!(entry.scope.language, ["cutile"]);
+    assert_eq!((entry.evidence.len(), entry.evidence[0].ratio), (1, 1.25));
+    assert_eq!(entry.basis, Basis::Measured);
+    assert!(entry.section("Recipe").unwrap().contains("x = 1"));
+    let pages = render(Form::HyperMla, &[&entry]).unwrap();
+    assert_eq!(
+        pages[0].path,
+        PathBuf::from("knowledge/languages/cutile/optimizations/swizzle.md")
+    );
+    let again = parse(Form::HyperMla, &pages[0]).unwrap().remove(0);
+    assert_eq!(
+        (&again.title, &again.triggers),
+        (&entry.title, &entry.triggers)
+    );
+    assert_eq!(again.evidence[0].ratio, 1.25);
+    let index = &pages[1].text;
+    assert!(
+        index.contains("| O1 | Swizzle the order of blocks | l2_hit_pct < 90; dram_pct > 60 |")
+    );
+    assert!(index.contains("| dram_pct > 60 | O1 |"), "{index}");
+    let rows = parse(Form::HyperMla, &pages[1]).unwrap();
+    assert_eq!(
+        (rows[0].id.as_str(), &rows[0].aliases[0][..]),
+        ("swizzle", "O1")
+    );
+}
+
+#[test]
+fn tips_are_read_by_device_operation_and_backend() {
+    let text = "# Tips\n\n### 2026-04-23 15:19 round-7 — ROLLED BACK\n\
+        - **Context**: fused barrier\n- Signal: -50.55%\n- Takeaway: atomics serialize\n\
+        \x20 across groups\n- Applicability: all\n\n\
+        ### 2026-04-24 round-8 — ACCEPTED\n- Context: x\n- Signal: +2%\n- Takeaway: y\n\
+        - Applicability: z\n";
+    let tips = parse(
+        Form::Tips,
+        &page("mi355x/grouped_gemm/triton/tips.md", text),
+    )
+    .unwrap();
+    assert_eq!(tips.len(), 2);
+    assert_eq!(tips[0].title, "atomics serialize across groups");
+    assert_eq!(tips[0].scope.device, ["mi355x"]);
+    assert_eq!(
+        (tips[0].kind, tips[0].date.as_str()),
+        (Kind::Tip, "2026-04-23")
+    );
+    assert_eq!(
+        lint(&tips[0]).len(),
+        1,
+        "a device without evidence: {:?}",
+        lint(&tips[0])
+    );
+    let pages = render(Form::Tips, &[&tips[0], &tips[1]]).unwrap();
+    assert_eq!(
+        pages[0].path,
+        PathBuf::from("historical_experience/mi355x/grouped_gemm/triton/tips.md")
+    );
+    let again = parse(Form::Tips, &pages[0]).unwrap();
+    assert_eq!(again, tips);
+}
+
+#[test]
+fn a_case_keeps_its_figures_only_if_they_are_whole() {
+    let text = "---\nid: moe-overlap\ntype: case\nfamily: communication\n\
+        maturity: verified-locally\nbottleneck: communication\nsignals: [nccl-dominates, low-sm]\n\
+        architectures: [sm100]\n\
+        phase: [decode]\naccuracy_risk: lossy\nextra_key: kept out\n\
+        interactions:\n  composes-with: [cuda-graph]\n\
+        measured: {metric: throughput, value: '+12.5%', gpu: B200, workload: decode, run_ref: r1, \
+        date: 2026-08}\n---\n# Overlap experts\n\n## Applies when\n\nGPU idle > 30%\n\n\
+        ## Counter-signals\n\n- few experts\n- one rank\n\n## Mechanism\n\nm\n\n## Verify\n\nv\n";
+    let case = parse(Form::Casebook, &page("x.md", text))
+        .unwrap()
+        .remove(0);
+    assert_eq!((case.kind, case.risk), (Kind::Case, Risk::Lossy));
+    assert_eq!(case.counter_signals, ["few experts", "one rank"]);
+    assert_eq!(case.triggers, ["gpu_idle_pct > 30"]);
+    assert_eq!(case.evidence[0].ratio, 1.125);
+    let pages = render(Form::Casebook, &[&case]).unwrap();
+    assert_eq!(pages[0].path, PathBuf::from("communication/moe-overlap.md"));
+    let again = parse(Form::Casebook, &pages[0]).unwrap().remove(0);
+    assert_eq!(again.evidence, case.evidence);
+    assert_eq!(again.counter_signals, case.counter_signals);
+    assert_eq!(again.interactions, case.interactions);
+    let some = text.replace("workload: decode, ", "");
+    assert!(parse(Form::Casebook, &page("x.md", &some)).is_err());
+    let words = text.replace("'+12.5%'", "a lot");
+    assert!(
+        parse(Form::Casebook, &page("x.md", &words)).unwrap()[0]
+            .evidence
+            .is_empty()
+    );
+}
+
+#[test]
+fn a_wiki_page_and_a_playbook_are_read_and_written() {
+    let text = "---\ntitle: Disable the bulk store\nkind: technique\nbasis: measured\n\
+        arch: [sm90]\nkernels: [rmsnorm]\n---\n\n## Symptom\n\nDRAM < 40%\n\n## Evidence\n\n\
+        - rms_norm store is 1.30x faster [2026-07, sm90, toolkit 13.1, N=5]\n\
+        - without a mark 2x\n";
+    let entry = parse(Form::Wiki, &page("technique/no-bulk-store.md", text))
+        .unwrap()
+        .remove(0);
+    assert_eq!((entry.evidence.len(), entry.evidence[0].n), (1, 5));
+    assert_eq!(entry.triggers, ["dram_pct < 40"]);
+    let pages = render(Form::Wiki, &[&entry]).unwrap();
+    assert_eq!(parse(Form::Wiki, &pages[0]).unwrap()[0], entry);
+    let book = "# Playbook\n\n## A. Gather to bulk loads (2–78×)\n\ntext\n\n### B. Persistent \
+        (+50–300%)\n\noccupancy < 25%\n";
+    let entries = parse(Form::Playbook, &page("p.md", book)).unwrap();
+    assert_eq!(entries.len(), 2);
+    let impact = entries[1].impact.unwrap();
+    assert_eq!((impact.low, impact.high), (1.5, 4.0));
+    let again = render(Form::Playbook, &[&entries[0], &entries[1]]).unwrap();
+    let read = parse(Form::Playbook, &again[0]).unwrap();
+    assert_eq!(read[1].aliases, entries[1].aliases);
+    assert_eq!(read[1].triggers, ["occupancy_pct < 25"]);
+}
+
+#[test]
+fn what_is_read_from_elsewhere_is_a_candidate_and_garbage_is_refused() {
+    for form in [
+        Form::HyperMla,
+        Form::Casebook,
+        Form::Tips,
+        Form::Wiki,
+        Form::Playbook,
+        Form::Karve,
+    ] {
+        for text in [
+            "",
+            "\u{0}\u{1}",
+            "---\n---\n",
+            "---\nkind: [\n---\n# x",
+            "| a | b |\n",
+        ] {
+            if let Ok(entries) = parse(form, &page("a/b.md", text)) {
+                assert!(
+                    entries.iter().all(|e| e.status == Status::Candidate),
+                    "{form:?}"
+                );
+            }
+        }
+    }
+    assert_eq!(slug("  A (b) — C++ / d!  "), "a-b-c-d");
+}
+
+#[test]
+fn conditions_in_words_become_triggers_only_when_they_are_clear() {
+    let check = |text: &str, want: &[&str]| assert_eq!(triggers_in(text), want, "{text}");
+    check(
+        "when L2 hit < 90% and occupancy ≥ 25 %",
+        &["l2_hit_pct < 90", "occupancy_pct >= 25"],
+    );
+    check("TC util: > 60", &["tensor_pct > 60"]);
+    check("registers = 255", &["registers == 255"]);
+    check("DRAM < 12,5%", &[]);
+    check("the hundred <b> tags", &[]);
+    check("spill > 3k", &[]);
+    check("recipc > 3", &[]);
+}

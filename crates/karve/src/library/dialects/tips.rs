@@ -1,0 +1,155 @@
+//! C's tips: `historical_experience/<gpu>/<op>/<backend>/tips.md`, a section for each round.
+
+use super::{Page, slug};
+use karve_core::knowledge::{Basis, Entry, Kind, Scope, Section};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+const FIELDS: [&str; 4] = ["Context", "Signal", "Takeaway", "Applicability"];
+
+pub(super) fn parse(page: &Page) -> Result<Vec<Entry>, String> {
+    let scope = scope_of(&page.path);
+    let mut entries: Vec<Entry> = Vec::new();
+    for part in format!("\n{}", page.text).split("\n### ").skip(1) {
+        let (heading, body) = part.split_once('\n').unwrap_or((part, ""));
+        entries.push(tip(heading.trim(), body, &scope, entries.len() + 1));
+    }
+    if entries.is_empty() {
+        return Err("there is no tip: a line \"### <time> round-N — ACCEPTED\"".to_owned());
+    }
+    Ok(entries)
+}
+
+fn tip(heading: &str, body: &str, scope: &Scope, number: usize) -> Entry {
+    let mut fields: BTreeMap<&str, String> = BTreeMap::new();
+    let mut current = None;
+    for line in body.lines() {
+        let plain = line
+            .trim()
+            .trim_start_matches(['-', '*', ' '])
+            .replace("**", "");
+        let named = FIELDS.iter().find_map(|field| {
+            let rest = plain.strip_prefix(field)?.trim_start();
+            Some((*field, rest.strip_prefix(':')?.trim().to_owned()))
+        });
+        match (named, current) {
+            (Some((field, text)), _) => {
+                fields.insert(field, text);
+                current = Some(field);
+            }
+            (None, Some(field)) if !line.trim().is_empty() => {
+                if let Some(text) = fields.get_mut(field) {
+                    let _ = write!(text, " {}", line.trim());
+                }
+            }
+            (None, _) => {}
+        }
+    }
+    let date: String = heading.chars().take(10).collect();
+    let is_date = date.len() == 10 && date.chars().all(|c| c.is_ascii_digit() || c == '-');
+    let title = fields.get("Takeaway").or(fields.get("Context")).cloned();
+    let title: String = title
+        .unwrap_or_else(|| heading.to_owned())
+        .chars()
+        .take(100)
+        .collect();
+    let sections = FIELDS.iter().filter_map(|field| {
+        Some(Section {
+            heading: (*field).to_owned(),
+            text: fields.get(field)?.clone(),
+        })
+    });
+    let mut sections: Vec<Section> = sections.collect();
+    sections.push(Section {
+        heading: "Source".into(),
+        text: heading.to_owned(),
+    });
+    let place = [&scope.device, &scope.op, &scope.backend].map(|l| l.join("-"));
+    Entry {
+        id: slug(&format!("tip {} {number} {heading}", place.join(" "))),
+        kind: Kind::Tip,
+        title,
+        basis: Basis::SingleObservation,
+        scope: scope.clone(),
+        date: if is_date { date } else { String::new() },
+        sections,
+        ..Entry::default()
+    }
+}
+
+/// `<device>/<op>/<backend>/tips.md` tells where they hold.
+fn scope_of(path: &std::path::Path) -> Scope {
+    let parts: Vec<String> = path
+        .parent()
+        .map(|dir| {
+            dir.iter()
+                .map(|p| p.to_string_lossy().to_lowercase())
+                .collect()
+        })
+        .unwrap_or_default();
+    match parts.as_slice() {
+        [.., device, op, backend] => Scope {
+            device: vec![device.clone()],
+            op: vec![op.clone()],
+            backend: vec![backend.clone()],
+            ..Scope::default()
+        },
+        _ => Scope::default(),
+    }
+}
+
+pub(super) fn render(entries: &[&Entry]) -> Vec<Page> {
+    let mut files: BTreeMap<PathBuf, String> = BTreeMap::new();
+    for entry in entries {
+        let first = |list: &Vec<String>| list.first().cloned().unwrap_or_else(|| "any".into());
+        let path = [
+            "historical_experience".to_owned(),
+            first(&entry.scope.device),
+        ]
+        .into_iter()
+        .chain([
+            first(&entry.scope.op),
+            first(&entry.scope.backend),
+            "tips.md".into(),
+        ])
+        .collect();
+        let text = files.entry(path).or_insert_with(|| "# Tips\n".to_owned());
+        let outcome = match karve_core::knowledge::assess(entry).is_out() {
+            true => "ROLLED BACK",
+            false => "ACCEPTED",
+        };
+        let heading = entry.section("Source").map_or_else(
+            || format!("{} {} — {outcome}", entry.date, entry.id),
+            str::to_owned,
+        );
+        let _ = write!(text, "\n### {}\n", one_line(&heading));
+        for field in FIELDS {
+            let _ = writeln!(text, "- {field}: {}", one_line(&field_of(entry, field)));
+        }
+    }
+    let page = |(path, text)| Page { path, text };
+    files.into_iter().map(page).collect()
+}
+
+/// A field of a tip, also of an entry that is none.
+fn field_of(entry: &Entry, field: &str) -> String {
+    let own = entry.section(field).map(str::to_owned);
+    own.unwrap_or_else(|| match field {
+        "Context" => entry.title.clone(),
+        "Signal" => match entry.evidence.last() {
+            Some(e) => format!("{:.3}x in {} ({})", e.ratio, e.run, e.device),
+            None => entry.triggers.join("; "),
+        },
+        "Takeaway" => entry
+            .section("Mechanism")
+            .unwrap_or(&entry.title)
+            .to_owned(),
+        _ => entry.scope.describe(),
+    })
+}
+
+fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(1_000).collect()
+}

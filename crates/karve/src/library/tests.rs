@@ -1,0 +1,75 @@
+//! Layers of entries in temporary directories.
+
+use super::*;
+use karve_core::knowledge::Section;
+
+fn entry(id: &str, title: &str) -> Entry {
+    Entry {
+        id: id.into(),
+        title: title.into(),
+        date: "2026-11".into(),
+        sections: vec![Section {
+            heading: "Recipe".into(),
+            text: "Do it.".into(),
+        }],
+        ..Entry::default()
+    }
+}
+
+fn shelves(dir: &Path) -> Shelves {
+    let mut shelves = Shelves::default();
+    for (layer, name) in [
+        (Layer::User, "user"),
+        (Layer::Project, "project"),
+        (Layer::Staged, "staged"),
+    ] {
+        shelves.put(layer, dir.join(name));
+    }
+    shelves
+}
+
+#[test]
+fn the_nearest_layer_wins_and_names_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelves = shelves(dir.path());
+    shelves.write(Layer::Staged, &entry("x", "staged")).unwrap();
+    shelves.write(Layer::User, &entry("x", "user")).unwrap();
+    shelves.write(Layer::User, &entry("y", "user")).unwrap();
+    let stock = shelves.load().unwrap();
+    let x = stock.get("x").unwrap();
+    assert_eq!((x.layer, x.entry.title.as_str()), (Layer::Staged, "staged"));
+    assert_eq!(x.hides, [Layer::User]);
+    assert_eq!(stock.get("y").unwrap().layer, Layer::User);
+    let error = stock.get("z").unwrap_err().to_string();
+    assert!(error.contains("karve knowledge search"), "{error}");
+}
+
+#[test]
+fn an_entry_is_written_where_it_lies_already() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelves = shelves(dir.path());
+    let below = dir.path().join("project/languages/c");
+    fs::create_dir_all(&below).unwrap();
+    let text = render_entry(&entry("x", "old")).unwrap();
+    fs::write(below.join("x-page.md"), text).unwrap();
+    let path = shelves.write(Layer::Project, &entry("x", "new")).unwrap();
+    assert_eq!(path, below.join("x-page.md"));
+    assert_eq!(shelves.load().unwrap().get("x").unwrap().entry.title, "new");
+}
+
+#[test]
+fn files_that_are_no_entries_are_named_and_the_rest_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelves = shelves(dir.path());
+    shelves.write(Layer::Project, &entry("x", "fine")).unwrap();
+    let project = dir.path().join("project");
+    fs::write(project.join("broken.md"), "no front matter").unwrap();
+    fs::write(project.join("README.md"), "for people").unwrap();
+    fs::write(project.join("bytes.md"), [0xff, 0xfe, 0x00]).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", project.join("link.md")).unwrap();
+    let stock = shelves.load().unwrap();
+    assert!(stock.get("x").is_ok());
+    assert_eq!(stock.unreadable.len(), 2, "{:?}", stock.unreadable);
+    let odd = entry("../x", "out of the layer");
+    assert!(shelves.write(Layer::Project, &odd).is_err());
+}

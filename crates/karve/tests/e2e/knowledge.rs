@@ -1,0 +1,202 @@
+//! `karve knowledge` as a person uses it: found, shown, added, linted, promoted, retracted.
+
+use crate::lab::Lab;
+use std::fs;
+
+const ENTRY: &str = "---
+id: hold-rows
+kind: optimization
+basis: source-semantics
+scope:
+  device: [cpu]
+triggers: ['l1_miss_pct > 4 && dram_pct < 200']
+interactions:
+  depends-on: [rows-first]
+date: 2026-11
+---
+# Hold rows in quokka order
+
+## When to apply
+
+Loads miss.
+
+## Mechanism
+
+Rows stay near.
+
+## Recipe
+
+Hold them.
+
+## Pitfalls
+
+None that is known.
+";
+
+fn lab() -> Lab {
+    let lab = Lab::new("gains");
+    let first = ENTRY
+        .replace("hold-rows", "rows-first")
+        .replace("Hold rows in quokka order", "Walk rows first")
+        .replace("  depends-on: [rows-first]", "  depends-on: []");
+    fs::write(lab.beside("first.md"), first).unwrap();
+    fs::write(lab.beside("entry.md"), ENTRY).unwrap();
+    for file in ["first.md", "entry.md"] {
+        let path = lab.beside(file);
+        let path = path.to_string_lossy();
+        lab.karve(&["knowledge", "add", &path]).ends(0);
+    }
+    lab
+}
+
+#[test]
+fn an_entry_is_found_by_words_by_counters_and_by_scope_and_says_why() {
+    let lab = lab();
+    lab.karve(&["knowledge", "search", "quokka"])
+        .ends(0)
+        .shows(&["hold-rows", "words quokka", "candidate, project"]);
+    lab.karve(&[
+        "knowledge",
+        "search",
+        "--counters",
+        "l1_miss_pct=9,dram_pct=1",
+    ])
+    .ends(0)
+    .shows(&["hold-rows", "(l1_miss_pct=9, dram_pct=1)"]);
+    let gpu = ["knowledge", "search", "quokka", "--device", "H200"];
+    lab.karve(&gpu).ends(0).shows(&["no entry fits"]);
+    let found = lab
+        .karve(&["knowledge", "search", "quokka", "--json"])
+        .ends(0)
+        .json();
+    assert_eq!(found[0]["id"], "hold-rows");
+    let shown = lab.karve(&["knowledge", "show", "hold-rows"]).ends(0);
+    shown.shows(&[
+        "layer     project",
+        "nothing was measured",
+        "  depends-on:",
+        "## Recipe",
+    ]);
+    lab.karve(&["knowledge", "search", "--counters", "no_such=1"])
+        .ends(2)
+        .complains(&["no counter has that name", "docs/profile.md"]);
+    lab.karve(&["knowledge", "show", "nobody"])
+        .ends(2)
+        .complains(&["karve knowledge search"]);
+}
+
+#[test]
+fn a_retraction_stays_and_questions_what_depends_on_it() {
+    let lab = lab();
+    lab.karve(&[
+        "knowledge",
+        "retract",
+        "rows-first",
+        "--why",
+        "the reference was wrong",
+    ])
+    .ends(0)
+    .shows(&["retracted rows-first", "question  hold-rows depends on it"]);
+    lab.karve(&["knowledge", "search", "quokka"])
+        .ends(0)
+        .shows(&["no entry fits"]);
+    lab.karve(&["knowledge", "search", "quokka", "--refuted"])
+        .ends(0)
+        .shows(&["hold-rows"]);
+    lab.karve(&["knowledge", "show", "rows-first"])
+        .ends(0)
+        .shows(&["retracted: the reference was wrong", "needed by hold-rows"]);
+    assert!(
+        lab.path("knowledge/rows-first.md").exists(),
+        "nothing is deleted"
+    );
+}
+
+#[test]
+fn faults_are_named_and_nothing_is_written_over() {
+    let lab = lab();
+    lab.karve(&["knowledge", "lint", "hold-rows", "rows-first"])
+        .ends(0)
+        .shows(&["nothing is wrong"]);
+    let bad = ENTRY
+        .replace("l1_miss_pct > 4", "cash > 4")
+        .replace("## Pitfalls", "## Tried");
+    fs::write(lab.beside("bad.md"), bad).unwrap();
+    let path = lab.beside("bad.md");
+    let path = path.to_string_lossy();
+    lab.karve(&["knowledge", "add", &path, "--replace"])
+        .ends(2)
+        .complains(&[
+            "not fit to be used",
+            "which is no counter",
+            "\"Pitfalls\" is missing",
+        ]);
+    lab.karve(&["knowledge", "lint", &path])
+        .ends(1)
+        .shows(&["tells of a moment"]);
+    let path = lab.beside("entry.md");
+    let path = path.to_string_lossy();
+    lab.karve(&["knowledge", "add", &path])
+        .ends(2)
+        .complains(&["already", "--replace"]);
+    fs::write(lab.path("knowledge/junk.md"), "junk").unwrap();
+    lab.karve(&["knowledge", "lint"])
+        .ends(1)
+        .shows(&["junk.md", "does not begin with"]);
+    lab.karve(&["knowledge", "search", "quokka"])
+        .ends(0)
+        .shows(&["hold-rows"])
+        .complains(&["junk.md is no entry"]);
+}
+
+#[test]
+fn other_forms_come_in_staged_and_go_out() {
+    let lab = lab();
+    let tips = "### 2026-04-23 round-7 — ROLLED BACK\n- Context: fused wombat barrier\n\
+        - Signal: -50%\n- Takeaway: atomics serialize\n- Applicability: all\n";
+    let dir = lab.beside("in/cpu/toy/sh");
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("tips.md"), tips).unwrap();
+    let from = lab.beside("in");
+    let from = from.to_string_lossy();
+    lab.karve(&["knowledge", "import", &from, "--form", "tips"])
+        .ends(0)
+        .shows(&["imported  1 entries"]);
+    let found = lab
+        .karve(&["knowledge", "search", "wombat", "--json"])
+        .ends(0)
+        .json();
+    assert_eq!(
+        (&found[0]["layer"], &found[0]["status"]),
+        (&"staged".into(), &"candidate".into())
+    );
+    let id = found[0]["id"].as_str().unwrap().to_owned();
+    lab.karve(&["knowledge", "promote", &id, "--vouch", "seen again by hand"])
+        .ends(0)
+        .shows(&["promoted", "verified"]);
+    assert!(lab.path(&format!("knowledge/{id}.md")).exists());
+    assert!(!lab.path(&format!(".karve/knowledge/{id}.md")).exists());
+    lab.karve(&["knowledge", "promote", &id])
+        .ends(2)
+        .complains(&["not staged"]);
+    let out = lab.beside("out");
+    let out = out.to_string_lossy();
+    let export = [
+        "knowledge",
+        "export",
+        &out,
+        "--form",
+        "hyper-mla",
+        "--layer",
+        "project",
+    ];
+    lab.karve(&export).ends(0).shows(&["exported  3 files"]);
+    let index = fs::read_to_string(lab.beside("out/optimization-catalog.md")).unwrap();
+    assert!(index.contains("Hold rows in quokka order"), "{index}");
+    lab.karve(&export)
+        .ends(2)
+        .complains(&["is there", "--replace"]);
+    lab.karve(&["knowledge", "index", "--layer", "project"])
+        .ends(0)
+        .shows(&["| ID | Optimization |", "Profiling metric state"]);
+}
