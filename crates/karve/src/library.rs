@@ -9,6 +9,7 @@
 //! staged      .karve/knowledge                    what campaigns found, until somebody promotes it
 //! ```
 
+pub mod catalog;
 pub mod dialects;
 pub mod markdown;
 pub mod situation;
@@ -114,7 +115,7 @@ impl Shelves {
     pub fn load(&self) -> Result<Stock> {
         let mut placed: BTreeMap<String, Placed> = BTreeMap::new();
         let mut unreadable = Vec::new();
-        for entry in built_in() {
+        for entry in catalog::built_in() {
             add(&mut placed, entry, Layer::BuiltIn, None);
         }
         let mut layers: Vec<&(Layer, PathBuf)> = self.dirs.values().collect();
@@ -249,11 +250,6 @@ pub fn markdown_below(dir: &Path) -> Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
-}
-
-/// What karve ships.
-fn built_in() -> Vec<Entry> {
-    Vec::new()
 }
 
 #[cfg(test)]

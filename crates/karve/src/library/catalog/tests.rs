@@ -1,0 +1,271 @@
+//! The built-in entries are complete, agree with each other, and are listed in `docs/catalog.md`.
+
+use super::super::markdown::render_entry;
+use super::*;
+use karve_core::knowledge::{Action, Kind, Scope, Section, assess, lint_all};
+use karve_core::profile::Predicate;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn every_file_of_the_directory_is_built_in() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("knowledge");
+    let names = std::fs::read_dir(directory).unwrap();
+    let names: BTreeSet<String> = names
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let built_in = FILES.iter().map(|(id, _)| format!("{id}.md"));
+    assert_eq!(built_in.collect::<BTreeSet<_>>(), names);
+}
+
+#[test]
+fn every_entry_is_read_and_named_as_its_file() {
+    for (id, text) in FILES {
+        let entry = parse_entry(text).unwrap_or_else(|error| panic!("{id}: {error}"));
+        assert_eq!(&entry.id, id);
+        let again = parse_entry(&render_entry(&entry).unwrap()).unwrap();
+        assert_eq!(again, entry, "{id}");
+    }
+    assert_eq!(built_in().len(), FILES.len());
+}
+
+#[test]
+fn no_entry_is_complained_of() {
+    let complaints = lint_all(&built_in());
+    assert!(complaints.is_empty(), "{complaints:#?}");
+}
+
+#[test]
+fn every_trigger_can_hold_and_every_line_is_narrow() {
+    for entry in built_in() {
+        for trigger in &entry.triggers {
+            let names = Predicate::parse(trigger).unwrap().names().len();
+            assert!(names > 0, "{}: {trigger} asks for no counter", entry.id);
+        }
+    }
+    for (id, text) in FILES {
+        // A regular expression cannot be broken, and neither can a list of files.
+        let wide = text
+            .lines()
+            .find(|line| line.chars().count() > 100 && !line.trim_start().starts_with("pattern:"));
+        assert_eq!(wide, None, "{id}");
+    }
+}
+
+/// Whether a scope names a word in one of its lists.
+fn names(scope: &Scope, word: &str) -> bool {
+    let mut lists = [&scope.device, &scope.language, &scope.op, &scope.backend].into_iter();
+    lists.any(|list| list.iter().any(|named| named == word))
+}
+
+#[test]
+fn the_catalog_covers_what_it_promises() {
+    let entries = built_in();
+    let of_kind = |kind: Kind| entries.iter().filter(|e| e.kind == kind).count();
+    let of_scope = |word: &str| entries.iter().filter(|e| names(&e.scope, word)).count();
+    assert!(entries.len() >= 18, "{}", entries.len());
+    assert!(of_kind(Kind::Optimization) >= 15);
+    assert!(of_scope("cpu") >= 15, "{}", of_scope("cpu"));
+    let applied = entries.iter().filter(|e| !e.apply.is_empty());
+    assert!(applied.count() >= 12);
+}
+
+#[test]
+fn what_a_machine_applies_is_sound() {
+    for entry in built_in() {
+        for action in &entry.apply {
+            if let Action::Top { line, .. } | Action::BeforeInnerLoops { line, .. } = action {
+                assert!(!line.contains('\n'), "{}: {line}", entry.id);
+            }
+            if let Action::Rewrite { pattern, to, .. } = action {
+                let groups = pattern.matches('(').count() - pattern.matches("(?:").count();
+                let used = (1..=9).filter(|n| to.contains(&format!("${{{n}}}"))).max();
+                assert!(used.unwrap_or(0) <= groups, "{}: {pattern}", entry.id);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_index_is_the_one_of_the_entries() {
+    let path = root().join("docs/catalog.md");
+    let text = render_index(&built_in());
+    if std::env::var_os("KARVE_BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let want = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, want, "KARVE_BLESS=1 writes docs/catalog.md anew");
+}
+
+const PREAMBLE: &str = "\
+# The built-in catalog
+
+Written from the entries in `crates/karve/knowledge`; `KARVE_BLESS=1 cargo test -p karve catalog`
+writes it anew. A ratio is a speedup: 1.1 is 10% faster. The impact is what an entry says before a
+trial; where there is evidence, what it shows is there, too, with the standing that follows from it.
+`crates/karve/benches/evidence/run.sh` takes the evidence of the entries for CPUs.
+";
+
+fn render_index(entries: &[Entry]) -> String {
+    let mut text = PREAMBLE.to_owned();
+    let of = |kinds: &[Kind]| -> Vec<&Entry> {
+        entries.iter().filter(|e| kinds.contains(&e.kind)).collect()
+    };
+    let changes = of(&[Kind::Optimization, Kind::Tip]);
+    let _ = write!(
+        text,
+        "\n## Optimizations ({})\n\n| ID | Optimization | Trigger Conditions | Est. Impact | \
+         Pitfalls | Detail File |\n|---|---|---|---|---|---|\n",
+        changes.len()
+    );
+    changes
+        .iter()
+        .for_each(|entry| text.push_str(&optimization_row(entry)));
+    let habits = of(&[Kind::AntiPattern]);
+    let _ = write!(
+        text,
+        "\n## Anti-patterns ({})\n\n| ID | Anti-Pattern | Failure Mode | Source | Detail File |\n\
+         |---|---|---|---|---|\n",
+        habits.len()
+    );
+    habits
+        .iter()
+        .for_each(|entry| text.push_str(&habit_row(entry)));
+    let ways = of(&[Kind::Technique, Kind::Case]);
+    let _ = write!(
+        text,
+        "\n## Techniques and cases ({})\n\n| ID | Kind | Title | Scope | Detail File |\n\
+         |---|---|---|---|---|\n",
+        ways.len()
+    );
+    for entry in ways {
+        let (kind, scope) = (entry.kind.name(), entry.scope.describe());
+        let _ = writeln!(
+            text,
+            "| {} | {kind} | {} | {scope} | {} |",
+            id_of(entry),
+            entry.title,
+            link(entry)
+        );
+    }
+    text + &render_states(entries)
+}
+
+/// The id, with the numbers of published catalogs.
+fn id_of(entry: &Entry) -> String {
+    if entry.aliases.is_empty() {
+        return entry.id.clone();
+    }
+    format!("{} ({})", entry.id, entry.aliases.join(", "))
+}
+
+fn link(entry: &Entry) -> String {
+    format!("[{0}.md](../crates/karve/knowledge/{0}.md)", entry.id)
+}
+
+/// The first sentence of a section, fit for a cell.
+fn gist(entry: &Entry, heading: &str) -> String {
+    let text = entry.section(heading).unwrap_or_default();
+    let paragraph = text.split("\n\n").next().unwrap_or_default();
+    let line = paragraph.replace('\n', " ").replace('|', "\\|");
+    match line.find(". ") {
+        Some(end) => line[..=end].to_owned(),
+        None => line,
+    }
+}
+
+fn optimization_row(entry: &Entry) -> String {
+    let triggers: Vec<String> = entry.triggers.iter().map(|t| format!("`{t}`")).collect();
+    let when = if triggers.is_empty() {
+        entry.scope.describe()
+    } else {
+        triggers.join(" or ")
+    };
+    let said = entry.impact.map_or("unknown".to_owned(), |impact| {
+        format!("{} to {}", impact.low, impact.high)
+    });
+    let shown: Vec<String> = entry
+        .evidence
+        .iter()
+        .map(|e| format!("{:.2}", e.ratio))
+        .collect();
+    let impact = if shown.is_empty() {
+        said
+    } else {
+        let standing = assess(entry).status.name();
+        format!("{said}; shown {} ({standing})", shown.join(", "))
+    };
+    let pitfalls = gist(entry, "Pitfalls");
+    format!(
+        "| {} | {} | {} | {impact} | {pitfalls} | {} |\n",
+        id_of(entry),
+        entry.title,
+        when.replace("||", "or"),
+        link(entry)
+    )
+}
+
+fn habit_row(entry: &Entry) -> String {
+    let shown: Vec<String> = entry
+        .evidence
+        .iter()
+        .map(|e| format!("{:.2}", e.ratio))
+        .collect();
+    let source = if shown.is_empty() {
+        entry.basis.name().to_owned()
+    } else {
+        format!("{}; shown {}", entry.basis.name(), shown.join(", "))
+    };
+    format!(
+        "| {} | {} | {} | {source} | {} |\n",
+        id_of(entry),
+        entry.title,
+        gist(entry, "Failure mode"),
+        link(entry)
+    )
+}
+
+/// From the state of a counter to the entries that ask for it.
+fn render_states(entries: &[Entry]) -> String {
+    let mut states: BTreeMap<(String, &str), BTreeSet<String>> = BTreeMap::new();
+    for entry in entries {
+        for trigger in &entry.triggers {
+            for part in trigger.split("&&") {
+                let words: Vec<&str> = part.split_whitespace().collect();
+                let [counter, sign, ..] = words.as_slice() else {
+                    continue;
+                };
+                let state = if sign.starts_with('<') { "low" } else { "high" };
+                let ids = states.entry(((*counter).to_owned(), state)).or_default();
+                ids.insert(id_of(entry));
+            }
+        }
+    }
+    let mut text = String::from(
+        "\n## From the state of a counter to entries\n\n\
+         An entry may ask for more than one counter; its triggers say at which values.\n\n\
+         | Counter | State | Entries |\n|---|---|---|\n",
+    );
+    for ((counter, state), ids) in states {
+        let ids: Vec<String> = ids.into_iter().collect();
+        let _ = writeln!(text, "| `{counter}` | {state} | {} |", ids.join(", "));
+    }
+    text
+}
+
+#[test]
+fn a_gist_is_one_sentence_that_fits_a_cell() {
+    let entry = Entry {
+        sections: vec![Section {
+            heading: "Pitfalls".into(),
+            text: "One | two\nthree. Four.\n\nFive.".into(),
+        }],
+        ..Entry::default()
+    };
+    assert_eq!(gist(&entry, "Pitfalls"), "One \\| two three.");
+}
