@@ -68,11 +68,38 @@ fn the_catalog_covers_what_it_promises() {
     let entries = built_in();
     let of_kind = |kind: Kind| entries.iter().filter(|e| e.kind == kind).count();
     let of_scope = |word: &str| entries.iter().filter(|e| names(&e.scope, word)).count();
-    assert!(entries.len() >= 18, "{}", entries.len());
-    assert!(of_kind(Kind::Optimization) >= 15);
-    assert!(of_scope("cpu") >= 15, "{}", of_scope("cpu"));
+    assert!(entries.len() >= 100, "{}", entries.len());
+    let kinds = [
+        (Kind::Optimization, 70),
+        (Kind::AntiPattern, 12),
+        (Kind::Technique, 6),
+        (Kind::Case, 3),
+    ];
+    for (kind, least) in kinds {
+        assert!(of_kind(kind) >= least, "{}", kind.name());
+    }
+    for word in "cpu c rust cuda triton cutile cute hip flydsl tileir".split(' ') {
+        let least = if word == "cpu" { 30 } else { 2 };
+        assert!(of_scope(word) >= least, "{word}: {}", of_scope(word));
+    }
+    for op in "gemm attention softmax norm reduction elementwise grouped-gemm convolution sparse"
+        .split(' ')
+    {
+        assert!(of_scope(op) >= 2, "{op}: {}", of_scope(op));
+    }
+    // Knowledge that any language shares.
+    let shared = entries.iter().filter(|e| e.scope.language.is_empty());
+    assert!(shared.count() >= 20);
+    let numbered: Vec<String> = (1..=11)
+        .map(|n| format!("O{n}"))
+        .chain((1..=8).map(|n| format!("A{n}")))
+        .collect();
+    for number in numbered {
+        let named = entries.iter().any(|e| e.aliases.contains(&number));
+        assert!(named, "{number} of the published catalog is missing");
+    }
     let applied = entries.iter().filter(|e| !e.apply.is_empty());
-    assert!(applied.count() >= 12);
+    assert!(applied.count() >= 25);
 }
 
 #[test]
