@@ -15,11 +15,11 @@ mod stopping;
 #[cfg(test)]
 mod tests;
 
+pub use crate::knowledge::Lesson;
 pub use controls::{CONTROL_SLOWDOWN, Control, ControlKind, ControlResult, Detectable};
 pub use event::{
-    Baseline, DuelName, Event, Halved, ImplementStep, LOG_VERSION, Lesson, MeasureStep,
-    PlantedFault, Preparation, Provenance, Record, Refusal, Repeats, Step, StopReason, Tip,
-    TuneStep, Usage,
+    Baseline, DuelName, Event, Halved, ImplementStep, LOG_VERSION, MeasureStep, PlantedFault,
+    Preparation, Provenance, Record, Refusal, Repeats, Step, StopReason, Tip, TuneStep, Usage,
 };
 pub use record::OutOfOrder;
 pub use round::{LayoutTrial, Layouts, Measuring, RoundState, RoundSummary, Stage};
@@ -28,6 +28,7 @@ use crate::charter::{Case, CaseSet, Charter};
 use crate::comparison::Comparison;
 use crate::duel::{Clock, Duel};
 use crate::hypothesis::Gist;
+use crate::knowledge::Known;
 use crate::lineage::Lineage;
 use crate::measurement::{Discarded, Pair, Sample};
 use crate::policy::{FullWhen, ProfileWhen, StreakAction};
@@ -73,6 +74,7 @@ struct Facts {
     preparation: Option<Preparation>,
     engagement: Vec<PlantedFault>,
     tips: Vec<Tip>,
+    known: Vec<Known>,
     baseline: Option<Baseline>,
     quick: Vec<usize>,
     profile: Option<Profile>,
@@ -213,6 +215,16 @@ impl Campaign {
     /// The lessons of earlier campaigns.
     pub fn tips(&self) -> &[Tip] {
         &self.facts.tips
+    }
+
+    /// The entries of the library that hold for the target.
+    pub fn known(&self) -> &[Known] {
+        &self.facts.known
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set_profile(&mut self, profile: Profile) {
+        self.facts.profile = Some(profile);
     }
 
     /// The last profile.

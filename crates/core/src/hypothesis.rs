@@ -32,6 +32,20 @@ pub struct Hypothesis {
     /// Whether all knobs are tuned from where they stand, and nothing else changes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sweep: bool,
+    /// The entry of the library that it applies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
+    /// Which of the entry's ways, where it has several.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub variant: u32,
+    /// What is different this time, where it repeats what was refuted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub differs: Option<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // As serde asks.
+fn is_first(variant: &u32) -> bool {
+    *variant == 0
 }
 
 /// The six categories of ideas.
@@ -103,6 +117,25 @@ pub fn similarity(a: &Hypothesis, b: &Hypothesis) -> f64 {
     Gist::of(a).similarity(&Gist::of(b))
 }
 
+/// How alike two titles are, 0 to 1: the share of their words that they have in common, or 0 if the
+/// numbers in them differ.
+pub fn title_similarity(a: &str, b: &str) -> f64 {
+    let words = |text: &str| -> BTreeSet<String> {
+        let lower = text.to_lowercase();
+        let parts = lower.split(|c: char| !c.is_alphanumeric());
+        let kept = |word: &&str| word.len() > 1 || word.chars().any(|c| c.is_ascii_digit());
+        parts.filter(kept).map(str::to_owned).collect()
+    };
+    let (a, b) = (words(a), words(b));
+    let is_number = |word: &&String| word.chars().any(|c| c.is_ascii_digit());
+    let same_numbers = a.iter().filter(is_number).eq(b.iter().filter(is_number));
+    let all = a.union(&b).count();
+    if all == 0 || !same_numbers {
+        return 0.0;
+    }
+    a.intersection(&b).count() as f64 / all as f64
+}
+
 /// What a hypothesis is compared by, read once: every proposal meets every dropped one.
 #[derive(Clone, Debug)]
 pub(crate) struct Gist {
@@ -115,8 +148,14 @@ pub(crate) struct Gist {
 impl Gist {
     pub(crate) fn of(hypothesis: &Hypothesis) -> Self {
         let (words, numbers) = tokens(hypothesis);
+        let mut config = hypothesis.config.clone();
+        if let Some(entry) = &hypothesis.entry {
+            // Claims that apply entries are the same only if they apply the same one alike.
+            config.insert("entry".to_owned(), entry.clone());
+            config.insert("variant".to_owned(), hypothesis.variant.to_string());
+        }
         Self {
-            config: hypothesis.config.clone(),
+            config,
             words: hashes(&words),
             numbers: hashes(&numbers),
         }
@@ -199,6 +238,9 @@ pub(crate) mod tests {
             config: BTreeMap::new(),
             question: None,
             sweep: false,
+            entry: None,
+            variant: 0,
+            differs: None,
         }
     }
 

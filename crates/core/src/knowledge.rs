@@ -5,6 +5,7 @@
 //! a profile, told to an agent, applied by the built-in strategy where it says how, and judged by
 //! what rounds show of it. Words come from people and agents, numbers from measurements.
 
+mod learning;
 mod lint;
 mod matching;
 mod scope;
@@ -13,6 +14,7 @@ mod standing;
 mod tests;
 mod text;
 
+pub use learning::{Foretold, Learning, Lesson};
 pub use lint::{Complaint, Grave, lint, lint_all};
 pub use matching::{Known, Library, Match, Query, Why};
 pub use scope::{Scope, Situation};

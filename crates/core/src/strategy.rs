@@ -1,10 +1,14 @@
 //! Where to look next: stagnation, the escalation ladder, and the bounded brief.
 
 mod hidden;
+mod learning;
+mod recall;
 
 pub(crate) use hidden::shown_gate;
+pub use learning::{found_prefix, lesson};
+pub use recall::{Recall, Told, promise, recall, repeats_refuted};
 
-use crate::campaign::{Campaign, Lesson, RoundSummary, Stage, Tip};
+use crate::campaign::{Campaign, RoundSummary, Tip};
 use crate::charter::{Case, CaseSet, Metric, Target};
 use crate::comparison::Change;
 use crate::hypothesis::Direction;
@@ -24,8 +28,6 @@ const TIPS_MAX: usize = 10;
 const AUDITED_MAX: usize = 12;
 /// Characters of the profile digest in a brief.
 const DIGEST_MAX: usize = 4_000;
-/// Characters of a lesson.
-const LESSON_MAX: usize = 1_000;
 /// Characters of any text that others wrote in a brief.
 const TEXT_MAX: usize = 2_000;
 /// A change below this, up or down, is a micro-adjustment.
@@ -105,6 +107,8 @@ pub struct Brief {
     pub tried: Vec<Tried>,
     /// Lessons of earlier campaigns.
     pub tips: Vec<Tip>,
+    /// What the library knows: what fits the profile, what was refuted here.
+    pub recall: Recall,
     /// The end of the last profile.
     pub profile: String,
     /// What was wrong with the last answer.
@@ -182,6 +186,7 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
             .map(|r| tried(campaign, r))
             .collect(),
         tips: campaign.tips().iter().take(TIPS_MAX).map(short).collect(),
+        recall: recall(campaign),
         profile: digest.chars().take(DIGEST_MAX).collect(),
         errors: errors.iter().take(TRIED_MAX).map(|e| clip(e)).collect(),
         answers: recent(campaign.answers()),
@@ -409,32 +414,6 @@ fn separating_predicate(won: &[Case], lost: &[Case]) -> Option<String> {
             None
         }
     })
-}
-
-/// What the round under way taught, in numbers.
-pub fn lesson(campaign: &Campaign) -> Lesson {
-    let Some(round) = campaign.current_round() else {
-        return Lesson::default();
-    };
-    let Stage::Learning { verdict } = &round.stage else {
-        return Lesson::default();
-    };
-    let why = verdict.describe(&|case| visible_name(campaign, case));
-    let why = shown(campaign, &why);
-    let comparison = round.comparison.as_ref().or(round.quick.as_ref());
-    let text = match (&round.hypothesis, comparison) {
-        (Some(hypothesis), Some(comparison)) => format!(
-            "{}: expected {:.3}x, measured {}; {why}",
-            hypothesis.title,
-            hypothesis.expected_ratio,
-            comparison.overall.describe(),
-        ),
-        (Some(hypothesis), None) => format!("{}: {why}", hypothesis.title),
-        (None, _) => why,
-    };
-    Lesson {
-        text: text.chars().take(LESSON_MAX).collect(),
-    }
 }
 
 /// Questions for a person: what agents asked, and where the ladder ended.

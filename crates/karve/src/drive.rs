@@ -44,10 +44,10 @@ pub fn drive(session: &mut Session, screen: &mut dyn Screen) -> Result<End> {
         if session.stop.finish_step() {
             return Ok(End::Paused);
         }
-        for answer in session.world.new_answers(&session.campaign)? {
-            take(session, screen, answer, 0)?;
+        for news in session.world.news(&session.campaign)? {
+            take(session, screen, news, 0)?;
         }
-        // Only now, because the brief of the step holds the answers.
+        // Only now, because the brief of the step holds the news.
         let Some(step) = session.campaign.next_step() else {
             return Ok(End::Finished);
         };

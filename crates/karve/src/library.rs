@@ -11,7 +11,9 @@
 
 pub mod catalog;
 pub mod dialects;
+pub mod learn;
 pub mod markdown;
+pub mod recall;
 pub mod situation;
 
 use crate::error::{CommandError, Context, Result};
@@ -89,14 +91,20 @@ pub struct Stock {
 impl Shelves {
     /// The layers as a command sees them: with a project's own where there is one.
     pub fn of(place: &Place) -> Self {
-        let mut shelves = Self::default();
-        if let Some(dir) = user_dir() {
-            shelves.put(Layer::User, dir);
-        }
+        let mut shelves = Self::of_user();
         if let (Ok(config), Ok(root)) = (place.config(), place.root()) {
             let beside = config.parent().unwrap_or(Path::new("."));
             shelves.put(Layer::Project, beside.join(PROJECT_DIR));
             shelves.put(Layer::Staged, root.join(PROJECT_DIR));
+        }
+        shelves
+    }
+
+    /// Only what is built in and the user's own.
+    pub fn of_user() -> Self {
+        let mut shelves = Self::default();
+        if let Some(dir) = user_dir() {
+            shelves.put(Layer::User, dir);
         }
         shelves
     }

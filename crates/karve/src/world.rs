@@ -4,6 +4,7 @@ mod audit;
 mod baseline;
 mod duel;
 mod engagement;
+mod knowledge;
 mod prepare;
 mod publish;
 mod refs;
@@ -174,7 +175,7 @@ impl World {
                 self.with_raw(event.map_err(|error| self.naming_raw(error))?)
             }
             Step::Settle { .. } => self.settle(step, campaign),
-            Step::Learn { round } => Ok(self.learn(*round, campaign)),
+            Step::Learn { round } => self.learn(*round, campaign),
             Step::Finish { reason } => self.finish(campaign, reason),
         }
     }
@@ -210,10 +211,17 @@ impl World {
         }
     }
 
-    /// What people answered since the last step, each as an event that is due now.
-    pub fn new_answers(&mut self, campaign: &Campaign) -> Result<Vec<Event>> {
+    /// What changed since the last step without the campaign, each as an event that is due now:
+    /// answers of people, and the library.
+    pub fn news(&mut self, campaign: &Campaign) -> Result<Vec<Event>> {
+        let mut events = self.new_answers(campaign);
+        events.extend(self.new_knowledge(campaign)?);
+        Ok(events)
+    }
+
+    fn new_answers(&mut self, campaign: &Campaign) -> Vec<Event> {
         let Ok(entries) = fs::read_dir(self.dir.join("inbox")) else {
-            return Ok(Vec::new());
+            return Vec::new();
         };
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         // Another ending means that it is still being written.
@@ -236,7 +244,7 @@ impl World {
             let round = campaign.current_round().map_or(0, |round| round.number);
             events.push(Event::Answered { round, text });
         }
-        Ok(events)
+        events
     }
 
     /// Fails if the campaign's disk is full: then what went wrong in a step is the host's fault,

@@ -5,6 +5,7 @@ use crate::charter::{CaseSet, Charter, Limits};
 use crate::contract::{Arg, Examined};
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::integrity::{Finding, Roof};
+use crate::knowledge::{Known, Lesson};
 use crate::ladder::{Rung, Tuned};
 use crate::measurement::{Block, Conditions, Environment, Gate, Reading};
 use crate::profile::{Profile, ProfileDepth};
@@ -46,7 +47,18 @@ pub enum Event {
         faults: Vec<PlantedFault>,
     },
     /// What earlier campaigns left for this target.
-    TipsRead { tips: Vec<Tip> },
+    TipsRead {
+        tips: Vec<Tip>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        known: Vec<Known>,
+    },
+    /// The library of knowledge changed while the campaign went on: these are new or other than
+    /// they were, and those hold no more.
+    KnowledgeRead {
+        known: Vec<Known>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        gone: Vec<String>,
+    },
     /// The base was gated and read.
     BaselineMeasured(Baseline),
     /// The parent was profiled, or not.
@@ -265,13 +277,6 @@ pub enum DuelName {
     Final,
 }
 
-/// What a round taught, in words and numbers.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lesson {
-    /// One or two sentences.
-    pub text: String,
-}
-
 /// Why a campaign ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "stop", rename_all = "snake_case")]
@@ -407,6 +412,7 @@ impl Event {
             Self::Prepared(_) => "prepared",
             Self::EngagementChecked { .. } => "engagement_checked",
             Self::TipsRead { .. } => "tips_read",
+            Self::KnowledgeRead { .. } => "knowledge_read",
             Self::BaselineMeasured(_) => "baseline_measured",
             Self::Profiled { .. } => "profiled",
             Self::Proposed { .. } => "proposed",

@@ -8,6 +8,7 @@ use crate::charter::CaseSet;
 use crate::hypothesis::{Gist, Hypothesis};
 use crate::lineage::Kept;
 use crate::measurement::Block;
+use crate::strategy;
 use crate::verdict::{self, DropReason, Ruling, Time, Verdict};
 
 impl Campaign {
@@ -63,6 +64,7 @@ impl Campaign {
             | Event::Prepared(_)
             | Event::EngagementChecked { .. }
             | Event::TipsRead { .. }
+            | Event::KnowledgeRead { .. }
             | Event::BaselineMeasured(_)
             | Event::Extended { .. }
             | Event::Answered { .. }
@@ -224,6 +226,10 @@ impl Campaign {
             .find(|(_, old)| alike(old));
         if let Some((twin, _)) = twin {
             let refused = format!("\"{}\" is a duplicate of round {}", new.title, twin.number);
+            self.refuse(round, try_no, vec![refused]);
+            return;
+        }
+        if let Some(refused) = strategy::repeats_refuted(self, new) {
             self.refuse(round, try_no, vec![refused]);
             return;
         }

@@ -105,6 +105,14 @@ impl Campaign {
                 self.answers.push(text.clone());
                 Ok(())
             }
+            Event::KnowledgeRead { known, gone } => {
+                let other = |id: &String| known.iter().any(|new| new.id == *id);
+                let all = &mut self.facts.known;
+                all.retain(|old| !other(&old.id) && !gone.contains(&old.id));
+                all.extend(known.iter().cloned());
+                all.sort_by(|a, b| a.id.cmp(&b.id));
+                Ok(())
+            }
             Event::TargetDefined { .. }
             | Event::Prepared(_)
             | Event::EngagementChecked { .. }
@@ -168,8 +176,9 @@ impl Campaign {
                     Phase::Closing(StopReason::NotEngaged)
                 };
             }
-            (Event::TipsRead { tips }, Phase::Engaged) => {
+            (Event::TipsRead { tips, known }, Phase::Engaged) => {
                 self.facts.tips.clone_from(tips);
+                self.facts.known.clone_from(known);
                 self.phase = Phase::TipsKnown;
             }
             (Event::BaselineMeasured(baseline), Phase::TipsKnown) => self.take_baseline(baseline),

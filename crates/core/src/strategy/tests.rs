@@ -1,5 +1,7 @@
 //! Stagnation, the ladder, the hint at a gate, and what a brief may hold.
 
+mod knowledge;
+
 use super::hidden::mentions;
 use super::*;
 use crate::campaign::{Event, Record, Step};

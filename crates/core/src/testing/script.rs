@@ -272,6 +272,7 @@ impl Script {
                 round: *round,
                 lesson: Lesson {
                     text: format!("lesson {round}"),
+                    learning: None,
                 },
             },
             Step::Finish { reason } => Event::Finished {
@@ -302,7 +303,10 @@ impl Script {
                     detail: String::new(),
                 }],
             },
-            Step::ReadTips => Event::TipsRead { tips: Vec::new() },
+            Step::ReadTips => Event::TipsRead {
+                tips: Vec::new(),
+                known: Vec::new(),
+            },
             _ => Event::BaselineMeasured(self.baseline()),
         }
     }

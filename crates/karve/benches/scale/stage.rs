@@ -48,6 +48,9 @@ impl Agent for Script {
             config: BTreeMap::new(),
             question: None,
             sweep: false,
+            entry: None,
+            variant: 0,
+            differs: None,
         };
         Ok(Proposal::Stated(Box::new(hypothesis), Usage::default()))
     }

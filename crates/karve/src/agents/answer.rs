@@ -65,6 +65,9 @@ pub(super) fn parse_proposal(text: &str) -> Result<ProposalAnswer, Vec<String>> 
         config: BTreeMap::new(),
         question: optional("question").filter(|question| !question.is_empty()),
         sweep: truth(fields.get("sweep")),
+        entry: optional("entry").filter(|entry| !entry.is_empty()),
+        variant: 0,
+        differs: optional("differs").filter(|differs| !differs.is_empty()),
     };
     Ok(ProposalAnswer::Stated(Box::new(hypothesis), usage(&fields)))
 }
@@ -133,7 +136,7 @@ fn markdown_fields(text: &str) -> Map<String, Value> {
 }
 
 /// Every key of the contract.
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 17] = [
     "title",
     "bottleneck",
     "mechanism",
@@ -144,6 +147,8 @@ const KEYS: [&str; 15] = [
     "counters",
     "gate",
     "question",
+    "entry",
+    "differs",
     "exhausted",
     "summary",
     "give_up",

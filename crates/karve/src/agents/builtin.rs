@@ -1,5 +1,7 @@
-//! The built-in strategy: tunes all declared knobs at once, then turns them one at a time, each a
-//! hypothesis.
+//! The built-in strategy: tunes all declared knobs at once, then applies what the library knows and
+//! a machine can do, and turns knobs one at a time; each is a hypothesis.
+
+mod recipes;
 
 use super::{Agent, Desk, Implementation, Proposal};
 use crate::config;
@@ -34,11 +36,6 @@ impl Builtin {
 impl Agent for Builtin {
     fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
         let knobs = knobs_at(desk.repo, &brief.parent, &self.granted, &self.declared)?;
-        if knobs.is_empty() {
-            let why = "the granted files declare no knobs (\"// karve: knob TILE in 8,16,32\")";
-            let refusal = Refusal::Exhausted { why: why.into() };
-            return Ok(Proposal::Refused(refusal, Usage::default()));
-        }
         if brief.sweep && knobs.len() > 1 {
             let hypothesis = Box::new(state_sweep(&knobs));
             return Ok(Proposal::Stated(hypothesis, Usage::default()));
@@ -49,15 +46,26 @@ impl Agent for Builtin {
             &self.granted,
             &self.declared,
         )?);
-        Ok(
-            match search::propose(&knobs, &base, &brief.trials, brief.seed) {
-                Some(next) => Proposal::Stated(Box::new(state(&knobs, &next)), Usage::default()),
-                None => {
-                    let why = format!("no move of the {} knobs promises a gain", knobs.len());
-                    Proposal::Refused(Refusal::Exhausted { why }, Usage::default())
-                }
-            },
-        )
+        let texts = recipes::texts_at(desk.repo, &brief.parent, &self.granted)?;
+        // Where all knobs were tuned at once, single values of an entry are known already.
+        let alone = if knobs.len() > 1 { &[][..] } else { &knobs };
+        let recipe = recipes::next(&brief.recall, &texts, alone);
+        let turn = search::propose(&knobs, &base, &brief.trials, brief.seed);
+        let stated = match (&recipe, &turn) {
+            (Some(recipe), Some(turn)) if turn.expected_ratio.ln() > recipe.promise() => {
+                state(&knobs, turn)
+            }
+            (Some(recipe), _) => recipe.state(),
+            (None, Some(turn)) => state(&knobs, turn),
+            (None, None) => {
+                let why = exhausted(knobs.len());
+                return Ok(Proposal::Refused(
+                    Refusal::Exhausted { why },
+                    Usage::default(),
+                ));
+            }
+        };
+        Ok(Proposal::Stated(Box::new(stated), Usage::default()))
     }
 
     fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
@@ -72,6 +80,9 @@ impl Agent for Builtin {
             return Ok(Implementation::Done { summary, usage });
         }
         let knobs = knobs_at(desk.repo, &step.parent, &self.granted, &self.declared)?;
+        if step.hypothesis.entry.is_some() && step.hypothesis.config.is_empty() {
+            return self.follow(step, desk, &knobs);
+        }
         let set = write_config(desk.tree, &knobs, &step.hypothesis.config)?;
         Ok(Implementation::Done {
             summary: format!("set {}", set.join(", ")),
@@ -81,6 +92,45 @@ impl Agent for Builtin {
 
     fn reads_worktree(&self) -> bool {
         false
+    }
+}
+
+impl Builtin {
+    /// Applies the recipe of an entry.
+    fn follow(
+        &self,
+        step: &ImplementStep,
+        desk: &Desk<'_>,
+        knobs: &[Knob],
+    ) -> Result<Implementation> {
+        let usage = Usage::default();
+        let hypothesis = &step.hypothesis;
+        let usable = &step.brief.recall.usable;
+        let known = usable
+            .iter()
+            .find(|k| hypothesis.entry.as_ref() == Some(&k.id));
+        let action = known.and_then(|known| known.apply.get(hypothesis.variant as usize));
+        let texts = recipes::texts_at(desk.repo, &step.parent, &self.granted)?;
+        let change = action.and_then(|action| recipes::apply(action, &texts, knobs));
+        let Some(recipes::Change::Texts(changed)) = change else {
+            let why = "the library changed, and the recipe changes nothing any more".to_owned();
+            return Ok(Implementation::NotDone { why, usage });
+        };
+        for text in &changed {
+            let path = desk.tree.join(&text.file);
+            fs::write(&path, &text.text).context(|| format!("cannot write {}", path.display()))?;
+        }
+        let summary = format!("{} in {} files", hypothesis.title, changed.len());
+        Ok(Implementation::Done { summary, usage })
+    }
+}
+
+fn exhausted(n_knobs: usize) -> String {
+    match n_knobs {
+        0 => "no entry of the library can be applied by a machine here, and the granted files \
+              declare no knobs (\"// karve: knob TILE in 8,16,32\")"
+            .to_owned(),
+        n => format!("no move of the {n} knobs and no entry of the library promises a gain"),
     }
 }
 
@@ -159,6 +209,9 @@ fn state_sweep(knobs: &[Knob]) -> Hypothesis {
         config: Config::new(),
         question: None,
         sweep: true,
+        entry: None,
+        variant: 0,
+        differs: None,
     }
 }
 
@@ -190,5 +243,8 @@ fn state(knobs: &[Knob], next: &Move) -> Hypothesis {
         config: next.config.clone(),
         question: None,
         sweep: false,
+        entry: None,
+        variant: 0,
+        differs: None,
     }
 }

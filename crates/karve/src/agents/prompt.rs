@@ -3,7 +3,7 @@
 
 use karve_core::campaign::ImplementStep;
 use karve_core::policy::StreakAction;
-use karve_core::strategy::{Brief, Directive, Trigger};
+use karve_core::strategy::{Brief, Directive, Recall, Trigger};
 use std::fmt::Write;
 
 /// Characters of a whole brief; the oldest rounds are left out first.
@@ -43,6 +43,7 @@ fn propose_with(brief: &Brief, tried: usize) -> String {
             .collect();
         push_data(&mut text, &tips.join("\n"));
     }
+    push_recall(&mut text, &brief.recall);
     if !brief.profile.is_empty() {
         text.push_str("## Profile of the parent\n\n");
         push_data(&mut text, &brief.profile);
@@ -74,7 +75,9 @@ One JSON object, on standard output or in the file named by KARVE_ANSWER:
  "direction": "algorithm | memory | tile | pipeline | resource | backend",
  "high_risk": false,
  "files": ["kernel.c"],
- "counters": [],
+ "counters": ["l2_hit_pct up"],
+ "entry": "the id of an entry of the library that you apply, or null",
+ "differs": "what is different, if it repeats a refuted entry, or null",
  "gate": null,
  "question": null}
 
@@ -225,6 +228,36 @@ fn push_tried(text: &mut String, brief: &Brief, tried: usize) {
         );
     }
     push_data(text, &lines);
+}
+
+/// What the library knows: what fits the profile, and what was refuted here.
+fn push_recall(text: &mut String, recall: &Recall) {
+    if !recall.told.is_empty() {
+        text.push_str("## Entries of the library that fit\n\n");
+        let mut lines = String::new();
+        for told in &recall.told {
+            let _ = writeln!(
+                lines,
+                "{} ({}, {}, {:.2}x expected; {}): {}\n{}\n",
+                told.id,
+                told.kind.name(),
+                told.status.name(),
+                told.expected_ratio,
+                one_line(&told.why),
+                told.title,
+                told.text
+            );
+        }
+        push_data(text, &lines);
+    }
+    if !recall.refuted.is_empty() {
+        text.push_str("## Refuted here; a proposal that repeats one must say what differs\n\n");
+        let lines = recall.refuted.iter();
+        let lines: Vec<String> = lines
+            .map(|told| format!("{}: {} ({})", told.id, told.title, one_line(&told.why)))
+            .collect();
+        push_data(text, &lines.join("\n"));
+    }
 }
 
 fn one_line(text: &str) -> String {

@@ -74,7 +74,12 @@ impl Agent for Replay {
     fn propose(&mut self, brief: &Brief, _: &Desk<'_>) -> Result<Proposal> {
         let usage = Usage::default();
         Ok(match self.hypotheses.get(&brief.round) {
-            Some(hypothesis) => Proposal::Stated(hypothesis.clone(), usage),
+            Some(hypothesis) => {
+                let mut again = hypothesis.clone();
+                let anew = || "a recording is judged anew".to_owned();
+                again.differs.get_or_insert_with(anew);
+                Proposal::Stated(again, usage)
+            }
             None if brief.round <= self.last => {
                 let why = format!("the recorded round {} has no hypothesis", brief.round);
                 Proposal::Refused(Refusal::AgentFailed { why }, usage)

@@ -5,6 +5,7 @@ use super::{NOTICE_CHARS, Screen, note, outln};
 use crate::device::{Notice, Notices};
 use indicatif::ProgressBar;
 use karve_core::campaign::{Baseline, Campaign, DuelName, Event, Record, Step};
+use karve_core::knowledge::Known;
 
 /// Columns for a hypothesis.
 const TITLE_CHARS: usize = 46;
@@ -58,6 +59,28 @@ impl Plain {
             view.round,
             safe(&view.title, TITLE_CHARS),
             width = TITLE_CHARS,
+        ));
+    }
+
+    /// What is known before the first proposal, or since the library changed.
+    fn known_line(&self, n_tips: usize, known: &[Known]) {
+        if n_tips > 0 {
+            let lessons = counted(n_tips, "lesson");
+            self.line(&format!("tips      {lessons} of earlier campaigns"));
+        }
+        if known.is_empty() {
+            return;
+        }
+        let usable = known.iter().filter(|known| !known.apply.is_empty()).count();
+        let shown = known.iter().filter(|known| known.n_evidence > 0).count();
+        let out = known
+            .iter()
+            .filter(|known| !known.refuted.is_empty())
+            .count();
+        self.line(&format!(
+            "knowledge {} entries hold here: {shown} were measured, {usable} can be applied by a \
+             machine, {out} are refuted",
+            known.len()
         ));
     }
 
@@ -174,10 +197,8 @@ impl Screen for Plain {
                 }
                 self.line(&format!("finished  {}", safe(&reason.describe(), 200)));
             }
-            Event::TipsRead { tips } if !tips.is_empty() => {
-                let lessons = counted(tips.len(), "lesson");
-                self.line(&format!("tips      {lessons} of earlier campaigns"));
-            }
+            Event::TipsRead { tips, known } => self.known_line(tips.len(), known),
+            Event::KnowledgeRead { .. } => self.known_line(0, campaign.known()),
             Event::Tuned { round, tuned } => {
                 // The last rung tells of all.
                 if !matches!(campaign.next_step(), Some(Step::Tune(_))) {
@@ -185,8 +206,7 @@ impl Screen for Plain {
                     self.line(&format!("tuned     round {round}: {text}"));
                 }
             }
-            Event::TipsRead { .. }
-            | Event::Profiled { .. }
+            Event::Profiled { .. }
             | Event::Proposed { .. }
             | Event::ProposalRefused { .. }
             | Event::Implemented { .. }

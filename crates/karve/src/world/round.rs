@@ -17,7 +17,7 @@ use karve_core::hypothesis::{Candidate, Hypothesis};
 use karve_core::integrity;
 use karve_core::measurement::Gate;
 use karve_core::profile::{Bottleneck, Profile, ProfileDepth};
-use karve_core::strategy::{self, Brief};
+use karve_core::strategy::Brief;
 use std::path::Path;
 
 /// Characters of a profile that the campaign remembers, from its end.
@@ -330,13 +330,6 @@ impl World {
         self.trees.rename(&candidate.commit, new.as_str());
         self.trees.keep_only(&self.repo, &[new.as_str()])?;
         Ok(settled(Some(new.to_string())))
-    }
-
-    pub(super) fn learn(&self, round: u32, campaign: &Campaign) -> Event {
-        Event::Learnt {
-            round,
-            lesson: strategy::lesson(campaign),
-        }
     }
 }
 

@@ -62,6 +62,7 @@ impl World {
         let skip = tips.len().saturating_sub(TIPS_READ_MAX);
         Ok(Event::TipsRead {
             tips: tips.split_off(skip),
+            known: self.recall()?,
         })
     }
 

@@ -232,7 +232,10 @@ impl Player {
                     detail: String::new(),
                 }],
             },
-            Step::ReadTips => Event::TipsRead { tips: Vec::new() },
+            Step::ReadTips => Event::TipsRead {
+                tips: Vec::new(),
+                known: Vec::new(),
+            },
             Step::MeasureBaseline => self.baseline(),
             Step::Propose { round, try_no, .. } => self.propose(round, try_no),
             Step::Implement(step) => {
@@ -272,6 +275,7 @@ impl Player {
                 round,
                 lesson: Lesson {
                     text: self.round(round).1.lesson.into(),
+                    learning: None,
                 },
             },
             Step::Finish { reason } => Event::Finished { reason },
@@ -369,6 +373,9 @@ pub(super) fn hypothesis(said: &Said) -> Hypothesis {
         config: BTreeMap::new(),
         question: None,
         sweep: false,
+        entry: None,
+        variant: 0,
+        differs: None,
     }
 }
 

@@ -1,0 +1,102 @@
+//! What of the library a campaign remembers: the entries that hold where its target is.
+
+use super::{Layer, Stock};
+use karve_core::knowledge::{Entry, Evidence, Kind, Known, Situation, Status, weigh};
+
+/// Entries that a campaign remembers.
+const KNOWN_MAX: usize = 150;
+/// Refuted ones among them.
+const REFUTED_MAX: usize = 40;
+/// Characters of an entry's text that are remembered.
+const TEXT_CHARS: usize = 700;
+
+/// The entries that hold in a situation, in the order of their ids.
+pub fn known_in(stock: &Stock, at: &Situation) -> Vec<Known> {
+    let mut found: Vec<Known> = Vec::new();
+    let mut refuted = 0;
+    for placed in stock.placed.values() {
+        let entry = &placed.entry;
+        if !entry.scope.holds(at) {
+            continue;
+        }
+        let known = known(stock, entry, placed.layer, at);
+        let out = matches!(known.status, Status::Refuted | Status::Superseded);
+        refuted += usize::from(out);
+        if out && refuted > REFUTED_MAX {
+            continue;
+        }
+        found.push(known);
+    }
+    // What was measured or can be done by a machine stays, if there is more than there is room for.
+    if found.len() > KNOWN_MAX {
+        found.sort_by_key(|known| {
+            let useful = known.n_evidence > 0 || !known.apply.is_empty();
+            (!useful, known.triggers.is_empty(), known.id.clone())
+        });
+        found.truncate(KNOWN_MAX);
+        found.sort_by(|a, b| a.id.cmp(&b.id));
+    }
+    found
+}
+
+fn known(stock: &Stock, entry: &Entry, layer: Layer, at: &Situation) -> Known {
+    let standing = stock.library.standing(&entry.id);
+    let mut status = standing.map_or(entry.status, |standing| standing.status);
+    let mut why = String::new();
+    if let Some(standing) = standing.filter(|standing| standing.is_out()) {
+        why = standing.describe();
+        if status != Status::Superseded {
+            status = Status::Refuted;
+        }
+    } else if let Some(except) = entry.except.iter().find(|scope| scope.holds(at)) {
+        why = format!("shown not to hold for {}", except.describe());
+        status = Status::Refuted;
+    }
+    let near = near(entry, at);
+    let (n_for, n_against) = weigh(&near);
+    let of_near = Entry {
+        evidence: near,
+        impact: entry.impact,
+        ..Entry::default()
+    };
+    Known {
+        id: entry.id.clone(),
+        kind: entry.kind,
+        title: entry.title.chars().take(120).collect(),
+        status,
+        refuted: why.chars().take(300).collect(),
+        triggers: entry.triggers.iter().take(8).cloned().collect(),
+        text: text_of(entry),
+        expected_ratio: of_near.expected_ratio(),
+        n_evidence: u32::try_from(n_for + n_against).unwrap_or(u32::MAX),
+        apply: entry.apply.iter().take(8).cloned().collect(),
+        layer: layer.name().to_owned(),
+    }
+}
+
+/// Evidence for the same kind of operation counts alone, where there is any.
+fn near(entry: &Entry, at: &Situation) -> Vec<Evidence> {
+    let same = |e: &&Evidence| {
+        let lower = e.workload.to_lowercase();
+        let mut words = lower.split(|c: char| !c.is_alphanumeric());
+        words.any(|word| at.op.contains(word))
+    };
+    let near: Vec<Evidence> = entry.evidence.iter().filter(same).cloned().collect();
+    if near.is_empty() {
+        entry.evidence.clone()
+    } else {
+        near
+    }
+}
+
+/// How it works and how it is done.
+fn text_of(entry: &Entry) -> String {
+    let headings = match entry.kind {
+        Kind::AntiPattern => ["Failure mode", "Instead"],
+        Kind::Tip => ["Takeaway", "Signal"],
+        Kind::Optimization | Kind::Case | Kind::Technique => ["Mechanism", "Recipe"],
+    };
+    let parts = headings.iter().filter_map(|heading| entry.section(heading));
+    let text = parts.collect::<Vec<_>>().join("\n");
+    text.chars().take(TEXT_CHARS).collect()
+}

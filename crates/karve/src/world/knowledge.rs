@@ -1,0 +1,107 @@
+//! What a campaign takes from the library of knowledge, and what it leaves there.
+
+use super::World;
+use crate::error::Result;
+use crate::library::recall::known_in;
+use crate::library::situation::situation_of;
+use crate::library::{Layer, PROJECT_DIR, Shelves, learn};
+use karve_core::campaign::{Campaign, Event, Stage};
+use karve_core::knowledge::{Known, Scope};
+use karve_core::strategy;
+
+/// Tools whose version a piece of evidence names, by language.
+const TOOLCHAINS: &[(&str, &[&str])] = &[
+    ("rust", &["rustc"]),
+    ("cuda", &["nvcc"]),
+    ("hip", &["hipcc"]),
+    ("triton", &["python3"]),
+    ("python", &["python3"]),
+];
+
+impl World {
+    /// The layers as the campaign sees them.
+    fn shelves(&self) -> Shelves {
+        let mut shelves = Shelves::of_user();
+        let project = self.upstream.root().join(&self.charter.workdir);
+        shelves.put(Layer::Project, project.join(PROJECT_DIR));
+        let campaigns = self.dir.path().parent().unwrap_or(self.dir.path());
+        shelves.put(Layer::Staged, campaigns.join(PROJECT_DIR));
+        shelves
+    }
+
+    /// The entries that hold for the target.
+    pub(super) fn recall(&self) -> Result<Vec<Known>> {
+        let stock = self.shelves().load()?;
+        let mut known = known_in(&stock, &situation_of(&self.charter.target));
+        // What the campaign itself found is in its own rounds.
+        let own = strategy::found_prefix(&self.charter.name);
+        known.retain(|known| !known.id.starts_with(&own));
+        Ok(known)
+    }
+
+    /// What changed in the library since the campaign last read it, before a proposal is asked for.
+    pub(super) fn new_knowledge(&self, campaign: &Campaign) -> Result<Option<Event>> {
+        let stage = campaign.current_round().map(|round| &round.stage);
+        if !matches!(stage, Some(Stage::Proposing { try_no: 1, .. })) {
+            return Ok(None);
+        }
+        let now = self.recall()?;
+        let before = campaign.known();
+        let gone = before
+            .iter()
+            .filter(|old| !now.iter().any(|new| new.id == old.id));
+        let gone: Vec<String> = gone.map(|old| old.id.clone()).collect();
+        let known: Vec<Known> = now
+            .into_iter()
+            .filter(|new| !before.contains(new))
+            .collect();
+        let same = known.is_empty() && gone.is_empty();
+        Ok((!same).then_some(Event::KnowledgeRead { known, gone }))
+    }
+
+    pub(super) fn learn(&self, round: u32, campaign: &Campaign) -> Result<Event> {
+        let mut lesson = strategy::lesson(campaign);
+        if let Some(learning) = &mut lesson.learning {
+            learning.evidence.toolchain = self.toolchain(campaign);
+            learn::take_in(&self.shelves(), learning, &self.here())?;
+        }
+        Ok(Event::Learnt { round, lesson })
+    }
+
+    /// Where the campaign is, as the scope of what it finds.
+    fn here(&self) -> Scope {
+        let target = &self.charter.target;
+        let named = |text: &str| -> Vec<String> {
+            let text = text.trim().to_lowercase();
+            if text.is_empty() {
+                Vec::new()
+            } else {
+                vec![text]
+            }
+        };
+        Scope {
+            device: named(&target.device),
+            backend: named(&target.backend),
+            op: named(&target.op),
+            ..Scope::default()
+        }
+    }
+
+    /// What the kernel was built with.
+    fn toolchain(&self, campaign: &Campaign) -> String {
+        let target = &self.charter.target;
+        let words = [
+            target.language.to_lowercase(),
+            target.backend.to_lowercase(),
+        ];
+        let tools = TOOLCHAINS
+            .iter()
+            .find(|(language, _)| words.iter().any(|word| word == language))
+            .map_or(&["gcc", "cc", "clang"][..], |(_, tools)| tools);
+        let facts = campaign.preparation().map(|p| &p.environment.facts);
+        let named = tools.iter().find_map(|tool| facts?.get(*tool));
+        named
+            .cloned()
+            .unwrap_or_else(|| "not told by the host".to_owned())
+    }
+}
