@@ -67,6 +67,7 @@ pub const FILES: &[(&str, &str)] = files![
     "hip-waves-per-eu",
     "hoist-invariants",
     "huge-pages",
+    "independent-iterations",
     "independent-paths",
     "l2-swizzle",
     "latency-hints",
