@@ -23,6 +23,7 @@ pub mod library;
 pub mod plain_file;
 pub mod plain_work;
 pub mod process;
+pub mod profilers;
 pub mod project;
 pub mod reports;
 pub mod ring;

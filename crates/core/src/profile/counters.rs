@@ -171,6 +171,12 @@ pub const COUNTERS: &[Known] = &[
         "bytes of registers that were spilled to memory",
     ),
     row(
+        "spill_requests",
+        "",
+        Lower,
+        "accesses to registers that were spilled to memory",
+    ),
+    row(
         "stack_bytes",
         "byte",
         Lower,
@@ -226,6 +232,12 @@ pub const COUNTERS: &[Known] = &[
     // What a CPU says.
     row("ipc", "inst/cycle", Higher, "instructions in a cycle"),
     row("instructions", "inst", Lower, "instructions"),
+    row(
+        "inst_share_pct",
+        "%",
+        Neither,
+        "share of all instructions that this kernel executes",
+    ),
     row("cycles", "cycle", Lower, "cycles"),
     row("clock_hz", "hz", Neither, "clock of the compute units"),
     row("cpu_busy_pct", "%", Neither, "CPU time over wall time"),

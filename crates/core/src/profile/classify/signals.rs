@@ -39,9 +39,10 @@ pub(super) const SIGNALS: &[Signal] = &[
         of: &[Memory, Latency, Balanced],
     },
     Signal {
-        when: "sectors_per_request > 8 && memory_pct > 40",
-        gain: "100 * (1 - 4 / sectors_per_request)",
-        says: "One request touches {sectors_per_request} sectors where 4 would do.",
+        // The widest loads of neighbouring threads touch 16.
+        when: "sectors_per_request > 16 && memory_pct > 40",
+        gain: "100 * (1 - 16 / sectors_per_request)",
+        says: "One request touches {sectors_per_request} sectors where at most 16 would do.",
         advice: "coalesce or vectorize global accesses",
         of: &[Memory, Latency, Balanced],
     },
@@ -79,6 +80,13 @@ pub(super) const SIGNALS: &[Signal] = &[
         when: "spill_bytes > 0",
         gain: "15",
         says: "Registers are spilled to memory ({spill_bytes} bytes).",
+        advice: "use fewer registers: smaller tiles, less unrolling",
+        of: ANY,
+    },
+    Signal {
+        when: "spill_requests > 0",
+        gain: "15",
+        says: "Registers are spilled to memory ({spill_requests} requests).",
         advice: "use fewer registers: smaller tiles, less unrolling",
         of: ANY,
     },

@@ -1,0 +1,145 @@
+//! The parsers of profilers' output: text in, counters with their sources out.
+//!
+//! ```text
+//! text ──▶ sniff ──▶ ncu │ ptxas │ perf │ … ──▶ launches ──▶ gather ──▶ kernels, longest first
+//!                    torch │ nsys ──────────────▶ timeline ──────────▶ one more, for the whole
+//! ```
+//!
+//! A profiler's own names and units become the counters of `karve_core::profile::counters`, and
+//! each value keeps the line and the words that it was read from. Nothing is guessed: what is not
+//! clearly a number gives no value and a note, or the output is refused with its line and the
+//! reason. The last line of an output that ends without a line end is not read.
+
+mod gather;
+mod ncu;
+mod number;
+mod perf;
+mod ptxas;
+mod text;
+mod valgrind;
+
+use karve_core::profile::KernelProfile;
+use std::fmt::{self, Display};
+
+/// Lines at the beginning of an output in which its tool is looked for.
+const SNIFF_LINES: usize = 5_000;
+
+/// A tool whose output karve reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// Nsight Compute: `ncu --csv` with the page `details` or `raw`.
+    Ncu,
+    /// The report of `ptxas -v`, as `nvcc -Xptxas -v` prints it.
+    Ptxas,
+    /// `perf stat -x,`.
+    Perf,
+    /// The file of valgrind's cachegrind.
+    Cachegrind,
+    /// The file of valgrind's callgrind.
+    Callgrind,
+}
+
+impl Tool {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Ncu,
+        Self::Ptxas,
+        Self::Perf,
+        Self::Cachegrind,
+        Self::Callgrind,
+    ];
+
+    /// Its name, as commands and sources tell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ncu => "ncu",
+            Self::Ptxas => "ptxas",
+            Self::Perf => "perf",
+            Self::Cachegrind => "cachegrind",
+            Self::Callgrind => "callgrind",
+        }
+    }
+
+    /// The tool of that name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.name() == name)
+    }
+}
+
+/// What was read of an output.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parsed {
+    /// The kernels, the one that takes longest first; on a CPU functions, or the whole program.
+    ///
+    /// Where one was launched several times, its values are those of the launch of median time.
+    pub kernels: Vec<KernelProfile>,
+    /// What the whole timeline shows, from a tool that has one: how long the device was busy,
+    /// waited or copied. It is no kernel, and `kernels` does not hold it.
+    pub timeline: Option<KernelProfile>,
+    /// What a reader should know besides.
+    pub notes: Vec<String>,
+}
+
+/// Why an output cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The line, from 1.
+    pub line: usize,
+    /// In words, without a full stop.
+    pub reason: String,
+}
+
+impl Unreadable {
+    pub(crate) fn at(line: usize, reason: impl Into<String>) -> Self {
+        Self {
+            line,
+            reason: reason.into(),
+        }
+    }
+}
+
+impl Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.reason)
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+/// Which tool wrote a text, by its first lines.
+pub fn sniff(text: &str) -> Option<Tool> {
+    let lines = text.lines().take(SNIFF_LINES);
+    lines
+        .map(|line| line.trim_start_matches('\u{feff}'))
+        .find_map(|line| {
+            Some(if ncu::is_header(line) {
+                Tool::Ncu
+            } else if line.starts_with("# callgrind format")
+                || line.starts_with("creator: callgrind")
+            {
+                Tool::Callgrind
+            } else if line.starts_with("desc: I1 cache:") || line.starts_with("events: Ir") {
+                Tool::Cachegrind
+            } else if line.starts_with("ptxas info") {
+                Tool::Ptxas
+            } else if perf::is_row(line) {
+                Tool::Perf
+            } else {
+                return None;
+            })
+        })
+}
+
+/// Reads the output of a tool.
+pub fn parse(tool: Tool, text: &str) -> Result<Parsed, Unreadable> {
+    match tool {
+        Tool::Ncu => ncu::parse(text),
+        Tool::Ptxas => ptxas::parse(text),
+        Tool::Perf => perf::parse(text),
+        Tool::Cachegrind => valgrind::cachegrind::parse(text),
+        Tool::Callgrind => valgrind::callgrind::parse(text),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! From launches to kernels: launches of one kernel are taken together, the longest kernel first.
+
+use karve_core::profile::{KERNELS_MAX, KernelProfile, QUOTE_CHARS, Source};
+use std::collections::BTreeMap;
+
+/// Notes that a parser leaves at most.
+const NOTES_MAX: usize = 32;
+/// Characters of a note.
+const NOTE_CHARS: usize = 300;
+
+/// What a reader should know besides the values, each once and not too many.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    notes: Vec<String>,
+    more: usize,
+}
+
+impl Notes {
+    /// Adds a note, unless it is there.
+    pub(super) fn add(&mut self, note: impl Into<String>) {
+        let note: String = note.into().chars().take(NOTE_CHARS).collect();
+        if self.notes.contains(&note) {
+            return;
+        }
+        if self.notes.len() < NOTES_MAX {
+            self.notes.push(note);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// All of them.
+    pub(super) fn finish(mut self) -> Vec<String> {
+        if self.more > 0 {
+            self.notes
+                .push(format!("{} more notes are not told", self.more));
+        }
+        self.notes
+    }
+}
+
+/// A kernel under its whole name, with what it weighs against others.
+#[derive(Debug)]
+pub(super) struct Weighed {
+    /// Its name, not shortened.
+    pub(super) name: String,
+    /// Its time in all launches, or what else it is sorted by.
+    pub(super) weight: f64,
+    /// What was read of it.
+    pub(super) profile: KernelProfile,
+}
+
+/// The heaviest kernels, each under a name of its own.
+pub(super) fn heaviest(mut kernels: Vec<Weighed>, notes: &mut Notes) -> Vec<KernelProfile> {
+    kernels.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.name.cmp(&b.name)));
+    if kernels.len() > KERNELS_MAX {
+        let left = kernels.len() - KERNELS_MAX;
+        notes.add(format!("{left} kernels that take less are not told"));
+        kernels.truncate(KERNELS_MAX);
+    }
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let named = kernels.into_iter().map(|kernel| {
+        let mut profile = kernel.profile;
+        profile.name = kernel.name.chars().take(QUOTE_CHARS).collect();
+        let again = seen.entry(profile.name.clone()).or_default();
+        *again += 1;
+        // Two long names may begin alike.
+        if *again > 1 {
+            profile.name = format!("{} #{again}", profile.name);
+        }
+        profile
+    });
+    named.collect()
+}
+
+/// One launch of a kernel.
+#[derive(Debug)]
+pub(super) struct Launch {
+    /// The kernel's name, not shortened.
+    pub(super) name: String,
+    /// What was read of it.
+    pub(super) profile: KernelProfile,
+}
+
+/// Takes launches of one kernel together: all values are those of the launch whose time is the
+/// median (the shorter one of two), and `launches` says how many there were.
+pub(super) fn by_kernel(launches: Vec<Launch>, tool: &str, notes: &mut Notes) -> Vec<Weighed> {
+    let mut groups: BTreeMap<String, Vec<KernelProfile>> = BTreeMap::new();
+    for launch in launches {
+        groups.entry(launch.name).or_default().push(launch.profile);
+    }
+    let time = |profile: &KernelProfile| profile.value("duration_us").unwrap_or(0.0);
+    let mut kernels = Vec::new();
+    for (name, mut group) in groups {
+        let n = group.len();
+        let weight = group.iter().map(time).sum();
+        // A launch whose time was not read stands for nothing, unless there are no others.
+        if group
+            .iter()
+            .any(|profile| profile.value("duration_us").is_some())
+        {
+            group.retain(|profile| profile.value("duration_us").is_some());
+        }
+        group.sort_by(|a, b| time(a).total_cmp(&time(b)));
+        let mut profile = group.swap_remove((group.len() - 1) / 2);
+        let quote = format!("{n} launches of {name}");
+        profile.set("launches", exact(n), Source::at(tool, 0, &quote));
+        if n > 1 {
+            let short: String = name.chars().take(80).collect();
+            notes.add(format!(
+                "{short} was launched {n} times: the values are those of the launch of median time"
+            ));
+        }
+        kernels.push(Weighed {
+            name,
+            weight,
+            profile,
+        });
+    }
+    kernels
+}
+
+/// A count as a value.
+#[allow(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+pub(super) fn exact(n: usize) -> f64 {
+    n as f64
+}

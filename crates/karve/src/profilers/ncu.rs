@@ -1,0 +1,253 @@
+//! Nsight Compute's CSV, the pages `details` and `raw`.
+//!
+//! Before the header stand lines of the tool and of the program. On the page `details` each row is
+//! one metric or one rule of one launch, and rows of metrics are shorter than rows of rules. On the
+//! page `raw` each row is one launch, and the row after the header has the units.
+
+mod details;
+mod names;
+mod raw;
+
+use super::gather::{Launch, Notes, by_kernel, heaviest};
+use super::number::{grouped, is_localized, scale};
+use super::text::{ENDS_EARLY, Line, Lines, cells};
+use super::{Parsed, Unreadable};
+use karve_core::profile::{KernelProfile, Remark, Source};
+use names::Name;
+use std::collections::BTreeMap;
+
+const TOOL: &str = "ncu";
+/// Launches that one output may have.
+const LAUNCHES_MAX: usize = 20_000;
+
+/// Whether a line is the header of a table.
+pub(super) fn is_header(line: &str) -> bool {
+    line.starts_with("\"ID\",\"Process ID\",") && line.contains("\"Kernel Name\",")
+}
+
+/// Reads either page.
+pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
+    let lines = Lines::of(text)?;
+    let mut notes = Notes::default();
+    if lines.cut {
+        notes.add(ENDS_EARLY);
+    }
+    let Some(start) = lines.whole.iter().position(|(_, line)| is_header(line)) else {
+        return Err(Unreadable::at(
+            1,
+            "there is no header of a table of ncu --csv",
+        ));
+    };
+    let header = lines.whole[start];
+    let rows = table(&lines.whole[start + 1..], header, &mut notes);
+    let columns = cells(header)?;
+    let sheets = if columns.iter().any(|column| column == "Metric Name") {
+        details::sheets(&columns, &rows, &mut notes)?
+    } else {
+        raw::sheets(header.0, &columns, &rows, &mut notes)?
+    };
+    let mut launches = Vec::new();
+    for sheet in sheets {
+        let mut profile = sheet.counters(&mut notes)?;
+        profile.remarks = sheet.remarks;
+        launches.push(Launch {
+            name: sheet.kernel,
+            profile,
+        });
+    }
+    if launches.is_empty() {
+        return Err(Unreadable::at(header.0, "the table has no row of a kernel"));
+    }
+    let kernels = by_kernel(launches, TOOL, &mut notes);
+    Ok(Parsed {
+        kernels: heaviest(kernels, &mut notes),
+        timeline: None,
+        notes: notes.finish(),
+    })
+}
+
+/// The rows after a header; what is no row is left out and counted.
+fn table<'a>(lines: &[Line<'a>], header: Line<'a>, notes: &mut Notes) -> Vec<Line<'a>> {
+    let mut strange = 0;
+    let mut rows = Vec::new();
+    for line in lines {
+        if line.1.starts_with('"') && line.1 != header.1 {
+            rows.push(*line);
+        } else if !line.1.starts_with("==") && !line.1.is_empty() && line.1 != header.1 {
+            strange += 1;
+        }
+    }
+    if strange > 0 {
+        notes.add(format!(
+            "{strange} lines among the rows of the table are no rows"
+        ));
+    }
+    rows
+}
+
+/// A value as it is written.
+#[derive(Clone, Debug)]
+struct Reading {
+    unit: String,
+    text: String,
+    line: usize,
+}
+
+/// What was written of one launch.
+#[derive(Debug)]
+struct Sheet {
+    kernel: String,
+    names: &'static [Name],
+    /// By the profiler's own names; nothing where two rows contradict each other.
+    readings: BTreeMap<String, Option<Reading>>,
+    remarks: Vec<Remark>,
+    /// What rules told as numbers.
+    told: Vec<(&'static str, f64, Source)>,
+}
+
+impl Sheet {
+    fn new(kernel: &str, names: &'static [Name]) -> Self {
+        Self {
+            kernel: kernel.to_owned(),
+            names,
+            readings: BTreeMap::new(),
+            remarks: Vec::new(),
+            told: Vec::new(),
+        }
+    }
+
+    /// Takes a value in. One that contradicts another makes both worthless.
+    fn take(&mut self, name: &str, reading: Reading, notes: &mut Notes) {
+        use std::collections::btree_map::Entry;
+        match self.readings.entry(name.to_owned()) {
+            Entry::Vacant(entry) => {
+                entry.insert(Some(reading));
+            }
+            Entry::Occupied(mut entry) => {
+                let same = |old: &Reading| old.text == reading.text && old.unit == reading.unit;
+                if !entry.get().as_ref().is_some_and(same) {
+                    let line = reading.line;
+                    notes.add(format!(
+                        "line {line}: {name} is there twice with different values: not read"
+                    ));
+                    entry.insert(None);
+                }
+            }
+        }
+    }
+
+    /// The value of a metric in the unit of its kind, and where it was read.
+    fn value(
+        &self,
+        name: &str,
+        kind: super::number::Kind,
+        notes: &mut Notes,
+    ) -> Result<Option<(f64, Source)>, Unreadable> {
+        let Some(Some(reading)) = self.readings.get(name) else {
+            return Ok(None);
+        };
+        let Reading { unit, text, line } = reading;
+        if is_localized(text) {
+            let reason =
+                format!("{name} is {text:?}, a number of another locale: profile with LC_ALL=C");
+            return Err(Unreadable::at(*line, reason));
+        }
+        if text.is_empty() || text == "no data" {
+            return Ok(None);
+        }
+        let Some(value) = grouped(text) else {
+            notes.add(format!(
+                "line {line}: {name} is {text:?}, which is no clear number"
+            ));
+            return Ok(None);
+        };
+        let Some(scale) = scale(kind, unit) else {
+            notes.add(format!(
+                "line {line}: {name} has the unit {unit:?}: not read"
+            ));
+            return Ok(None);
+        };
+        let quote = format!("{name} {text} {unit}");
+        Ok(Some((value * scale, Source::at(TOOL, *line, &quote))))
+    }
+
+    /// All counters that follow from what was written.
+    fn counters(&self, notes: &mut Notes) -> Result<KernelProfile, Unreadable> {
+        let mut profile = KernelProfile::named(&self.kernel);
+        for name in self.names {
+            if profile.counters.contains_key(name.counter) {
+                continue;
+            }
+            if let Some((value, source)) = self.combined(name, notes)? {
+                profile.set(name.counter, value, source);
+            }
+        }
+        self.stalls(&mut profile, notes)?;
+        for (counter, value, source) in &self.told {
+            if !profile.counters.contains_key(*counter) {
+                profile.set(counter, *value, source.clone());
+            }
+        }
+        Ok(profile)
+    }
+
+    /// The value of a counter from one metric or two.
+    fn combined(
+        &self,
+        name: &Name,
+        notes: &mut Notes,
+    ) -> Result<Option<(f64, Source)>, Unreadable> {
+        let Some((first, source)) = self.value(name.metric, name.kind, notes)? else {
+            return Ok(None);
+        };
+        let Some(other) = name.with else {
+            return Ok(Some((first, source)));
+        };
+        let Some((second, other_source)) = self.value(other.metric(), name.kind, notes)? else {
+            return Ok(None);
+        };
+        let quote = format!("{}, {}", source.quote, other_source.quote);
+        let source = Source { quote, ..source };
+        let value = other.combine(first, second);
+        Ok(value.map(|value| (value, source)))
+    }
+
+    /// Why warps wait: each reason as a share of all cycles between two instructions of a warp.
+    fn stalls(&self, profile: &mut KernelProfile, notes: &mut Notes) -> Result<(), Unreadable> {
+        let mut reasons = Vec::new();
+        for metric in self.readings.keys() {
+            let Some(reason) = names::stall_of(metric) else {
+                continue;
+            };
+            let kind = super::number::Kind::Count;
+            // A share of all needs all.
+            let Some((value, source)) = self.value(metric, kind, notes)? else {
+                return Ok(());
+            };
+            reasons.push((reason, value, source));
+        }
+        let all: f64 = reasons.iter().map(|(_, value, _)| value).sum();
+        for (reason, value, source) in reasons {
+            // A warp that was chosen does not wait.
+            if all > 0.0 && reason != "selected" {
+                let quote = format!("{} of {all:.2} in all reasons", source.quote);
+                let source = Source { quote, ..source };
+                profile.set(&format!("stall.{reason}"), 100.0 * value / all, source);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a column is.
+fn column(columns: &[String], name: &str, line: usize) -> Result<usize, Unreadable> {
+    let mut places = (0..columns.len()).filter(|at| columns[*at] == name);
+    match (places.next(), places.next()) {
+        (Some(at), None) => Ok(at),
+        (None, _) => Err(Unreadable::at(line, format!("there is no column {name:?}"))),
+        (Some(_), Some(_)) => Err(Unreadable::at(
+            line,
+            format!("the column {name:?} is there twice"),
+        )),
+    }
+}

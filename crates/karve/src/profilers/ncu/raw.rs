@@ -1,0 +1,89 @@
+//! The page `raw`: a row for each launch, a column for each metric, the units in the first row.
+
+use super::super::gather::Notes;
+use super::super::text::{Line, cells};
+use super::names::{RAW, is_wanted};
+use super::{LAUNCHES_MAX, Reading, Sheet, Unreadable, column};
+use std::collections::BTreeMap;
+
+/// Columns that name a launch, before those of metrics.
+const NAMING: usize = 11;
+
+/// What was written of each launch.
+pub(super) fn sheets(
+    header_line: usize,
+    columns: &[String],
+    rows: &[Line<'_>],
+    notes: &mut Notes,
+) -> Result<Vec<Sheet>, Unreadable> {
+    let id = column(columns, "ID", header_line)?;
+    let process = column(columns, "Process ID", header_line)?;
+    let kernel = column(columns, "Kernel Name", header_line)?;
+    let wanted: Vec<usize> = (0..columns.len())
+        .filter(|at| is_wanted(RAW, &columns[*at]))
+        .collect();
+    for at in &wanted {
+        column(columns, &columns[*at], header_line)?;
+    }
+    let Some((units_line, rows)) = rows.split_first() else {
+        return Err(Unreadable::at(
+            header_line,
+            "there is nothing after the header",
+        ));
+    };
+    let units = row(*units_line, columns)?;
+    if !units
+        .iter()
+        .take(NAMING.min(kernel + 1))
+        .all(String::is_empty)
+    {
+        let reason = "the row after the header has no units";
+        return Err(Unreadable::at(units_line.0, reason));
+    }
+    let mut seen: BTreeMap<(String, String), &str> = BTreeMap::new();
+    let mut sheets = Vec::new();
+    for line in rows {
+        let row = row(*line, columns)?;
+        if row[id].is_empty() || row[kernel].is_empty() {
+            return Err(Unreadable::at(line.0, "the row names no kernel"));
+        }
+        let key = (row[process].clone(), row[id].clone());
+        match seen.insert(key, line.1) {
+            None => {}
+            Some(before) if before == line.1 => {
+                notes.add(format!("line {}: the row is there twice", line.0));
+                continue;
+            }
+            Some(_) => {
+                let reason = format!("launch {} is there twice with other values", row[id]);
+                return Err(Unreadable::at(line.0, reason));
+            }
+        }
+        let mut sheet = Sheet::new(&row[kernel], RAW);
+        for at in &wanted {
+            let reading = Reading {
+                unit: units[*at].clone(),
+                text: row[*at].clone(),
+                line: line.0,
+            };
+            sheet.take(&columns[*at], reading, notes);
+        }
+        sheets.push(sheet);
+        if sheets.len() > LAUNCHES_MAX {
+            let reason = format!("there are more than {LAUNCHES_MAX} launches");
+            return Err(Unreadable::at(line.0, reason));
+        }
+    }
+    Ok(sheets)
+}
+
+/// A row that has a cell for each column.
+fn row(line: Line<'_>, columns: &[String]) -> Result<Vec<String>, Unreadable> {
+    let row = cells(line)?;
+    if row.len() == columns.len() {
+        return Ok(row);
+    }
+    let (has, wants) = (row.len(), columns.len());
+    let reason = format!("the row has {has} cells, and the header {wants}");
+    Err(Unreadable::at(line.0, reason))
+}

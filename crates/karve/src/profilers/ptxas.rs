@@ -1,0 +1,222 @@
+//! `ptxas -v`: registers, spills, stack and shared memory of each entry function.
+//!
+//! What a line says is about the function that an earlier line names, so lines must come in their
+//! order: an entry, its properties, its stack, what it used.
+
+use super::gather::{Notes, Weighed, heaviest};
+use super::number::whole;
+use super::text::{ENDS_EARLY, Lines};
+use super::{Parsed, Unreadable};
+use karve_core::profile::{KernelProfile, Source};
+use std::collections::BTreeMap;
+
+const TOOL: &str = "ptxas";
+/// Functions that one output may have.
+const FUNCTIONS_MAX: usize = 20_000;
+
+/// An entry function, as far as it was told.
+struct Entry {
+    name: String,
+    arch: String,
+    profile: KernelProfile,
+    /// Whether the line with registers came.
+    used: bool,
+}
+
+/// Reads the report.
+pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
+    let lines = Lines::of(text)?;
+    let mut notes = Notes::default();
+    if lines.cut {
+        notes.add(ENDS_EARLY);
+    }
+    let mut entries: Vec<Entry> = Vec::new();
+    // The function whose properties come on the next line.
+    let mut properties: Option<String> = None;
+    for (number, line) in lines.whole {
+        let said = line.strip_prefix("ptxas info");
+        let said = said.and_then(|rest| rest.trim_start().strip_prefix(": "));
+        if let Some(frame) = properties.take() {
+            if let Some(entry) = entries.last_mut().filter(|entry| entry.name == frame) {
+                take_frame(entry, line, number)?;
+            }
+            continue;
+        }
+        let Some(said) = said else {
+            continue;
+        };
+        if let Some(rest) = said.strip_prefix("Compiling entry function '") {
+            entries.push(begin(rest, number)?);
+        } else if let Some(name) = said.strip_prefix("Function properties for ") {
+            properties = Some(name.trim().to_owned());
+        } else if said.starts_with("Used ") {
+            let open = |entry: &&mut Entry| !entry.used && entry.profile.counters.len() == 2;
+            let Some(entry) = entries.last_mut().filter(open) else {
+                let reason = "no entry function and its properties are before this line";
+                return Err(Unreadable::at(number, reason));
+            };
+            take_used(entry, said, number)?;
+        }
+        if entries.len() > FUNCTIONS_MAX {
+            let reason = format!("there are more than {FUNCTIONS_MAX} functions");
+            return Err(Unreadable::at(number, reason));
+        }
+    }
+    let kernels = kernels(entries, &mut notes);
+    if kernels.is_empty() {
+        return Err(Unreadable::at(1, "no entry function is reported whole"));
+    }
+    Ok(Parsed {
+        kernels: heaviest(kernels, &mut notes),
+        timeline: None,
+        notes: notes.finish(),
+    })
+}
+
+/// `NAME' for 'sm_90'`.
+fn begin(rest: &str, line: usize) -> Result<Entry, Unreadable> {
+    let parts = rest.split_once("' for '");
+    let parts = parts.and_then(|(name, rest)| Some((name, rest.trim_end().strip_suffix('\'')?)));
+    let Some((name, arch)) = parts else {
+        return Err(Unreadable::at(
+            line,
+            "it names no function and architecture",
+        ));
+    };
+    Ok(Entry {
+        name: name.to_owned(),
+        arch: arch.to_owned(),
+        profile: KernelProfile::default(),
+        used: false,
+    })
+}
+
+/// `0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads`.
+fn take_frame(entry: &mut Entry, line: &str, number: usize) -> Result<(), Unreadable> {
+    let strange = || Unreadable::at(number, "after function properties comes a stack frame");
+    let mut bytes = [0.0_f64; 3];
+    let words = [
+        " bytes stack frame",
+        " bytes spill stores",
+        " bytes spill loads",
+    ];
+    let mut parts = line.trim().split(", ");
+    for (value, words) in bytes.iter_mut().zip(words) {
+        let part = parts.next().and_then(|part| part.strip_suffix(words));
+        *value = part.and_then(count).ok_or_else(strange)?;
+    }
+    if parts.next().is_some() || entry.profile.counters.contains_key("stack_bytes") {
+        return Err(strange());
+    }
+    let source = Source::at(TOOL, number, line);
+    entry.profile.set("stack_bytes", bytes[0], source.clone());
+    entry
+        .profile
+        .set("spill_bytes", bytes[1] + bytes[2], source);
+    Ok(())
+}
+
+/// `Used 32 registers, used 1 barriers, 2048 bytes smem, 380 bytes cmem[0]`.
+fn take_used(entry: &mut Entry, said: &str, number: usize) -> Result<(), Unreadable> {
+    let source = Source::at(TOOL, number, said);
+    let mut shared = 0.0;
+    let mut registers = None;
+    for part in said.trim().split(", ") {
+        let wrong = || Unreadable::at(number, format!("{part:?} is no clear number"));
+        let part_of = |end: &str| part.strip_suffix(end);
+        if let Some(n) = part_of(" registers").and_then(|n| n.strip_prefix("Used ")) {
+            registers = Some(count(n).ok_or_else(wrong)?);
+        } else if let Some(n) = part_of(" bytes smem") {
+            shared = count(n).ok_or_else(wrong)?;
+        }
+    }
+    let Some(registers) = registers else {
+        return Err(Unreadable::at(
+            number,
+            "it does not say how many registers are used",
+        ));
+    };
+    entry.used = true;
+    entry.profile.set("registers", registers, source.clone());
+    entry.profile.set("shared_bytes", shared, source);
+    Ok(())
+}
+
+fn count(text: &str) -> Option<f64> {
+    whole(text)
+        .and_then(|n| u32::try_from(n).ok())
+        .map(f64::from)
+}
+
+/// One kernel for each function; the architecture is told where there are several.
+fn kernels(entries: Vec<Entry>, notes: &mut Notes) -> Vec<Weighed> {
+    let several = entries.windows(2).any(|pair| pair[0].arch != pair[1].arch);
+    let mut found: BTreeMap<(String, String), Option<KernelProfile>> = BTreeMap::new();
+    for entry in entries {
+        let (name, arch) = (entry.name, entry.arch);
+        if !entry.used {
+            notes.add(format!("the report of {name} is not whole: not read"));
+            continue;
+        }
+        let values = entry.profile.values();
+        let same = |old: &KernelProfile| old.values() == values;
+        let key = (name, arch);
+        match found.get(&key) {
+            None => {
+                found.insert(key, Some(entry.profile));
+            }
+            Some(old) if old.as_ref().is_some_and(same) => {}
+            Some(_) => {
+                let name = &key.0;
+                notes.add(format!(
+                    "{name} is reported twice with different values: not read"
+                ));
+                found.insert(key, None);
+            }
+        }
+    }
+    // Functions that differ in their arguments alone keep their whole names.
+    let mut users: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for (name, arch) in found.keys() {
+        *users.entry((demangled(name), arch.clone())).or_default() += 1;
+    }
+    let whole = found.into_iter().filter_map(|((name, arch), profile)| {
+        let profile = profile?;
+        let plain = demangled(&name);
+        let alone = users.get(&(plain.clone(), arch.clone())) == Some(&1);
+        let name = if alone { plain } else { name };
+        let name = if several {
+            format!("{name} for {arch}")
+        } else {
+            name
+        };
+        // There is no time here; what uses more registers comes first.
+        let weight = profile.value("registers").unwrap_or(0.0);
+        Some(Weighed {
+            name,
+            weight,
+            profile,
+        })
+    });
+    whole.collect()
+}
+
+/// The name in `_Z11sgemm_naivePKfS0_Pfi`, where it is a plain function; others stay.
+fn demangled(name: &str) -> String {
+    let plain = || {
+        let rest = name.strip_prefix("_Z")?;
+        let (part, rest) = identifier(rest)?;
+        // A template is told whole: its arguments make it what it is.
+        (!rest.starts_with('I')).then(|| part.to_owned())
+    };
+    plain().unwrap_or_else(|| name.to_owned())
+}
+
+/// `11sgemm_naive...`: the length, then as many characters.
+fn identifier(text: &str) -> Option<(&str, &str)> {
+    let n_digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let length: usize = text.get(..n_digits)?.parse().ok()?;
+    let rest = text.get(n_digits..)?;
+    (length > 0).then_some(())?;
+    Some((rest.get(..length)?, rest.get(length..)?))
+}

@@ -1,0 +1,137 @@
+//! Callgrind's file: names are written once and then as `(1)`, positions are relative, and the line
+//! after `calls=` is what the called function cost, which is no cost of the caller itself.
+
+use super::super::gather::Notes;
+use super::super::number::whole;
+use super::super::text::{ENDS_EARLY, Lines};
+use super::{Costs, FUNCTIONS_MAX, Parsed, Unreadable, counts};
+use std::collections::BTreeMap;
+
+const TOOL: &str = "callgrind";
+/// Keys of lines that say nothing of the cost of a function itself.
+const SILENT: [&str; 9] = [
+    "ob=", "fl=", "fi=", "fe=", "cob=", "cfi=", "cfl=", "jump=", "jcnd=",
+];
+
+/// What was read so far.
+struct Reader {
+    costs: Costs,
+    /// Names of functions by their numbers.
+    names: BTreeMap<u64, String>,
+    function: Option<String>,
+    /// Words before the counts on a line.
+    positions: usize,
+    /// Whether the next line is what a called function cost.
+    after_calls: bool,
+    totals: Option<(Vec<u64>, usize)>,
+}
+
+/// Reads the whole file, or nothing of it.
+pub(in super::super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
+    let lines = Lines::of(text)?;
+    let mut reader = Reader {
+        costs: Costs::default(),
+        names: BTreeMap::new(),
+        function: None,
+        positions: 1,
+        after_calls: false,
+        totals: None,
+    };
+    for (number, line) in &lines.whole {
+        if reader.totals.is_some() && !line.trim().is_empty() {
+            return Err(Unreadable::at(*number, "something follows the totals"));
+        }
+        reader.take(line, *number)?;
+    }
+    let Some((totals, line)) = reader.totals else {
+        let reason = if lines.cut {
+            ENDS_EARLY
+        } else {
+            "the file ends before its totals"
+        };
+        return Err(Unreadable::at(lines.whole.len().max(1), reason));
+    };
+    reader.costs.check(&totals, line)?;
+    reader.costs.parsed(TOOL, Notes::default())
+}
+
+impl Reader {
+    fn take(&mut self, line: &str, number: usize) -> Result<(), Unreadable> {
+        let is_cost = line.starts_with(|c: char| c.is_ascii_digit() || "+-*".contains(c));
+        if self.after_calls {
+            self.after_calls = false;
+            return match is_cost {
+                true => Ok(()),
+                false => Err(Unreadable::at(number, "after a call comes what it cost")),
+            };
+        }
+        if is_cost {
+            return self.take_cost(line, number);
+        }
+        if let Some(name) = line.strip_prefix("fn=") {
+            self.function = Some(without_level(&self.name(name, number)?).to_owned());
+        } else if let Some(name) = line.strip_prefix("cfn=") {
+            self.name(name, number)?;
+        } else if line.starts_with("calls=") {
+            self.after_calls = true;
+        } else if let Some(names) = line.strip_prefix("events:") {
+            self.costs.name_events(names, number)?;
+        } else if let Some(words) = line.strip_prefix("positions:") {
+            self.positions = words.split_whitespace().count();
+        } else if let Some(totals) = line.strip_prefix("totals:") {
+            self.totals = Some((counts(totals.split_whitespace(), number)?, number));
+        } else if !is_silent(line) {
+            return Err(Unreadable::at(number, "it is no line of callgrind"));
+        }
+        Ok(())
+    }
+
+    /// `+3 16 0 1`: positions, then counts; zeros at the end are not written.
+    fn take_cost(&mut self, line: &str, number: usize) -> Result<(), Unreadable> {
+        let Some(function) = &self.function else {
+            return Err(Unreadable::at(number, "the line belongs to no function"));
+        };
+        let words = line.split_whitespace().skip(self.positions);
+        let row = counts(words, number)?;
+        self.costs.add(function, &row, number)
+    }
+
+    /// `(1) name` names a function, `(1)` is one that has a name already.
+    fn name(&mut self, text: &str, line: usize) -> Result<String, Unreadable> {
+        let parts = text.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+        let Some((id, name)) = parts.and_then(|(id, name)| Some((whole(id)?, name.trim()))) else {
+            return Ok(text.trim().to_owned());
+        };
+        match self.names.get(&id) {
+            Some(known) if name.is_empty() || known == name => Ok(known.clone()),
+            None if !name.is_empty() && self.names.len() < FUNCTIONS_MAX => {
+                self.names.insert(id, name.to_owned());
+                Ok(name.to_owned())
+            }
+            Some(_) => Err(Unreadable::at(
+                line,
+                format!("function ({id}) has two names"),
+            )),
+            None => Err(Unreadable::at(line, format!("function ({id}) has no name"))),
+        }
+    }
+}
+
+/// Whether a line says nothing of costs: a comment, a key of the head, a file or an object.
+fn is_silent(line: &str) -> bool {
+    let is_head = line
+        .split_once(':')
+        .is_some_and(|(key, _)| !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase()));
+    line.trim().is_empty()
+        || line.starts_with('#')
+        || SILENT.iter().any(|key| line.starts_with(key))
+        || is_head
+}
+
+/// `depth'2` is `depth` as it calls itself.
+fn without_level(name: &str) -> &str {
+    match name.rsplit_once('\'') {
+        Some((name, level)) if whole(level).is_some() && !name.is_empty() => name,
+        Some(_) | None => name,
+    }
+}
