@@ -12,10 +12,16 @@
 
 mod gather;
 mod ncu;
+pub mod nsys;
 mod number;
 mod perf;
 mod ptxas;
+mod rocprof;
+mod rocprof_compute;
+pub mod run;
 mod text;
+mod timeline;
+mod torch;
 mod valgrind;
 
 use karve_core::profile::KernelProfile;
@@ -23,6 +29,9 @@ use std::fmt::{self, Display};
 
 /// Lines at the beginning of an output in which its tool is looked for.
 const SNIFF_LINES: usize = 5_000;
+
+/// What a database begins with.
+const SQLITE: &str = "SQLite format 3";
 
 /// A tool whose output karve reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,16 +46,28 @@ pub enum Tool {
     Cachegrind,
     /// The file of valgrind's callgrind.
     Callgrind,
+    /// The kernel trace of `rocprofv3 --kernel-trace --output-format csv`.
+    Rocprof,
+    /// The tables of `rocprof-compute analyze`.
+    RocprofCompute,
+    /// The trace of PyTorch's profiler.
+    Torch,
+    /// Nsight Systems, exported by `nsys export --type sqlite`; a file, not a text.
+    Nsys,
 }
 
 impl Tool {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 9] = [
         Self::Ncu,
         Self::Ptxas,
         Self::Perf,
         Self::Cachegrind,
         Self::Callgrind,
+        Self::Rocprof,
+        Self::RocprofCompute,
+        Self::Torch,
+        Self::Nsys,
     ];
 
     /// Its name, as commands and sources tell it.
@@ -57,6 +78,24 @@ impl Tool {
             Self::Perf => "perf",
             Self::Cachegrind => "cachegrind",
             Self::Callgrind => "callgrind",
+            Self::Rocprof => "rocprofv3",
+            Self::RocprofCompute => "rocprof-compute",
+            Self::Torch => "torch",
+            Self::Nsys => "nsys",
+        }
+    }
+
+    /// The program that is started for it.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Cachegrind | Self::Callgrind => "valgrind",
+            Self::Torch => "python3",
+            Self::Ncu
+            | Self::Ptxas
+            | Self::Perf
+            | Self::Rocprof
+            | Self::RocprofCompute
+            | Self::Nsys => self.name(),
         }
     }
 
@@ -122,6 +161,14 @@ pub fn sniff(text: &str) -> Option<Tool> {
                 Tool::Cachegrind
             } else if line.starts_with("ptxas info") {
                 Tool::Ptxas
+            } else if rocprof::is_header(line) {
+                Tool::Rocprof
+            } else if rocprof_compute::is_header(line) {
+                Tool::RocprofCompute
+            } else if line.contains("\"traceEvents\"") {
+                Tool::Torch
+            } else if line.starts_with(SQLITE) {
+                Tool::Nsys
             } else if perf::is_row(line) {
                 Tool::Perf
             } else {
@@ -130,7 +177,7 @@ pub fn sniff(text: &str) -> Option<Tool> {
         })
 }
 
-/// Reads the output of a tool.
+/// Reads the output of a tool. The one of nsys is a file: [`nsys::read`].
 pub fn parse(tool: Tool, text: &str) -> Result<Parsed, Unreadable> {
     match tool {
         Tool::Ncu => ncu::parse(text),
@@ -138,6 +185,10 @@ pub fn parse(tool: Tool, text: &str) -> Result<Parsed, Unreadable> {
         Tool::Perf => perf::parse(text),
         Tool::Cachegrind => valgrind::cachegrind::parse(text),
         Tool::Callgrind => valgrind::callgrind::parse(text),
+        Tool::Rocprof => rocprof::parse(text),
+        Tool::RocprofCompute => rocprof_compute::parse(text),
+        Tool::Torch => torch::parse(text),
+        Tool::Nsys => Err(Unreadable::at(1, "a database is read from its file")),
     }
 }
 

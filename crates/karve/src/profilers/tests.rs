@@ -1,6 +1,7 @@
 //! Values of real outputs, and what the four sample kernels are limited by.
 
 mod hostile;
+mod timelines;
 
 use super::*;
 use karve_core::profile::{Bottleneck, RuleSet, diagnose};
@@ -22,10 +23,11 @@ fn read(tool: Tool, name: &str) -> Parsed {
         let known = karve_core::profile::counters::known(counter);
         assert!(known.is_some(), "{counter}");
         assert_eq!(value.source.tool, tool.name());
-        if value.source.line > 0 && tool != Tool::Perf {
+        let quoted = matches!(tool, Tool::Ncu | Tool::Ptxas | Tool::RocprofCompute);
+        if value.source.line > 0 && quoted {
             let line = text.lines().nth(value.source.line as usize - 1).unwrap();
             let word = value.source.quote.split([' ', ',']).nth(1).unwrap();
-            let there = line.contains(word) || matches!(tool, Tool::Cachegrind | Tool::Callgrind);
+            let there = line.contains(word);
             assert!(
                 there,
                 "{counter}: {:?} is not in {line}",

@@ -1,0 +1,279 @@
+//! Timelines: when the device and the host did what, and what follows for the whole.
+//!
+//! ```text
+//! device   [kernel]  gap  [kernel][copy]  gap  [kernel]
+//!          ├───────────────── window ────────────────┤  busy, copying, communicating: its shares
+//! host     [launch][launch]   [synchronize      ]       launching, waiting: of its own window
+//! ```
+//!
+//! What overlaps counts once. The device is idle where no kernel runs, also while it copies.
+
+use super::gather::{Notes, Weighed, exact, heaviest};
+use super::number::whole;
+use super::{Parsed, Unreadable};
+use karve_core::profile::{KernelProfile, Source};
+use std::collections::BTreeMap;
+
+/// Launches, copies and calls that one timeline may have.
+const EVENTS_MAX: usize = 5_000_000;
+/// Launches that take less are small, in nanoseconds.
+const SMALL_NS: f64 = 10_000.0;
+/// The name under which the whole is told.
+const WHOLE: &str = "timeline";
+
+/// From when to when, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Span {
+    start: f64,
+    end: f64,
+    /// Exact, where the others may be rounded.
+    length: f64,
+}
+
+/// What the host does in a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    Launch,
+    Wait,
+    Other,
+}
+
+impl Span {
+    /// Two timestamps in whole nanoseconds.
+    pub(super) fn of(start: &str, end: &str) -> Result<Self, String> {
+        let (Some(from), Some(to)) = (whole(start), whole(end)) else {
+            return Err(format!("{start:?} and {end:?} are no timestamps"));
+        };
+        Self::between(from, to)
+    }
+
+    /// Two timestamps in nanoseconds.
+    #[allow(
+        clippy::cast_precision_loss,
+        reason = "the length is exact; a start may be off by 1 us"
+    )]
+    pub(super) fn between(from: u64, to: u64) -> Result<Self, String> {
+        let Some(length) = to.checked_sub(from) else {
+            return Err(format!("it ends ({to}) before it begins ({from})"));
+        };
+        Ok(Self::lasting(from as f64, length as f64))
+    }
+
+    /// A start and a length, in nanoseconds.
+    pub(super) fn lasting(start: f64, length: f64) -> Self {
+        Self {
+            start,
+            end: start + length,
+            length,
+        }
+    }
+
+    fn length(self) -> f64 {
+        self.length
+    }
+}
+
+/// One launch.
+struct Launch {
+    length_ns: f64,
+    source: Source,
+    profile: KernelProfile,
+}
+
+/// Takes in what happened.
+pub(super) struct Recorder {
+    tool: &'static str,
+    kernels: BTreeMap<String, Vec<Launch>>,
+    spans: Vec<Span>,
+    communication: Vec<Span>,
+    copies: Vec<Span>,
+    calls: Vec<(Call, Span)>,
+    n: usize,
+}
+
+impl Recorder {
+    pub(super) fn new(tool: &'static str) -> Self {
+        Self {
+            tool,
+            kernels: BTreeMap::new(),
+            spans: Vec::new(),
+            communication: Vec::new(),
+            copies: Vec::new(),
+            calls: Vec::new(),
+            n: 0,
+        }
+    }
+
+    fn count(&mut self, line: u32) -> Result<(), Unreadable> {
+        self.n += 1;
+        if self.n > EVENTS_MAX {
+            let reason = format!("there are more than {EVENTS_MAX} events");
+            return Err(Unreadable::at((line as usize).max(1), reason));
+        }
+        Ok(())
+    }
+
+    /// A launch of a kernel, with what else is known of it.
+    pub(super) fn kernel(
+        &mut self,
+        name: &str,
+        span: Span,
+        source: Source,
+        profile: KernelProfile,
+    ) -> Result<(), Unreadable> {
+        self.count(source.line)?;
+        if name.is_empty() {
+            let line = (source.line as usize).max(1);
+            return Err(Unreadable::at(line, "a kernel has no name"));
+        }
+        self.spans.push(span);
+        let lower = name.to_lowercase();
+        if lower.contains("nccl") || lower.contains("rccl") {
+            self.communication.push(span);
+        }
+        self.kernels
+            .entry(name.to_owned())
+            .or_default()
+            .push(Launch {
+                length_ns: span.length(),
+                source,
+                profile,
+            });
+        Ok(())
+    }
+
+    /// A copy from or to the host.
+    pub(super) fn copy(&mut self, span: Span) -> Result<(), Unreadable> {
+        self.copies.push(span);
+        self.count(0)
+    }
+
+    /// A call of the runtime on the host, such as `cudaLaunchKernel_v7000`.
+    pub(super) fn call(&mut self, name: &str, span: Span) -> Result<(), Unreadable> {
+        let call = if name.contains("Launch") {
+            Call::Launch
+        } else if name.contains("Synchronize") {
+            Call::Wait
+        } else {
+            Call::Other
+        };
+        self.calls.push((call, span));
+        self.count(0)
+    }
+
+    /// All kernels, and the timeline.
+    pub(super) fn parsed(self, mut notes: Notes, line: usize) -> Result<Parsed, Unreadable> {
+        if self.kernels.is_empty() {
+            return Err(Unreadable::at(line, "no kernel was launched"));
+        }
+        let timeline = self.timeline();
+        let window_us = timeline.value("duration_us").unwrap_or(0.0);
+        let tool = self.tool;
+        let kernels = self.kernels.into_iter();
+        let kernels =
+            kernels.filter_map(|(name, launches)| kernel(name, launches, tool, window_us));
+        let kernels = kernels.collect();
+        Ok(Parsed {
+            kernels: heaviest(kernels, &mut notes),
+            timeline: Some(timeline),
+            notes: notes.finish(),
+        })
+    }
+
+    fn timeline(&self) -> KernelProfile {
+        let mut whole = KernelProfile::named(WHOLE);
+        let mut set = |counter: &str, value: f64, quote: &str| {
+            whole.set(counter, value, Source::at(self.tool, 0, quote));
+        };
+        let device: Vec<Span> = self.spans.iter().chain(&self.copies).copied().collect();
+        let n = self.spans.len();
+        set("launches", exact(n), &format!("{n} launches of kernels"));
+        let small = self.spans.iter().filter(|span| span.length() < SMALL_NS);
+        let small = small.count();
+        let quote = format!("{small} of {n} launches take less than 10 us");
+        set(
+            "small_kernels_pct",
+            100.0 * exact(small) / exact(n.max(1)),
+            &quote,
+        );
+        if let Some(window) = window(&device) {
+            let us = window / 1e3;
+            set(
+                "duration_us",
+                us,
+                "from the first to the last work of the device",
+            );
+            let mut share = |counter: &str, spans: &[Span], what: &str| {
+                let busy = union(spans);
+                let quote = format!("{what} {:.3} us of {us:.3} us", busy / 1e3);
+                set(counter, 100.0 * busy / window, &quote);
+                (window - busy, quote)
+            };
+            let (idle, quote) = share("gpu_busy_pct", &self.spans, "kernels");
+            share("communication_pct", &self.communication, "communication");
+            share("copy_pct", &self.copies, "copies from and to the host");
+            set(
+                "gpu_idle_pct",
+                100.0 * idle / window,
+                &format!("all but {quote}"),
+            );
+        }
+        let calls: Vec<Span> = self.calls.iter().map(|(_, span)| *span).collect();
+        if let Some(window) = window(&calls) {
+            for (kind, counter) in [(Call::Launch, "launch_api_pct"), (Call::Wait, "sync_pct")] {
+                let spans = self.calls.iter().filter(|(call, _)| *call == kind);
+                let spans: Vec<Span> = spans.map(|(_, span)| *span).collect();
+                let (busy, n) = (union(&spans) / 1e3, spans.len());
+                let us = window / 1e3;
+                let quote = format!("{n} calls, {busy:.3} us of {us:.3} us of the host");
+                set(counter, 100.0 * busy / us, &quote);
+            }
+        }
+        whole
+    }
+}
+
+/// A kernel as its launch of median time tells it.
+fn kernel(name: String, mut launches: Vec<Launch>, tool: &str, window_us: f64) -> Option<Weighed> {
+    let n = launches.len();
+    let total_us = launches.iter().map(|launch| launch.length_ns).sum::<f64>() / 1e3;
+    launches.sort_by(|a, b| a.length_ns.total_cmp(&b.length_ns));
+    let median = launches.into_iter().nth(n.saturating_sub(1) / 2)?;
+    let mut profile = median.profile;
+    profile.set("duration_us", median.length_ns / 1e3, median.source);
+    let quote =
+        format!("{n} launches, {total_us:.3} us in all, of which one of median time is told");
+    profile.set("launches", exact(n), Source::at(tool, 0, &quote));
+    if window_us > 0.0 {
+        let quote = format!("{total_us:.3} us of {window_us:.3} us");
+        let share = 100.0 * total_us / window_us;
+        profile.set("share_pct", share, Source::at(tool, 0, &quote));
+    }
+    Some(Weighed {
+        name,
+        weight: total_us,
+        profile,
+    })
+}
+
+/// From the first start to the last end, if that is some time.
+fn window(spans: &[Span]) -> Option<f64> {
+    let start = spans.iter().map(|span| span.start).reduce(f64::min)?;
+    let end = spans.iter().map(|span| span.end).reduce(f64::max)?;
+    Some(end - start).filter(|window| *window > 0.0)
+}
+
+/// The time in which at least one of them goes on.
+fn union(spans: &[Span]) -> f64 {
+    let mut sorted = spans.to_vec();
+    sorted.sort_by(|a, b| a.start.total_cmp(&b.start));
+    let mut total = 0.0;
+    let mut reached = f64::NEG_INFINITY;
+    for span in sorted {
+        if span.end > reached {
+            total += span.end - span.start.max(reached);
+            reached = span.end;
+        }
+    }
+    total
+}
