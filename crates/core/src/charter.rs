@@ -1,5 +1,6 @@
 //! What the user agreed to before the first round; immutable.
 
+mod demand;
 mod goal;
 mod knobs;
 mod sandbox;
@@ -153,6 +154,10 @@ pub struct Metric {
     pub expr: Option<String>,
     /// Work of one case, as an expression over its parameters, in floating-point operations.
     pub work: Option<String>,
+    /// Bytes that one case must read or write, each counted once, as an expression over its
+    /// parameters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<String>,
     /// Which clocks decide.
     #[serde(default)]
     pub clocks: ClockRule,

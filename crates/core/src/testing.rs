@@ -50,9 +50,9 @@ pub(crate) fn charter() -> Charter {
             name: "time_ms".into(),
             unit: "ms".into(),
             better: Better::Lower,
-            expr: None,
             work: Some("2*M*M*M".into()),
             clocks: ClockRule::Auto,
+            ..Metric::default()
         },
         cases: vec![
             case("small", 64, CaseSet::Full),

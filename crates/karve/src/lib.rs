@@ -14,6 +14,7 @@ pub mod commands;
 pub mod config;
 pub mod detect;
 pub mod device;
+pub mod devices;
 pub mod drive;
 pub mod error;
 pub mod git;

@@ -3,7 +3,6 @@
 use super::Campaign;
 use crate::charter::CaseSet;
 use crate::comparison::Comparison;
-use crate::expr::parse_expr;
 use crate::integrity::{Demand, Implausible, assess_gain, assess_time};
 use crate::score;
 use crate::verdict::{self, Doubt, Verdict};
@@ -20,20 +19,7 @@ impl Campaign {
 
     /// What one call on a case must do at least.
     pub fn demand(&self, case: usize) -> Option<Demand> {
-        let charter = self.charter()?;
-        let of_case = self.case(case)?;
-        let metric = &charter.metric;
-        let mut demand = match &charter.contract {
-            Some(contract) => contract.demand(&of_case).ok()?,
-            None => Demand::default(),
-        };
-        // Of other metrics the work may be in bytes.
-        let in_flops = metric.rate_per_unit().or(metric.seconds_per_unit());
-        if let (None, Some(work), Some(_)) = (demand.work, &metric.work, in_flops) {
-            let work = parse_expr(work).ok()?.evaluate_params(&of_case.params);
-            demand.work = work.ok();
-        }
-        Some(demand)
+        self.charter()?.demand(&self.case(case)?)
     }
 
     fn seconds(&self, case: usize, value: f64) -> Option<f64> {

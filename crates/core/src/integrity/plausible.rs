@@ -71,6 +71,15 @@ impl Roof {
         }
     }
 
+    /// The peaks to show a call under: where no rate is known to hold for so few bytes, the best
+    /// one, so that a ceiling is rather too high than too low.
+    pub fn shown_peaks(&self, demand: Demand) -> Peaks {
+        let mut peaks = self.peaks(demand);
+        let best = self.rates.iter().map(|rate| rate.per_s).reduce(f64::max);
+        peaks.bytes = peaks.bytes.or(best);
+        peaks
+    }
+
     /// The least time of one call, in seconds, as far as it is known.
     pub fn floor_s(&self, demand: Demand) -> Option<f64> {
         roofline_s(demand, self.peaks(demand))

@@ -1,7 +1,9 @@
 //! How far a kernel is from what the device allows: intensity, ridge, ceiling, and the share of it.
 
-use crate::integrity::{Demand, Peaks, roofline_s};
+use crate::charter::{Case, Charter};
+use crate::integrity::{Demand, Peaks, Roof, roofline_s};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What sets the ceiling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -64,6 +66,22 @@ pub fn ceiling(demand: Demand, peaks: Peaks, time_s: Option<f64>) -> Option<Ceil
     })
 }
 
+/// The ceiling of each case whose work, bytes and peaks are known, with its index. Times are in
+/// seconds, by the index of the case.
+pub fn ceilings(
+    charter: &Charter,
+    cases: &[(usize, Case)],
+    roof: &Roof,
+    times: &BTreeMap<usize, f64>,
+) -> Vec<(usize, Ceiling)> {
+    let of_case = |(index, case): &(usize, Case)| {
+        let demand = charter.demand(case)?;
+        let time_s = times.get(index).copied();
+        Some((*index, ceiling(demand, roof.shown_peaks(demand), time_s)?))
+    };
+    cases.iter().filter_map(of_case).collect()
+}
+
 impl Limit {
     /// In words.
     pub fn name(self) -> &'static str {
@@ -108,6 +126,35 @@ mod tests {
         assert_eq!(copy.limit, Limit::Bandwidth);
         assert!((copy.ceiling - 0.6e12).abs() < 1e9);
         assert!((copy.share.unwrap() - 8.0 / 4.8 / 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn every_case_with_work_and_bytes_has_a_ceiling() {
+        let mut charter = crate::testing::charter();
+        charter.metric.work = Some("2*M*M*M".into());
+        let mut case = charter.cases[0].clone();
+        case.params = [("M".to_owned(), "100".to_owned())].into();
+        let cases = [(3, case)];
+        let roof = Roof {
+            flops: Some(1e9),
+            rates: vec![crate::integrity::Rate {
+                bytes: 1 << 20,
+                per_s: 1e9,
+            }],
+        };
+        let times = [(3, 4e-3)].into();
+        assert!(ceilings(&charter, &cases, &roof, &times).is_empty());
+        charter.metric.bytes = Some("12*M*M".into());
+        let found = ceilings(&charter, &cases, &roof, &times);
+        assert_eq!(found.len(), 1);
+        let (index, ceiling) = found[0];
+        assert_eq!((index, ceiling.limit), (3, Limit::Compute));
+        assert!((ceiling.share.unwrap() - 0.5).abs() < 1e-12);
+        // So few bytes may lie in a cache: no floor, but a ceiling to show.
+        let demand = charter.demand(&cases[0].1).unwrap();
+        assert_eq!(roof.peaks(demand).bytes, None);
+        assert_eq!(roof.shown_peaks(demand).bytes, Some(1e9));
+        assert!(ceilings(&charter, &cases, &Roof::default(), &times).is_empty());
     }
 
     #[test]

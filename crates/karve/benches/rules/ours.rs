@@ -35,6 +35,7 @@ pub(crate) fn charter() -> Charter {
             better: Better::Lower,
             expr: None,
             work: None,
+            bytes: None,
             clocks: ClockRule::Metric,
         },
         cases: vec![Case {

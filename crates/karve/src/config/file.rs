@@ -219,6 +219,10 @@ pub(super) struct MetricTable {
     /// Floating-point operations of one case over its parameters, such as `2*M*N*K`.
     #[schemars(length(min = 1))]
     pub(super) work: Option<String>,
+    /// Bytes that one case must read or write, each counted once, over its parameters, such as
+    /// `4*(M*K+K*N+M*N)`.
+    #[schemars(length(min = 1))]
+    pub(super) bytes: Option<String>,
     /// Which clocks decide: the metric alone, also CPU time, or `auto`, which takes CPU time in
     /// where the metric is the time of a command with a single thread.
     #[schemars(with = "Option<ClockRuleName>")]

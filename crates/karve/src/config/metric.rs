@@ -72,6 +72,7 @@ pub(super) fn metric_of(source: &Source<'_>, file: &File) -> Result<Metric> {
         better: Better::Lower,
         expr: table.expr.clone().or_else(|| Some(own?.expr.clone())),
         work: table.work.clone().or_else(|| own?.work.clone()),
+        bytes: table.bytes.clone(),
         clocks: clocks_of(file, table.clocks),
     };
     metric.better = match table.better.or_else(|| own?.better) {
@@ -190,6 +191,7 @@ impl Named {
             unit,
             better: self.better(),
             work: table.work.clone().or_else(step_work),
+            bytes: table.bytes.clone(),
             expr: Some(expr),
             clocks: table.clocks.unwrap_or(ClockRule::Auto),
         })
@@ -357,39 +359,51 @@ fn expression(source: &Source<'_>, path: &str, text: &str) -> Result<Expr> {
     })
 }
 
-/// Refuses a case for which the work cannot be computed.
+/// Refuses a case for which the work or the bytes cannot be computed.
 pub(super) fn check_cases(source: &Source<'_>, metric: &Metric, cases: &[Case]) -> Result<()> {
-    let Some(text) = metric.work.as_deref() else {
-        return Ok(());
-    };
-    let expr = expression(source, "metric.work", text)?;
-    for case in cases {
-        let name = shown(&case.name);
-        match expr.evaluate_params(&case.params) {
-            Ok(work) if work.is_finite() && work > 0.0 => {}
-            Ok(work) => {
-                return Err(source
-                    .error_at(
-                        "metric.work",
-                        format!("`metric.work` is {work} for `{name}`"),
-                    )
-                    .hint("metric.work must be a positive number of operations for every case"));
-            }
-            Err(reason) => {
-                let params: Vec<&str> = case.params.keys().map(String::as_str).collect();
-                let params = if params.is_empty() {
-                    "none".to_owned()
-                } else {
-                    params.join(", ")
-                };
-                let message = format!("`metric.work` cannot be computed for `{name}`: {reason}");
-                return Err(source.error_at("metric.work", message).hint(format!(
-                    "the parameters of that case in [cases] are: {params}; they must be numbers"
-                )));
-            }
+    let amounts = [
+        ("metric.work", &metric.work, "operations"),
+        ("metric.bytes", &metric.bytes, "bytes"),
+    ];
+    for (path, text, what) in amounts {
+        let Some(text) = text else {
+            continue;
+        };
+        let expr = expression(source, path, text)?;
+        for case in cases {
+            check_amount(source, (path, what), &expr, case)?;
         }
     }
     Ok(())
+}
+
+fn check_amount(
+    source: &Source<'_>,
+    (path, what): (&str, &str),
+    expr: &Expr,
+    case: &Case,
+) -> Result<()> {
+    let name = shown(&case.name);
+    match expr.evaluate_params(&case.params) {
+        Ok(amount) if amount.is_finite() && amount > 0.0 => Ok(()),
+        Ok(amount) => Err(source
+            .error_at(path, format!("`{path}` is {amount} for `{name}`"))
+            .hint(format!(
+                "{path} must be a positive number of {what} for every case"
+            ))),
+        Err(reason) => {
+            let params: Vec<&str> = case.params.keys().map(String::as_str).collect();
+            let params = if params.is_empty() {
+                "none".to_owned()
+            } else {
+                params.join(", ")
+            };
+            let message = format!("`{path}` cannot be computed for `{name}`: {reason}");
+            Err(source.error_at(path, message).hint(format!(
+                "the parameters of that case in [cases] are: {params}; they must be numbers"
+            )))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -84,6 +84,7 @@ pub(super) fn charter() -> Charter {
             name: "time_ms".into(),
             unit: "ms".into(),
             work: Some("2*M*M*M".into()),
+            bytes: None,
             clocks: ClockRule::Auto,
             ..Metric::default()
         },

@@ -1,0 +1,71 @@
+//! What one call on a case must do at least, as the charter declares it.
+
+use super::{Case, Charter};
+use crate::expr::parse_expr;
+use crate::integrity::Demand;
+
+impl Charter {
+    /// What one call on a case must do at least: as the contract says it, else as the metric does.
+    pub fn demand(&self, case: &Case) -> Option<Demand> {
+        let metric = &self.metric;
+        let mut demand = match &self.contract {
+            Some(contract) => contract.demand(case).ok()?,
+            None => Demand::default(),
+        };
+        let amount = |text: &String| {
+            let amount = parse_expr(text).ok()?.evaluate_params(&case.params).ok()?;
+            (amount.is_finite() && amount > 0.0).then_some(amount)
+        };
+        // Of other metrics the work may be in bytes.
+        let in_flops = metric.rate_per_unit().or(metric.seconds_per_unit());
+        if demand.work.is_none() && in_flops.is_some() {
+            demand.work = metric.work.as_ref().and_then(amount);
+        }
+        // Under a contract without a declaration, the bytes of the outputs are the least.
+        let declared = self.contract.as_ref().and_then(|c| c.work.bytes.as_ref());
+        if let (None, Some(bytes)) = (declared, metric.bytes.as_ref().and_then(amount)) {
+            demand.bytes = Some(bytes);
+        }
+        Some(demand)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::integrity::Demand;
+    use crate::testing;
+
+    #[test]
+    fn work_and_bytes_are_computed_from_the_parameters_of_a_case() {
+        let mut charter = testing::charter();
+        let mut case = charter.cases[0].clone();
+        case.params = [("M".to_owned(), "8".to_owned())].into();
+        let check = |charter: &super::Charter, want: (Option<f64>, Option<f64>)| {
+            let (work, bytes) = want;
+            assert_eq!(charter.demand(&case), Some(Demand { work, bytes }));
+        };
+        charter.metric.work = Some("2*M".into());
+        check(&charter, (Some(16.0), None));
+        charter.metric.bytes = Some("M*M".into());
+        check(&charter, (Some(16.0), Some(64.0)));
+        charter.metric.bytes = Some("M-8".into());
+        check(&charter, (Some(16.0), None));
+        charter.metric.bytes = Some("Q".into());
+        check(&charter, (Some(16.0), None));
+        // The work of a rate in rows is in rows.
+        charter.metric.unit = "rows/s".into();
+        charter.metric.bytes = Some("M".into());
+        check(&charter, (None, Some(8.0)));
+    }
+
+    #[test]
+    fn a_metric_without_bytes_is_stored_as_before() {
+        let mut metric = testing::charter().metric;
+        let text = serde_json::to_string(&metric).unwrap();
+        assert!(!text.contains("bytes"), "{text}");
+        assert_eq!(metric, serde_json::from_str(&text).unwrap());
+        metric.bytes = Some("4*M".into());
+        let text = serde_json::to_string(&metric).unwrap();
+        assert_eq!(metric, serde_json::from_str(&text).unwrap());
+    }
+}
