@@ -71,22 +71,31 @@ impl Chart {
         ));
     }
 
-    /// Both axes with their names, and the marks of the upright one.
+    /// Both axes with their names, and the marks of the upright one; the other counts.
     pub fn axes(&mut self, x_name: &str, y_name: &str, ticks: &[(f64, String)]) {
+        let step = ((self.x.1 / 8.0).ceil()).max(1.0);
+        let counts = (0..=8).map(|k| f64::from(k) * step);
+        let counts = counts.map(|x| (x, format!("{x:.0}"))).collect::<Vec<_>>();
+        self.marked_axes((x_name, &counts), (y_name, ticks));
+    }
+
+    /// Both axes with their names and marks.
+    pub fn marked_axes(
+        &mut self,
+        (x_name, x_ticks): (&str, &[(f64, String)]),
+        (y_name, ticks): (&str, &[(f64, String)]),
+    ) {
         for (y, label) in ticks {
             let (x0, at) = self.at((self.x.0, *y));
             let x1 = self.at((self.x.1, *y)).0;
             self.stroke([(x0, at), (x1, at)], "stroke=\"#e4e4e4\"");
             self.text((x0 - 8.0, at + 4.0), "end", label);
         }
-        let step = ((self.x.1 / 8.0).ceil()).max(1.0);
-        for k in 0..=8 {
-            let x = f64::from(k) * step;
-            if x <= self.x.1 {
-                let (at, bottom) = self.at((x, self.y.0));
-                self.stroke([(at, bottom), (at, bottom + 5.0)], "stroke=\"#333333\"");
-                self.text((at, bottom + 19.0), "middle", &format!("{x:.0}"));
-            }
+        let right = self.x.1;
+        for (x, label) in x_ticks.iter().filter(|(x, _)| *x <= right) {
+            let (at, bottom) = self.at((*x, self.y.0));
+            self.stroke([(at, bottom), (at, bottom + 5.0)], "stroke=\"#333333\"");
+            self.text((at, bottom + 19.0), "middle", label);
         }
         let (corner, end) = (self.at((self.x.0, self.y.0)), self.at((self.x.1, self.y.1)));
         self.stroke([corner, (end.0, corner.1)], "stroke=\"#333333\"");

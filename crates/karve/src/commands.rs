@@ -15,6 +15,7 @@ pub mod list;
 pub mod new;
 pub mod noise;
 pub mod report;
+pub mod roofline;
 pub mod run;
 pub mod spin;
 pub mod status;
@@ -70,6 +71,7 @@ enum Command {
     Noise(noise::Noise),
     Tune(tune::Tune),
     Knowledge(knowledge::Knowledge),
+    Roofline(roofline::Roofline),
     Status(status::Status),
     Log(history::Log),
     Show(history::Show),
@@ -105,6 +107,7 @@ pub fn run(cli: &Cli) -> Result<()> {
         Command::Noise(command) => command.run(place),
         Command::Tune(command) => command.run(place),
         Command::Knowledge(command) => command.run(place),
+        Command::Roofline(command) => command.run(place),
         Command::Status(command) => command.run(place),
         Command::Log(command) => command.run(place),
         Command::Show(command) => command.run(place),
@@ -135,5 +138,6 @@ fn starts_others(command: &Command) -> bool {
             | Command::Bench(_)
             | Command::Noise(_)
             | Command::Tune(_)
+            | Command::Roofline(_)
     )
 }

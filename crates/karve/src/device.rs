@@ -256,6 +256,21 @@ pub fn lease_for(
     Ok(lease::take(&wish, stop, notices)?.0)
 }
 
+/// The lease of a device, for a command that measures without a project.
+pub fn lease_of(
+    device: &str,
+    command: &str,
+    stop: &StopFlag,
+    notices: &Notices,
+) -> Result<Option<Lease>> {
+    let wish = Wish {
+        device,
+        holder: command,
+        limit: Duration::from_secs(DeviceRule::LEASE_WAIT_S),
+    };
+    Ok(lease::take(&wish, stop, notices)?.0)
+}
+
 /// The CPUs that a benchmark is held to; none if it may run on all. Refuses those that karve may
 /// not use.
 pub fn cpus_of(pin: &Pin) -> Result<Vec<usize>> {

@@ -28,6 +28,7 @@ pub mod profilers;
 pub mod project;
 pub mod reports;
 pub mod ring;
+pub mod roofline;
 pub mod sandbox;
 pub mod scratch;
 pub mod session;

@@ -42,57 +42,65 @@ pub struct Check {
 
 /// What was found.
 #[derive(Debug, Serialize)]
-struct Findings {
+pub(super) struct Findings {
     commit: String,
     changed: Vec<String>,
     left_out: Vec<String>,
     gate: String,
-    passed: bool,
+    pub(super) passed: bool,
     metric: String,
     unit: String,
-    cases: Vec<CaseReading>,
+    pub(super) cases: Vec<CaseReading>,
 }
 
 #[derive(Debug, Serialize)]
-struct CaseReading {
-    case: String,
-    median: f64,
+pub(super) struct CaseReading {
+    pub(super) case: String,
+    pub(super) median: f64,
     low: f64,
     high: f64,
 }
 
 impl Check {
+    /// Every visible case, for another command.
+    pub(super) fn of_all_cases() -> Self {
+        Self {
+            quick: false,
+            full: true,
+            json: false,
+        }
+    }
+
     /// Runs the command.
     pub fn run(&self, place: &Place) -> Result<()> {
-        let repo = Repo::discover(&place.here()?)?;
-        let loaded = place.load_in(&repo, &Overrides::default())?;
         let stop = StopFlag::new();
         session::watch_signals_at_once(&stop, "stopping")?;
+        let findings = self.findings(place, &stop)?;
+        self.show(&findings);
+        findings.expect_passed()
+    }
+
+    /// Gates and measures the worktree.
+    pub(super) fn findings(&self, place: &Place, stop: &StopFlag) -> Result<Findings> {
+        let repo = Repo::discover(&place.here()?)?;
+        let loaded = place.load_in(&repo, &Overrides::default())?;
         let scratch = Scratch::new(Kind::Check, &[&repo])?;
         let tmp = scratch.path().join("tmp");
-        let harness = Harness::new(&loaded.charter, &tmp, &scratch.tag(), &stop);
+        let harness = Harness::new(&loaded.charter, &tmp, &scratch.tag(), stop);
         let mut trees = Trees::new(&repo, scratch.path().join("worktrees"))?;
         let sandbox = Sandbox::of(&repo, &loaded.root, scratch.path(), &loaded.charter)?;
         let harness = harness.in_sandbox(sandbox.as_ref());
         let measuring = Measuring {
             charter: &loaded.charter,
             harness: &harness,
-            stop: &stop,
+            stop,
         };
         let findings = self.find(&measuring, &repo, &mut trees);
         trees.clear(&repo)?;
         if stop.at_once() {
             return Err(session::stopped());
         }
-        let findings = findings?;
-        self.show(&findings);
-        if findings.passed {
-            return Ok(());
-        }
-        Err(
-            CommandError::new(ErrorKind::Negative, "the worktree does not pass the gate")
-                .hint("mend what is named above, and run \"karve check\" again"),
-        )
+        findings
     }
 
     fn find(&self, measuring: &Measuring<'_>, repo: &Repo, trees: &mut Trees) -> Result<Findings> {
@@ -158,6 +166,19 @@ impl Check {
                 case.case, findings.metric, case.median, findings.unit, case.low, case.high
             ));
         }
+    }
+}
+
+impl Findings {
+    /// Refuses a worktree that did not pass.
+    pub(super) fn expect_passed(&self) -> Result<()> {
+        if self.passed {
+            return Ok(());
+        }
+        Err(
+            CommandError::new(ErrorKind::Negative, "the worktree does not pass the gate")
+                .hint("mend what is named above, and run \"karve check\" again"),
+        )
     }
 }
 

@@ -6,9 +6,11 @@ use crate::harness::{Call, Gated, Harness, PerCase, Variant};
 use crate::host;
 use crate::plain_file;
 use crate::ring;
+use crate::roofline;
 use crate::store;
 use karve_core::campaign::{Baseline, Campaign, Event, Halved, Repeats};
 use karve_core::charter::{Case, CaseSet};
+use karve_core::integrity::Roof;
 use karve_core::measurement::{FailureCategory, Gate, Reading};
 use karve_core::sampling::{self, BASELINE_READINGS};
 use std::collections::BTreeMap;
@@ -37,6 +39,18 @@ impl World {
         let bytes = plain_file::read(&path, REFERENCE_BYTES_MAX)
             .context(|| format!("cannot read {}", path.display()))?;
         store::put_artifact(&self.dir, &bytes).map(Some)
+    }
+
+    /// What the device can do at most: declared or measured by the project, or else as it was
+    /// kept by `karve roofline`, where the charter says what a call moves.
+    fn roof(&self, peak: &BTreeMap<String, f64>) -> Option<Roof> {
+        let charter = &self.charter;
+        let kept = || {
+            let on_cpu = charter.target.device.eq_ignore_ascii_case("cpu");
+            let wanted = on_cpu && charter.contract.is_none() && charter.metric.bytes.is_some();
+            wanted.then(roofline::measured_roof).flatten()
+        };
+        host::roof_of(peak, charter.contract.as_deref()).or_else(kept)
     }
 
     pub(super) fn measure_baseline(&mut self, campaign: &Campaign) -> Result<Event> {
@@ -87,7 +101,7 @@ impl World {
             raw: None,
             conditions: Some(Box::new(conditions)),
             reference: self.put_reference_aside(&harness, &built.path)?,
-            roof: host::roof_of(&peak, self.charter.contract.as_deref()),
+            roof: self.roof(&peak),
             peak,
         }))
     }

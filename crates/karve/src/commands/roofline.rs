@@ -1,0 +1,434 @@
+//! `karve roofline`: what this host can do at most, and how near the cases of a project are to it.
+
+use super::check::Check;
+use crate::chart::Stroke;
+use crate::config::Overrides;
+use crate::devices::{Device, Devices, Figure};
+use crate::error::{CommandError, Context, Result};
+use crate::process::StopFlag;
+use crate::project::Place;
+use crate::roofline::plot::{self, Point, RoofLine};
+use crate::roofline::text::{self, CaseCeiling, View};
+use crate::roofline::{self, Cores, Effort, Gpu, Measured, cases};
+use crate::{device, session, ui};
+use karve_core::charter::{Case, Charter};
+use karve_core::integrity::{Demand, Peaks};
+use karve_core::profile::roofline::ceiling;
+use karve_core::score;
+use std::path::PathBuf;
+
+/// A measured figure may be above that of the data sheet by so much: clocks vary.
+const ABOVE_SHEET: f64 = 1.05;
+
+/// Measure what this host can do at most, and show how near the cases of the project are to it
+///
+/// Measures multiply-adds and bytes per second at every level of the caches, on one core and on
+/// all, and on a GPU where nvcc is there. With a karve.toml whose [metric] has work and bytes, each
+/// case gets its operations per byte, its ceiling, and the share that the newest campaign reached.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve roofline                   this host, and the cases of this project
+  karve roofline --time            measure the worktree too, for the share it reaches
+  karve roofline --device H200 --dtype bf16
+  karve roofline --quick --json --svg roofline.svg")]
+pub struct Roofline {
+    /// The device of the file whose roof counts, instead of what is measured here
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+    /// The elements that the device computes with: fp64, fp32, tf32, bf16, fp16, fp8 or fp4
+    #[arg(long, value_name = "TYPE", default_value = "fp32", value_parser = parse_dtype)]
+    dtype: Figure,
+    /// Whether the cases stand under one core or all [default: one, unless a case is faster]
+    #[arg(long, value_name = "WHICH")]
+    cores: Option<Cores>,
+    /// Gate and measure the worktree, as "karve check" does
+    #[arg(long)]
+    time: bool,
+    /// Measure for a second or two only; the figures are not kept
+    #[arg(long)]
+    quick: bool,
+    /// Measure anew, also where the figures of this host were kept
+    #[arg(long)]
+    fresh: bool,
+    /// Write a plot to this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn parse_dtype(text: &str) -> std::result::Result<Figure, String> {
+    let known = [
+        Figure::Fp64,
+        Figure::Fp32,
+        Figure::Tf32,
+        Figure::Bf16,
+        Figure::Fp16,
+        Figure::Fp8,
+        Figure::Fp4,
+    ];
+    let found = Figure::by_name(text).filter(|figure| known.contains(figure));
+    found.ok_or_else(|| "it is one of fp64, fp32, tf32, bf16, fp16, fp8, fp4".to_owned())
+}
+
+/// The cases of a project, with times in seconds as far as there are any.
+struct Project {
+    charter: Charter,
+    cases: Vec<(usize, Case)>,
+    times: cases::Times,
+    whose: Option<String>,
+}
+
+/// A roof that cases stand under.
+enum Under<'a> {
+    Host(&'a Measured, Cores),
+    Gpu(&'a Gpu, Figure),
+    Device(&'a Device, Figure),
+    Nothing,
+}
+
+impl Roofline {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let stop = StopFlag::new();
+        session::watch_signals_at_once(&stop, "stopping")?;
+        session::unless_stopped(&stop, self.run_until(place, &stop))
+    }
+
+    fn run_until(&self, place: &Place, stop: &StopFlag) -> Result<()> {
+        let config = place.config().ok();
+        let devices = Devices::load(config.as_deref().and_then(|path| path.parent()))?;
+        // A wrong name is told before anything is measured.
+        let wished = self.device.as_deref().map(|name| devices.named(name));
+        let wished = wished.transpose()?;
+        let project = match config {
+            Some(_) => Some(self.project(place, stop)?),
+            None => None,
+        };
+        let (host, fresh) = self.host(stop)?;
+        let mut notes = Vec::new();
+        if host.was_disturbed() {
+            let busy = "others were at work while the host was measured: its peaks may be too low";
+            notes.push(format!(
+                "{busy}; --fresh measures again, and the better figures are kept"
+            ));
+        }
+        let gpu = match roofline::measure_gpu(stop)? {
+            Ok(gpu) => Some(gpu),
+            Err(why) => {
+                notes.push(why);
+                None
+            }
+        };
+        let target = project.as_ref().map(|p| p.charter.target.device.as_str());
+        let recognized = || {
+            let gpu = gpu.as_ref().map(|gpu| gpu.name.as_str());
+            let names = [target, gpu, Some(host.cpu.as_str())];
+            names
+                .into_iter()
+                .flatten()
+                .find_map(|name| devices.find(name))
+        };
+        let device = wished.or_else(recognized);
+        notes.extend(gpu.as_ref().and_then(|gpu| above_sheet(gpu, &devices)));
+        let under = self.under(project.as_ref(), &host, gpu.as_ref(), device);
+        let cases = project.as_ref().map(|project| rows(project, &under));
+        let cases = cases.unwrap_or_default();
+        if let Some(project) = project.as_ref().filter(|_| cases.is_empty()) {
+            notes.push(why_no_case(project, &under).to_owned());
+        }
+        let view = View {
+            roof: under.name(),
+            times: project.as_ref().and_then(|project| project.whose.clone()),
+            cases,
+            notes,
+            gpu: gpu.clone(),
+            device: device.cloned(),
+            host: host.clone(),
+            fresh,
+        };
+        self.write_svg(&view, &under)?;
+        if self.json {
+            ui::out_json(&view);
+        } else {
+            ui::out(&text::render(&view));
+        }
+        Ok(())
+    }
+
+    /// What this host can do: as it was kept, or measured now.
+    fn host(&self, stop: &StopFlag) -> Result<(Measured, bool)> {
+        if let (false, false, Some(kept)) = (self.fresh, self.quick, roofline::kept()) {
+            return Ok((kept, false));
+        }
+        let _lease = device::lease_of("cpu", "karve roofline", stop, &ui::notices())?;
+        let effort = if self.quick {
+            Effort::Quick
+        } else {
+            Effort::Usual
+        };
+        let measured = roofline::measure(effort, stop)?;
+        if effort == Effort::Usual && roofline::keep(&measured).is_none() {
+            ui::note("note: the figures could not be kept; set XDG_CACHE_HOME to where they may");
+        }
+        Ok((measured, true))
+    }
+
+    fn project(&self, place: &Place, stop: &StopFlag) -> Result<Project> {
+        if self.time {
+            let charter = place
+                .load_in(&place.repo()?, &Overrides::default())?
+                .charter;
+            let findings = Check::of_all_cases().findings(place, stop)?;
+            findings.expect_passed()?;
+            let cases = visible_of(&charter);
+            let mut times = cases::Times::new();
+            for (index, case) in &cases {
+                let reading = findings
+                    .cases
+                    .iter()
+                    .find(|reading| reading.case == case.name);
+                let seconds = |value| score::implied_seconds(&charter.metric, value, case);
+                let seconds = reading.and_then(|reading| seconds(reading.median));
+                times.extend(seconds.map(|seconds| (*index, seconds)));
+            }
+            let whose = Some("the worktree".to_owned());
+            return Ok(Project {
+                charter,
+                cases,
+                times,
+                whose,
+            });
+        }
+        let charter = place.load(&Overrides::default())?.charter;
+        let newest = place.open().ok().map(|opened| opened.campaign);
+        // A campaign under other cases or another metric says nothing of these.
+        let same = |own: &Charter| {
+            let of = |charter: &Charter| {
+                let metric = &charter.metric;
+                (
+                    metric.name.clone(),
+                    metric.unit.clone(),
+                    metric.expr.clone(),
+                )
+            };
+            own.cases == charter.cases && of(own) == of(&charter)
+        };
+        let newest = newest.filter(|campaign| campaign.charter().is_some_and(same));
+        let cases = match &newest {
+            Some(campaign) => cases::visible(campaign),
+            None => visible_of(&charter),
+        };
+        let times = newest.as_ref().map(cases::of_incumbent).unwrap_or_default();
+        let whose = newest.filter(|_| !times.is_empty()).map(|campaign| {
+            let name = campaign.charter().map(|charter| charter.name.clone());
+            format!("the best kernel of campaign {}", name.unwrap_or_default())
+        });
+        Ok(Project {
+            charter,
+            cases,
+            times,
+            whose,
+        })
+    }
+
+    /// Which roof counts.
+    fn under<'a>(
+        &self,
+        project: Option<&Project>,
+        host: &'a Measured,
+        gpu: Option<&'a Gpu>,
+        device: Option<&'a Device>,
+    ) -> Under<'a> {
+        if let (Some(_), Some(device)) = (&self.device, device) {
+            return Under::Device(device, self.dtype);
+        }
+        let target = project.map_or("cpu", |project| project.charter.target.device.as_str());
+        if target.eq_ignore_ascii_case("cpu") {
+            let cores = self.cores.unwrap_or_else(|| cores_of(project, host));
+            return Under::Host(host, cores);
+        }
+        match (gpu, device) {
+            (Some(gpu), _) if matches!(self.dtype, Figure::Fp32 | Figure::Fp16) => {
+                Under::Gpu(gpu, self.dtype)
+            }
+            (_, Some(device)) => Under::Device(device, self.dtype),
+            (_, None) => Under::Nothing,
+        }
+    }
+
+    fn write_svg(&self, view: &View, under: &Under<'_>) -> Result<()> {
+        let Some(path) = &self.svg else {
+            return Ok(());
+        };
+        let points: Vec<Point> = view.cases.iter().filter_map(point).collect();
+        let svg = plot::render("Roofline", &under.lines(self.dtype, view), &points);
+        let Some(svg) = svg else {
+            return Err(CommandError::usage("there is no roof to draw")
+                .hint("name a device whose peaks are known with --device"));
+        };
+        std::fs::write(path, svg)
+            .context(|| format!("cannot write {}", path.display()))
+            .map_err(|error| error.hint("name another file with --svg FILE"))
+    }
+}
+
+fn visible_of(charter: &Charter) -> Vec<(usize, Case)> {
+    let visible = charter.visible_cases().into_iter();
+    visible
+        .map(|index| (index, charter.cases[index].clone()))
+        .collect()
+}
+
+/// One core, unless the contract has more threads or a case is faster than one core can be.
+fn cores_of(project: Option<&Project>, host: &Measured) -> Cores {
+    let Some(project) = project else {
+        return Cores::All;
+    };
+    if let Some(contract) = &project.charter.contract {
+        return if contract.threads > 1 {
+            Cores::All
+        } else {
+            Cores::One
+        };
+    }
+    let one = rows(project, &Under::Host(host, Cores::One));
+    let beyond = |row: &CaseCeiling| row.ceiling.share.is_some_and(|share| share > 1.0);
+    if one.iter().any(beyond) {
+        Cores::All
+    } else {
+        Cores::One
+    }
+}
+
+impl Under<'_> {
+    fn peaks(&self, demand: Demand) -> Peaks {
+        match self {
+            Self::Host(host, cores) => host.peaks(demand, *cores),
+            Self::Gpu(gpu, dtype) => {
+                let flops = if *dtype == Figure::Fp16 {
+                    gpu.fp16
+                } else {
+                    gpu.fp32
+                };
+                Peaks {
+                    flops: flops.map(|peak| peak.best),
+                    bytes: gpu.copy.map(|peak| peak.best),
+                }
+            }
+            Self::Device(device, dtype) => device.peaks(*dtype),
+            Self::Nothing => Peaks::default(),
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::Host(_, cores) => format!("{} of this host, fp32", cores.name()),
+            Self::Gpu(gpu, dtype) => format!("the measured {}, {}", gpu.name, dtype.name()),
+            Self::Device(device, dtype) => format!("{}, {}", device.name, dtype.name()),
+            Self::Nothing => "no roof".to_owned(),
+        }
+    }
+
+    /// The roofs to draw: the one that counts, and beside a measured one that of the file.
+    fn lines(&self, dtype: Figure, view: &View) -> Vec<RoofLine> {
+        let line = |name: String, peaks: Peaks, stroke: Stroke| {
+            let (flops, per_s) = (peaks.flops?, peaks.bytes?);
+            Some(RoofLine {
+                name,
+                flops,
+                per_s,
+                stroke,
+            })
+        };
+        let all = Demand::default();
+        let mut lines = Vec::new();
+        match self {
+            Self::Host(host, cores) => {
+                for level in host.levels.iter().rev() {
+                    let peaks = Peaks {
+                        flops: Some(host.flops(*cores)),
+                        bytes: Some(level.best(*cores)),
+                    };
+                    let name = format!("{}, {}", cores.name(), level.level);
+                    lines.extend(line(name, peaks, Stroke::Solid));
+                }
+            }
+            Self::Gpu(..) => lines.extend(line(self.name(), self.peaks(all), Stroke::Solid)),
+            Self::Device(..) | Self::Nothing => {}
+        }
+        if let Some(device) = &view.device {
+            let name = format!("{}, {}", device.name, dtype.name());
+            lines.extend(line(name, device.peaks(dtype), Stroke::Dashed));
+        }
+        lines
+    }
+}
+
+/// The cases whose ceiling is known.
+fn rows(project: &Project, under: &Under<'_>) -> Vec<CaseCeiling> {
+    let row = |(index, case): &(usize, Case)| {
+        let demand = project.charter.demand(case)?;
+        let time_s = project.times.get(index).copied();
+        let level = match under {
+            Under::Host(host, cores) => host.level_of(demand.bytes?, *cores),
+            Under::Gpu(..) | Under::Device(..) | Under::Nothing => None,
+        };
+        Some(CaseCeiling {
+            case: case.name.clone(),
+            level: level.map(|level| level.level.clone()),
+            ceiling: ceiling(demand, under.peaks(demand), time_s)?,
+        })
+    };
+    project.cases.iter().filter_map(row).collect()
+}
+
+fn point(row: &CaseCeiling) -> Option<Point> {
+    Some(Point {
+        name: row.case.clone(),
+        intensity: row.ceiling.intensity,
+        reached: row.ceiling.reached?,
+        sort: 1,
+    })
+}
+
+fn why_no_case(project: &Project, under: &Under<'_>) -> &'static str {
+    let known = |(_, case): &(usize, Case)| {
+        let demand = project.charter.demand(case);
+        demand.is_some_and(|demand| demand.work.is_some() && demand.bytes.is_some())
+    };
+    match under {
+        Under::Nothing => {
+            "the device of karve.toml was neither measured nor found; name one with --device"
+        }
+        _ if !project.cases.iter().any(known) => {
+            "no case is shown: [metric] of karve.toml needs work and bytes"
+        }
+        Under::Host(..) | Under::Gpu(..) | Under::Device(..) => {
+            "no case is shown: the peaks for these elements are not known; see --dtype"
+        }
+    }
+}
+
+/// A measured figure above that of the data sheet is worth a word.
+fn above_sheet(gpu: &Gpu, devices: &Devices) -> Option<String> {
+    let device = devices.find(&gpu.name)?;
+    let pairs = [
+        (gpu.fp32, Figure::Fp32),
+        (gpu.fp16, Figure::Fp16),
+        (gpu.copy, Figure::MemoryRate),
+    ];
+    let above = pairs.into_iter().find(|(found, figure)| {
+        let known = device
+            .figure(*figure)
+            .map(|known| known.value * ABOVE_SHEET);
+        found.is_some_and(|found| known.is_some_and(|known| found.best > known))
+    });
+    above.map(|(_, figure)| {
+        format!(
+            "{} was measured above its data sheet; do not trust that figure",
+            figure.name()
+        )
+    })
+}
