@@ -16,6 +16,7 @@ mod manifest;
 mod messages;
 mod optimize_log;
 mod page;
+mod roofline;
 mod source;
 mod summary;
 mod terminal;
@@ -32,6 +33,9 @@ pub use terminal::render_terminal_summary;
 
 use karve_core::campaign::{Campaign, RoundSummary};
 use source::Source;
+
+/// Files that are only there once a campaign is finished.
+pub const AT_THE_END: [&str; 2] = ["REPORT.md", roofline::PLOT];
 
 /// One derived file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +57,7 @@ pub fn derived_files(campaign: &Campaign) -> Vec<DerivedFile> {
     files.extend(rounds.flat_map(|round| of_round(&source, round)));
     if campaign.is_finished() {
         files.push(file("REPORT.md", render_final_report(campaign)));
+        files.extend(roofline::render_plot(&source).map(|svg| file(roofline::PLOT, svg)));
     }
     files
 }

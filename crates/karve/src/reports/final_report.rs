@@ -5,6 +5,7 @@ use super::figures::{
     Figures, change, deciding, estimated, goal, headline, speedup_now, with_unit,
 };
 use super::page::Page;
+use super::roofline;
 use super::source::Source;
 use super::summary::{candidate, capital};
 use super::text::{
@@ -50,6 +51,7 @@ pub fn render_final_report(campaign: &Campaign) -> String {
     rounds(source, &mut page);
     accuracy::of_campaign(source, &mut page);
     peak(source, &mut page);
+    roofline::section(source, &mut page);
     measured(source, &mut page);
     inflation(source, &mut page);
     transfer::attribution(source, &mut page);

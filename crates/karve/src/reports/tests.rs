@@ -75,6 +75,7 @@ fn the_files_of_a_finished_campaign_are_as_they_were() {
         ("summary-3.md", "rounds/round-3/summary.md"),
         ("summary-4.md", "rounds/round-4/summary.md"),
         ("REPORT.md", "REPORT.md"),
+        ("roofline.svg", "roofline.svg"),
     ] {
         check_golden(name, &text_of(&campaign, path));
     }

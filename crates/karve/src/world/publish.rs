@@ -38,7 +38,9 @@ impl World {
             }
             Event::Extended { .. } => {
                 // The final report names the hidden cases, so it goes while the work goes on.
-                let _ = std::fs::remove_file(self.dir.join("REPORT.md"));
+                for name in reports::AT_THE_END {
+                    let _ = std::fs::remove_file(self.dir.join(name));
+                }
                 write_texts(&self.dir, campaign)
             }
             Event::TargetDefined { .. } | Event::Prepared(_) => write_texts(&self.dir, campaign),

@@ -9,6 +9,7 @@ use karve_core::charter::{
     Output, SandboxRule, Target, TuneRule,
 };
 use karve_core::hypothesis::{Candidate, Direction, Hypothesis};
+use karve_core::integrity::{Rate, Roof};
 use karve_core::measurement::{
     Block, Discarded, Environment, FailureCategory, First, Gate, Pair, Reading, Sample,
 };
@@ -84,7 +85,7 @@ pub(super) fn charter() -> Charter {
             name: "time_ms".into(),
             unit: "ms".into(),
             work: Some("2*M*M*M".into()),
-            bytes: None,
+            bytes: Some("12*M*M".into()),
             clocks: ClockRule::Auto,
             ..Metric::default()
         },
@@ -306,7 +307,13 @@ impl Player {
             repeats: Vec::new(),
             raw: None,
             conditions: None,
-            roof: None,
+            roof: Some(Roof {
+                flops: Some(1e11),
+                rates: vec![Rate {
+                    bytes: 64 << 20,
+                    per_s: 1e10,
+                }],
+            }),
         })
     }
 

@@ -1,0 +1,139 @@
+//! the roofline of a campaign: how near each case was to what the device allows, before and after.
+//!
+//! Only what the events tell is used: the roof that was measured with the baseline, and the times.
+
+use super::page::Page;
+use super::source::Source;
+use super::text::{escaped, share};
+use crate::chart::Stroke;
+use crate::roofline::cases::{self, Times};
+use crate::roofline::plot::{self, Point, RoofLine};
+use crate::roofline::text::{rate, time};
+use karve_core::integrity::Roof;
+use karve_core::profile::roofline::{Ceiling, Limit, ceilings};
+
+/// Where the plot lies.
+pub(super) const PLOT: &str = "roofline.svg";
+
+const COLUMNS: [&str; 7] = [
+    "Case",
+    "Operations per byte",
+    "Ceiling",
+    "Limit",
+    "Least time",
+    "Baseline share",
+    "Final share",
+];
+
+/// One case, before and after.
+struct Row {
+    case: usize,
+    before: Ceiling,
+    after: Ceiling,
+}
+
+/// The cases whose ceiling is known, if the peaks were measured.
+fn rows(source: &Source<'_>) -> Vec<Row> {
+    let campaign = source.campaign;
+    let roof = campaign
+        .baseline()
+        .and_then(|baseline| baseline.roof.as_ref());
+    let Some(roof) = roof else {
+        return Vec::new();
+    };
+    let cases = cases::visible(campaign);
+    let of = |times: &Times| ceilings(source.charter, &cases, roof, times);
+    let before = of(&cases::at_baseline(campaign));
+    let after = of(&cases::of_incumbent(campaign));
+    let pairs = before.into_iter().zip(after);
+    let row = |((case, before), (_, after)): ((usize, Ceiling), (usize, Ceiling))| Row {
+        case,
+        before,
+        after,
+    };
+    pairs.map(row).collect()
+}
+
+/// The section of the final report; nothing if no ceiling is known.
+pub(super) fn section(source: &Source<'_>, page: &mut Page) {
+    let rows = rows(source);
+    if rows.is_empty() {
+        return;
+    }
+    page.section("Roofline");
+    page.block(format!(
+        "A call cannot be faster than its operations and its bytes allow. The share is the least \
+         time over the measured one; above 100% the bytes lay in a faster cache than the one that \
+         was measured, or more cores took part. `{PLOT}` shows it."
+    ));
+    let limit = |limit: Limit| match limit {
+        Limit::Compute => "compute",
+        Limit::Bandwidth => "bandwidth",
+    };
+    let cells = |row: &Row| {
+        vec![
+            escaped(&source.case(row.case)),
+            format!("{:.2}", row.before.intensity),
+            rate(row.before.ceiling, "FLOP/s"),
+            limit(row.before.limit).to_owned(),
+            time(row.before.floor_s),
+            share(row.before.share),
+            share(row.after.share),
+        ]
+    };
+    let cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
+    page.table(&COLUMNS, &cells);
+}
+
+/// The plot; none if no ceiling is known.
+pub(super) fn render_plot(source: &Source<'_>) -> Option<String> {
+    let rows = rows(source);
+    let roof = source.campaign.baseline()?.roof.as_ref()?;
+    if rows.is_empty() {
+        return None;
+    }
+    let point = |name: String, ceiling: &Ceiling, sort: usize| {
+        Some(Point {
+            name,
+            intensity: ceiling.intensity,
+            reached: ceiling.reached?,
+            sort,
+        })
+    };
+    let mut points = Vec::new();
+    for row in &rows {
+        let name = source.case(row.case);
+        points.extend(point(String::new(), &row.before, 0));
+        points.extend(point(name, &row.after, 1));
+    }
+    plot::render("Roofline: baseline and result", &lines(roof), &points)
+}
+
+fn lines(roof: &Roof) -> Vec<RoofLine> {
+    let Some(flops) = roof.flops else {
+        return Vec::new();
+    };
+    let line = |(index, rate): (usize, &karve_core::integrity::Rate)| RoofLine {
+        name: match rate.bytes {
+            0 => "few bytes".to_owned(),
+            bytes => format!("{} and more", size(bytes)),
+        },
+        flops,
+        per_s: rate.per_s,
+        stroke: if index == 0 {
+            Stroke::Solid
+        } else {
+            Stroke::Dashed
+        },
+    };
+    roof.rates.iter().enumerate().map(line).collect()
+}
+
+/// Bytes as people say them.
+fn size(bytes: u64) -> String {
+    match bytes {
+        b if b >= 1 << 20 => format!("{} MiB", b >> 20),
+        b if b >= 1 << 10 => format!("{} KiB", b >> 10),
+        b => format!("{b} bytes"),
+    }
+}
