@@ -5,7 +5,9 @@
 //! ```text
 //! budget    how much may be tried
 //! session   a sweep of a project; then the best meets the default
+//! shop      the workshops, one for each worker
 //! sweep     asks, tries, tells, until the budget is spent
+//! quiet     nothing disturbs a reading
 //! workshop  a setting becomes a commit, is built, tested and read
 //! copies    builds that go on from that of the default
 //! earlier   what was best elsewhere, which is tried first
@@ -24,8 +26,10 @@ pub mod export;
 pub mod journal;
 pub mod plots;
 pub mod portfolio;
+pub mod quiet;
 pub mod recorded;
 pub mod session;
+pub mod shop;
 pub mod simulate;
 pub mod sweep;
 pub mod workshop;

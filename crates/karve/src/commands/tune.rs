@@ -52,7 +52,7 @@ pub struct Tune {
     /// Put what was tried before aside, and begin anew
     #[arg(long, conflicts_with = "resume")]
     fresh: bool,
-    /// So many settings at the same time [default: one for each device of tune.pool]
+    /// So many settings at the same time [default: one for each device of tune.pool, two on CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     jobs: Option<u8>,
     /// Try first what was best in a measured space of a related kernel or device

@@ -3,8 +3,9 @@
 //! A copy of the default's built tree keeps the times of its files, so that a build like that of
 //! `make` makes anew only what depends on the files a setting changes. Whether the project's build
 //! can be trusted with that is tried first: settings are built both ways, until each file with
-//! knobs was changed often enough and the artifacts were the same every time. One that is not is
-//! never trusted again. The duel at the end builds from nothing in any case.
+//! knobs was changed often enough and the artifacts were the same every time, and now and then
+//! later on. One that is not is never trusted again, by no worker. The duel at the end builds from
+//! nothing in any case.
 
 use crate::agents::builtin::write_config;
 use crate::error::{CommandError, Context, ErrorKind, Result};
@@ -15,16 +16,36 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// So often each file with knobs must have been changed while builds were compared.
 const CHECKS: usize = 2;
-/// Every so many builds are compared later on.
-const CHECK_EVERY: usize = 16;
+/// After so many builds one is compared again, then after twice as many, and so on.
+const CHECK_AGAIN: usize = 16;
 /// What is copied at most: entries of directories, and bytes.
 const ENTRIES_MAX: usize = 4_000;
 const BYTES_MAX: u64 = 128 << 20;
 /// Copies that stand at the same time.
 const KEPT_MAX: usize = 8;
+
+/// What all workers know of a build that goes on from another.
+#[derive(Clone, Debug, Default)]
+pub struct Trust(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Something else was made once, or it cannot be copied.
+    lost: bool,
+    builds: usize,
+    /// How often each file was changed in builds that were compared.
+    compared: BTreeMap<String, usize>,
+}
+
+impl Trust {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Built copies of a tree.
 #[derive(Debug)]
@@ -32,10 +53,7 @@ pub struct Copies {
     dir: PathBuf,
     /// The built tree that is copied, and the digest of what its build made.
     source: Option<Built>,
-    trusted: bool,
-    builds: usize,
-    /// How often each file was changed in builds that were compared.
-    compared: BTreeMap<String, usize>,
+    trust: Trust,
     /// What stands, the latest last.
     standing: Vec<(Config, Built)>,
     made: usize,
@@ -43,13 +61,11 @@ pub struct Copies {
 
 impl Copies {
     /// No copies yet; they will lie in a directory.
-    pub fn new(dir: PathBuf) -> Self {
+    pub fn new(dir: PathBuf, trust: &Trust) -> Self {
         Self {
             dir,
             source: None,
-            trusted: true,
-            builds: 0,
-            compared: BTreeMap::new(),
+            trust: trust.clone(),
             standing: Vec::new(),
             made: 0,
         }
@@ -62,6 +78,9 @@ impl Copies {
 
     /// The copy that stands for a setting.
     pub fn standing(&mut self, setting: &Config) -> Option<Built> {
+        if self.trust.known().lost {
+            return None;
+        }
         let at = self.standing.iter().position(|(of, _)| of == setting)?;
         let found = self.standing.remove(at);
         self.standing.push(found);
@@ -69,14 +88,16 @@ impl Copies {
     }
 
     /// Whether a setting may be built in a copy; if so, whether it is to be compared.
-    pub fn wanted(&mut self, knobs: &[Knob], setting: &Config) -> Wanted {
-        if self.source.is_none() || !self.trusted {
+    pub fn wanted(&self, knobs: &[Knob], setting: &Config) -> Wanted {
+        let mut known = self.trust.known();
+        if self.source.is_none() || known.lost {
             return Wanted::FromNothing;
         }
-        self.builds += 1;
+        known.builds += 1;
         let files = files_of(knobs, setting);
-        let seldom = |knob: &Knob| self.compared.get(&knob.file).is_none_or(|n| *n < CHECKS);
-        match knobs.iter().any(seldom) || self.builds.is_multiple_of(CHECK_EVERY) {
+        let seldom = |knob: &Knob| known.compared.get(&knob.file).is_none_or(|n| *n < CHECKS);
+        let due = known.builds >= CHECK_AGAIN && known.builds.is_power_of_two();
+        match knobs.iter().any(seldom) || due {
             true => Wanted::Both(files),
             false => Wanted::Copy,
         }
@@ -89,14 +110,17 @@ impl Copies {
             (Err(_), Err(_)) => true,
             _ => false,
         };
+        let mut known = self.trust.known();
         if same {
             for file in files {
-                *self.compared.entry(file.clone()).or_default() += 1;
+                *known.compared.entry(file.clone()).or_default() += 1;
             }
             return false;
         }
+        let first = !std::mem::replace(&mut known.lost, true);
+        drop(known);
         self.clear();
-        std::mem::replace(&mut self.trusted, false)
+        first
     }
 
     /// Builds a setting in a copy.
@@ -116,7 +140,7 @@ impl Copies {
         let copied = copy_tree(&source.path, &path);
         if copied.is_err() {
             // Too much of it, or something that cannot be copied.
-            self.trusted = false;
+            self.trust.known().lost = true;
         }
         copied.context(|| format!("cannot copy {}", source.path.display()))?;
         write_config(&path, knobs, setting)?;

@@ -5,27 +5,22 @@ use super::budget::{self, Budget};
 use super::earlier;
 use super::journal::{Fresh, Journal};
 use super::recorded::Failure;
+use super::shop::{self, Site};
 use super::sweep::{self, Ended, Sweep, Watch, Worker};
-use super::workshop::{Device, Tools, Workshop};
+use super::workshop::Workshop;
 use crate::bench::given::Given;
 use crate::bench::record::Recorded;
 use crate::bench::sides::{self, Choices, Confined, Tests};
 use crate::bench::{self, Plan};
-use crate::config::{Loaded, Overrides};
-use crate::device::{self, Notices};
+use crate::config::Overrides;
 use crate::error::{CommandError, Result};
-use crate::git::{Oid, Repo};
-use crate::harness::Harness;
+use crate::git::Oid;
 use crate::process::StopFlag;
 use crate::project::Place;
-use crate::sandbox::Sandbox;
-use crate::scratch::{Kind as For, Scratch};
-use crate::trees::Trees;
 use crate::{host, store, ui};
 use karve_core::bench::BenchRule;
-use karve_core::charter::{Better, Charter, Pin, TuneRule};
+use karve_core::charter::{Better, TuneRule};
 use karve_core::grid::{Axis, Grid, Point, Terms};
-use karve_core::measurement::Environment;
 use karve_core::search::{Kind, Record};
 use karve_core::space::Knob;
 use std::collections::BTreeMap;
@@ -35,8 +30,6 @@ use std::time::Duration;
 
 /// How long the duel at the end may take, for each case.
 const DUEL_TIME: Duration = Duration::from_secs(60);
-/// Workers at most.
-pub const WORKERS_MAX: usize = 64;
 
 /// What is wanted.
 #[derive(Clone, Debug)]
@@ -163,69 +156,6 @@ pub fn grid(knobs: &[Knob], restrictions: &[String]) -> Result<Grid> {
     Grid::new(axes, &parsed).map_err(|error| wrong(error.to_string()))
 }
 
-/// A workshop with a device and a directory of its own.
-struct Shop {
-    workshop: Workshop,
-    device: device::Session,
-    /// Goes with it.
-    _scratch: Scratch,
-}
-
-impl Shop {
-    /// A shop for the knobs of a commit.
-    fn open(
-        (repo, base): (&Repo, &Oid),
-        (loaded, charter): (&Loaded, &Charter),
-        (environment, notices): (&Environment, &Notices),
-        stop: &StopFlag,
-    ) -> Result<Self> {
-        let scratch = Scratch::new(For::Tune, &[repo])?;
-        // Before the sandbox, which holds on to the directory that is there.
-        let trees = Trees::new(repo, scratch.path().join("worktrees"))?;
-        let sandbox = Sandbox::of(repo, &loaded.root, scratch.path(), charter)?;
-        let tmp = scratch.path().join("tmp");
-        let harness = Harness::new(charter, &tmp, &scratch.tag(), stop);
-        let visible = charter.visible_cases();
-        let tools = Tools {
-            repo: repo.clone(),
-            trees,
-            harness: harness.in_sandbox(sandbox.as_ref()),
-            copies: scratch.path().join("worktrees").join("copies"),
-            cases: visible
-                .iter()
-                .map(|at| charter.cases[*at].clone())
-                .collect(),
-        };
-        let mut device = device::Session::new(charter, scratch.path(), scratch.path(), notices)?;
-        device.knows(environment);
-        Ok(Self {
-            workshop: Workshop::new(tools, charter, base)?,
-            device,
-            _scratch: scratch,
-        })
-    }
-}
-
-/// The charter as each worker has it: with the device of its own, where there is a pool.
-fn charters(charter: &Charter, jobs: Option<usize>) -> Vec<Charter> {
-    let pool = &charter.tune.pool;
-    let jobs = jobs.unwrap_or(pool.len()).clamp(1, WORKERS_MAX);
-    let of_worker = |worker: usize| {
-        let mut charter = charter.clone();
-        if !pool.is_empty() {
-            let member = &pool[worker % pool.len()];
-            charter.target.device.clone_from(&member.device);
-            charter.commands.env.extend(member.env.clone());
-            if !member.pin.is_empty() {
-                let cpus = member.pin.clone();
-                charter.device.pin = Pin::Cpus { cpus };
-            }
-        }
-        charter
-    };
-    (0..jobs).map(of_worker).collect()
-}
-
 /// Runs a search on the project's knobs; `watch` hears of every try, `say` of what goes on.
 pub fn run(
     place: &Place,
@@ -239,12 +169,15 @@ pub fn run(
     let base = repo.head()?.oid().clone();
     let environment = host::environment(stop);
     let notices = ui::notices();
-    let mut shops = Vec::new();
-    for charter in charters(&loaded.charter, wish.jobs) {
-        let of = (&loaded, &charter);
-        let shop = Shop::open((&repo, &base), of, (&environment, &notices), stop)?;
-        shops.push(shop);
-    }
+    let site = Site {
+        repo: &repo,
+        base: &base,
+        loaded: &loaded,
+        environment: &environment,
+        notices: &notices,
+        stop,
+    };
+    let mut shops = site.shops(wish.jobs)?;
     let grid = Arc::new(grid_of(&shops[0].workshop, say)?);
     let rule = &loaded.charter.tune;
     let (budget, kind) = wish.or_as_written(rule);
@@ -255,19 +188,10 @@ pub fn run(
     let given = given(wish, &grid, (&dir, journal.path()))?;
     let mut sweep = Sweep::new(&grid, (kind, wish.seed), (journal, &lines), &given);
     tell_start(&sweep, &grid, (given.len(), shops.len()), say);
-    for shop in &mut shops {
-        shop.workshop.prepare()?;
-    }
+    shop::prepare(&mut shops)?;
     let mut workers: Vec<Worker<'_>> = Vec::new();
     for shop in &mut shops {
-        workers.push(Worker {
-            workshop: &mut shop.workshop,
-            device: Device {
-                session: &mut shop.device,
-                notices: &notices,
-                stop,
-            },
-        });
+        workers.push(shop.worker(&notices, stop));
     }
     let ended = sweep::go_on(&mut sweep, &mut workers, budget, watch)?;
     drop(workers);

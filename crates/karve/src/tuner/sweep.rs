@@ -1,10 +1,12 @@
 //! A sweep: asks, tries and tells until the budget is spent, with as many workers as there are.
 //!
 //! Nothing waits for the slowest: a worker that is done asks for the next setting at once. All
-//! build at the same time, and read one after another where they share a device.
+//! build at the same time, and read one after another where they share a device. What one of them
+//! has built it also reads again.
 
 use super::budget::Budget;
 use super::journal::{Journal, Line};
+use super::quiet::{Builds, Quiet};
 use super::recorded::Failure;
 use super::workshop::{Device, Tried, Workshop};
 use crate::error::{CommandError, ErrorKind, Result};
@@ -85,6 +87,8 @@ pub struct Sweep {
     looked_at: usize,
     /// Settings that are read again just now.
     at_work: BTreeSet<Point>,
+    /// Which worker has built a setting.
+    built_by: BTreeMap<Point, usize>,
     /// Readings of single cases, by setting.
     by_case: BTreeMap<Point, Vec<Vec<f64>>>,
     /// Why settings cannot be used.
@@ -102,6 +106,8 @@ pub struct Worker<'a> {
     pub workshop: &'a mut Workshop,
     /// What they are read on.
     pub device: Device<'a>,
+    /// Who else works there.
+    pub quiet: Arc<Quiet>,
 }
 
 /// What is to be done next.
@@ -128,6 +134,7 @@ impl Sweep {
             artifacts: BTreeMap::new(),
             looked_at: 0,
             at_work: BTreeSet::new(),
+            built_by: BTreeMap::new(),
             by_case: BTreeMap::new(),
             failures: BTreeMap::new(),
             waited: Duration::ZERO,
@@ -219,7 +226,11 @@ impl Sweep {
         self.looked_at >= ALIKE_MIN && self.artifacts.len() == 1
     }
 
-    fn next(&mut self, (budget, started): (Budget, Instant), stop: &StopFlag) -> Next {
+    fn next(
+        &mut self,
+        (budget, started): (Budget, Instant),
+        (worker, stop): (usize, &StopFlag),
+    ) -> Next {
         if stop.finish_step() {
             return Next::End(Ended::Stopped);
         }
@@ -237,8 +248,12 @@ impl Sweep {
             true => race.confirm(),
             false => race.again(),
         };
-        if let Some(point) = again.filter(|point| !self.at_work.contains(point)) {
+        // Another one would have to build it first.
+        let mine = |point: &Point| self.built_by.get(point).is_none_or(|by| *by == worker);
+        let free = |point: &Point| !self.at_work.contains(point);
+        if let Some(point) = again.filter(|point| mine(point) && free(point)) {
             self.at_work.insert(point);
+            self.built_by.insert(point, worker);
             return Next::Try(point, Turn::Again);
         }
         let open = again.is_some() || record.entries().iter().any(|entry| entry.is_pending());
@@ -247,7 +262,10 @@ impl Sweep {
             false => None,
         };
         match asked {
-            Some(point) => Next::Try(point, Turn::First),
+            Some(point) => {
+                self.built_by.insert(point, worker);
+                Next::Try(point, Turn::First)
+            }
             // What others are about to say may still ask for another reading.
             None if open => Next::Wait,
             None => Next::End(Ended::Done),
@@ -309,20 +327,21 @@ impl<'a> Shared<'a> {
         self.sweep.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn work(&self, worker: &mut Worker<'_>) -> Result<Ended> {
+    fn work(&self, number: usize, worker: &mut Worker<'_>) -> Result<Ended> {
         // The others do not wait for what a broken worker would have said.
         let mut whole = Whole {
             shared: self,
             ended: false,
         };
-        let ended = self.work_on(worker);
+        let ended = self.work_on(number, worker);
         whole.ended = ended.is_ok();
         ended
     }
 
-    fn work_on(&self, worker: &mut Worker<'_>) -> Result<Ended> {
+    fn work_on(&self, number: usize, worker: &mut Worker<'_>) -> Result<Ended> {
         loop {
-            let next = self.sweep().next(self.budget, worker.device.stop);
+            let asks = (number, worker.device.stop);
+            let next = self.sweep().next(self.budget, asks);
             let (point, turn) = match next {
                 Next::End(ended) => return Ok(ended),
                 Next::Wait => {
@@ -334,7 +353,11 @@ impl<'a> Shared<'a> {
             let done = self.try_one((point, turn), worker);
             let waited = worker.device.session.waited();
             let mut sweep = self.sweep();
-            sweep.waited += waited / self.workers;
+            sweep.waited += match worker.quiet.builds() {
+                // Nobody could work meanwhile.
+                Builds::Wait => waited,
+                Builds::GoOn => waited / self.workers,
+            };
             sweep.at_work.remove(&point);
             if worker.device.stop.at_once() {
                 // What was killed is no reading.
@@ -342,7 +365,8 @@ impl<'a> Shared<'a> {
             }
             let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
             let mut done = done?;
-            done.spent = done.spent.saturating_sub(waited);
+            // So that all lines together make up the time that went by.
+            done.spent = done.spent.saturating_sub(waited) / self.workers;
             sweep.takes((point, turn), &done, &mut **watch)?;
         }
     }
@@ -350,7 +374,11 @@ impl<'a> Shared<'a> {
     fn try_one(&self, (point, turn): (Point, Turn), worker: &mut Worker<'_>) -> Result<One> {
         let started = Instant::now();
         let config = self.sweep().search.grid().config(point);
-        let tried = match worker.workshop.build(&config)? {
+        let built = {
+            let _working = worker.quiet.build();
+            worker.workshop.build(&config)?
+        };
+        let tried = match built {
             Err(gate) => Tried::from(&gate),
             Ok(built) => self.tried(&built, (&config, turn), worker)?,
         };
@@ -373,10 +401,12 @@ impl<'a> Shared<'a> {
                 let cases = Vec::new();
                 return Ok(Tried::Read { value, cases });
             }
+            let _working = worker.quiet.test();
             if let Err(gate) = worker.workshop.test(built)? {
                 return Ok(Tried::from(&gate));
             }
         }
+        let _reading = worker.quiet.read();
         worker.workshop.read(built, &mut worker.device)
     }
 }
@@ -412,7 +442,8 @@ pub fn go_on(
     let ended: Vec<Result<Ended>> = thread::scope(|scope| {
         let started: Vec<_> = workers
             .iter_mut()
-            .map(|worker| scope.spawn(move || shared.work(worker)))
+            .enumerate()
+            .map(|(number, worker)| scope.spawn(move || shared.work(number, worker)))
             .collect();
         let lost = |_| {
             Err(CommandError::new(

@@ -4,7 +4,7 @@
 //! settings with the same sources are built once, and the best can meet the default in a duel of
 //! revisions. Builds whose artifacts are the same are not measured twice.
 
-use super::copies::{Copies, Wanted};
+use super::copies::{Copies, Trust, Wanted};
 use super::recorded::Failure;
 use super::session::as_metric;
 use crate::agents::builtin::{knobs_at, write_config};
@@ -76,6 +76,8 @@ pub struct Tools {
     pub cases: Vec<Case>,
     /// Where copies of the built default may lie.
     pub copies: PathBuf,
+    /// What is known of builds in them.
+    pub trust: Trust,
 }
 
 /// The device that settings are read on.
@@ -125,7 +127,7 @@ impl Workshop {
             globs,
             commits: BTreeMap::new(),
             standing: Vec::new(),
-            copies: Copies::new(tools.copies.clone()),
+            copies: Copies::new(tools.copies.clone(), &tools.trust),
             note: None,
             tools,
         })

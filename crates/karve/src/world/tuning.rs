@@ -9,8 +9,10 @@ use crate::git::Oid;
 use crate::host;
 use crate::trees::Trees;
 use crate::tuner::budget::Budget;
+use crate::tuner::copies::Trust;
 use crate::tuner::earlier;
 use crate::tuner::journal::{Fresh, Journal};
+use crate::tuner::quiet::{Builds, Quiet};
 use crate::tuner::session::grid;
 use crate::tuner::sweep::{self, Ended, Step, Sweep, Worker};
 use crate::tuner::workshop::{Device, Tools, Tried, Workshop};
@@ -110,6 +112,7 @@ impl World {
             trees: trees.keeping_secret(secret_of(&self.charter)),
             harness: self.harness().with_cases(per_case(campaign)),
             copies: self.dir.worktrees().join("tune").join("copies"),
+            trust: Trust::default(),
             cases: visible
                 .into_iter()
                 .filter_map(|at| campaign.case(at))
@@ -185,6 +188,7 @@ impl World {
         let mut workers = [Worker {
             workshop,
             device: self.device(),
+            quiet: Arc::new(Quiet::new(Builds::Wait)),
         }];
         if sweep::go_on(&mut sweep, &mut workers, budget, &mut watch)? == Ended::Stopped {
             let error = CommandError::new(ErrorKind::Interrupted, "stopped between two settings");

@@ -1,0 +1,173 @@
+//! Workshops of a tuning run: one for each worker, with a device and a directory of its own.
+
+use super::copies::Trust;
+use super::quiet::{Builds, Quiet};
+use super::sweep::Worker;
+use super::workshop::{Device, Tools, Workshop};
+use crate::config::Loaded;
+use crate::device::{self, Notices, cpu, gpu};
+use crate::error::{CommandError, ErrorKind, Result};
+use crate::git::{Oid, Repo};
+use crate::harness::Harness;
+use crate::process::StopFlag;
+use crate::sandbox::Sandbox;
+use crate::scratch::{Kind as For, Scratch};
+use crate::trees::Trees;
+use karve_core::charter::{Charter, Pin};
+use karve_core::measurement::Environment;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread;
+
+/// Workers at most.
+const WORKERS_MAX: usize = 64;
+/// Workers on CPUs where nobody says how many.
+const WORKERS_ON_CPUS: usize = 2;
+
+/// What is tuned and where.
+#[derive(Debug)]
+pub struct Site<'a> {
+    /// The project's repository.
+    pub repo: &'a Repo,
+    /// The commit that is tuned.
+    pub base: &'a Oid,
+    /// What the project says.
+    pub loaded: &'a Loaded,
+    /// What is known of the host.
+    pub environment: &'a Environment,
+    /// Where it is said why nothing seems to happen.
+    pub notices: &'a Notices,
+    /// What the user asked for with Ctrl-C.
+    pub stop: &'a StopFlag,
+}
+
+impl Site<'_> {
+    /// A shop for each worker.
+    pub fn shops(&self, jobs: Option<usize>) -> Result<Vec<Shop>> {
+        let trust = Trust::default();
+        let mut devices: BTreeMap<String, Arc<Quiet>> = BTreeMap::new();
+        let mut shops = Vec::new();
+        for charter in charters(&self.loaded.charter, jobs) {
+            let device = devices.entry(charter.target.device.clone());
+            let quiet = device.or_insert_with(|| Arc::new(Quiet::new(builds_beside(&charter))));
+            let quiet = Arc::clone(quiet);
+            shops.push(self.open(&charter, quiet, &trust)?);
+        }
+        Ok(shops)
+    }
+
+    fn open(&self, charter: &Charter, quiet: Arc<Quiet>, trust: &Trust) -> Result<Shop> {
+        let Self { repo, loaded, .. } = self;
+        let scratch = Scratch::new(For::Tune, &[repo])?;
+        // Before the sandbox, which holds on to the directory that is there.
+        let trees = Trees::new(repo, scratch.path().join("worktrees"))?;
+        let sandbox = Sandbox::of(repo, &loaded.root, scratch.path(), charter)?;
+        let tmp = scratch.path().join("tmp");
+        let harness = Harness::new(charter, &tmp, &scratch.tag(), self.stop);
+        let visible = charter.visible_cases();
+        let cases = visible.iter().map(|at| charter.cases[*at].clone());
+        let tools = Tools {
+            repo: (*repo).clone(),
+            trees,
+            harness: harness.in_sandbox(sandbox.as_ref()),
+            copies: scratch.path().join("worktrees").join("copies"),
+            trust: trust.clone(),
+            cases: cases.collect(),
+        };
+        let (dir, notices) = (scratch.path(), self.notices);
+        let mut device = device::Session::new(charter, dir, dir, notices)?;
+        device.knows(self.environment);
+        Ok(Shop {
+            workshop: Workshop::new(tools, charter, self.base)?,
+            device,
+            quiet,
+            _scratch: scratch,
+        })
+    }
+}
+
+/// A workshop with a device and a directory of its own.
+#[derive(Debug)]
+pub struct Shop {
+    /// Where settings are made.
+    pub workshop: Workshop,
+    /// What they are read on.
+    pub device: device::Session,
+    /// Who else works there.
+    quiet: Arc<Quiet>,
+    /// Goes with it.
+    _scratch: Scratch,
+}
+
+impl Shop {
+    /// Who works in it.
+    pub fn worker<'a>(&'a mut self, notices: &'a Notices, stop: &'a StopFlag) -> Worker<'a> {
+        Worker {
+            workshop: &mut self.workshop,
+            device: Device {
+                session: &mut self.device,
+                notices,
+                stop,
+            },
+            quiet: Arc::clone(&self.quiet),
+        }
+    }
+}
+
+/// Builds the default in all shops, at the same time.
+pub fn prepare(shops: &mut [Shop]) -> Result<()> {
+    let prepared: Vec<Result<()>> = thread::scope(|scope| {
+        let started: Vec<_> = shops
+            .iter_mut()
+            .map(|shop| scope.spawn(|| shop.workshop.prepare()))
+            .collect();
+        let lost = |_| {
+            Err(CommandError::new(
+                ErrorKind::Bug,
+                "a worker of the tuner died",
+            ))
+        };
+        started
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(lost))
+            .collect()
+    });
+    prepared.into_iter().collect()
+}
+
+/// What builds do while something is read. The CPUs of a pool are the user's choice.
+fn builds_beside(charter: &Charter) -> Builds {
+    match charter.tune.pool.is_empty() && !gpu::is_gpu(&charter.target) {
+        true => Builds::Wait,
+        false => Builds::GoOn,
+    }
+}
+
+/// How many workers there are where nobody says.
+fn usual_jobs(charter: &Charter) -> usize {
+    match builds_beside(charter) {
+        Builds::Wait => cpu::allowed().len().min(WORKERS_ON_CPUS),
+        Builds::GoOn => charter.tune.pool.len(),
+    }
+}
+
+/// The charter as each worker has it: with the device of its own, where there is a pool.
+fn charters(charter: &Charter, jobs: Option<usize>) -> Vec<Charter> {
+    let pool = &charter.tune.pool;
+    let jobs = jobs.unwrap_or_else(|| usual_jobs(charter));
+    let of_worker = |worker: usize| {
+        let mut charter = charter.clone();
+        if !pool.is_empty() {
+            let member = &pool[worker % pool.len()];
+            charter.target.device.clone_from(&member.device);
+            charter.commands.env.extend(member.env.clone());
+            if !member.pin.is_empty() {
+                let cpus = member.pin.clone();
+                charter.device.pin = Pin::Cpus { cpus };
+            }
+        }
+        charter
+    };
+    let jobs = jobs.clamp(1, WORKERS_MAX);
+    (0..jobs).map(of_worker).collect()
+}
