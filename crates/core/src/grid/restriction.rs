@@ -7,6 +7,17 @@ use std::collections::BTreeMap;
 /// Words of all knobs and restrictions get numbers from here downwards, far from any value.
 const FIRST_WORD: f64 = -1e300;
 
+/// Characters of an expression that a message shows, at most.
+const EXCERPT_CHARS: usize = 200;
+
+/// The beginning of a text that may be long.
+fn excerpt(text: &str) -> String {
+    match text.char_indices().nth(EXCERPT_CHARS) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
 /// Names that restrictions may use: the knobs, and constants.
 #[derive(Debug)]
 pub struct Terms<'a> {
@@ -50,14 +61,17 @@ impl<'a> Terms<'a> {
 
     /// Reads a restriction.
     pub fn restriction(&mut self, text: &str) -> Result<Restriction, String> {
-        let wrong = |why: String| format!("the restriction `{text}` cannot be read: {why}");
+        let wrong = |why: String| {
+            let (text, why) = (excerpt(text), excerpt(&why));
+            format!("the restriction `{text}` cannot be read: {why}")
+        };
         let expr = parse_expr(text).map_err(|error| wrong(error.to_string()))?;
         let mut axes = Vec::new();
         let node = self.resolve(&expr, &mut axes).map_err(wrong)?;
         axes.sort_unstable();
         axes.dedup();
         Ok(Restriction {
-            text: text.to_owned(),
+            text: excerpt(text),
             node,
             axes,
         })
@@ -82,7 +96,7 @@ impl<'a> Terms<'a> {
         axes.sort_unstable();
         axes.dedup();
         Ok(Restriction {
-            text: format!("{name} matters only when {when}"),
+            text: excerpt(&format!("{name} matters only when {when}")),
             node: Node::Binary(Op::Or, Box::new(condition.node), Box::new(keeps)),
             axes,
         })
@@ -175,7 +189,7 @@ fn is_number(node: &Node) -> Result<(), String> {
 }
 
 impl Restriction {
-    /// How it was written.
+    /// How it was written, or how it begins.
     pub fn text(&self) -> &str {
         &self.text
     }
