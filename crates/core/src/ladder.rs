@@ -27,13 +27,16 @@ const FINE_MIN: f64 = 1.05;
 /// What a model must expect of the next setting for a fine search.
 const EXPECTED_MIN: f64 = 0.005;
 
+/// Characters of the values that a sweep set, where they stand in one line.
+const VALUES_CHARS: usize = 400;
+
 /// How much may be tuned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LadderRule {
     /// The share of the campaign's hours that tuning may take; 0 turns it off.
     pub share: f64,
     /// Minutes for one candidate.
-    pub minutes: u32,
+    pub minutes: f64,
     /// Settings of the second rung.
     pub few: u32,
     /// Settings up to the third.
@@ -126,6 +129,24 @@ impl Tuned {
         }
         text
     }
+
+    /// The values that were set, in one line; nothing if the candidate stays as it stands.
+    pub fn values(&self) -> Option<String> {
+        if self.config.is_empty() {
+            return None;
+        }
+        let mut text = String::new();
+        for (at, (name, value)) in self.config.iter().enumerate() {
+            let one = format!("{name}={value}");
+            if text.chars().count() + one.chars().count() > VALUES_CHARS {
+                let left = self.config.len() - at;
+                return Some(format!("{text} and {left} more").trim_start().to_owned());
+            }
+            let comma = if at > 0 { ", " } else { "" };
+            text += &format!("{comma}{one}");
+        }
+        Some(text)
+    }
 }
 
 impl LadderRule {
@@ -167,7 +188,8 @@ impl LadderRule {
         if self.share <= 0.0 || self.share.is_nan() {
             return 0;
         }
-        let of_this = (u64::from(self.minutes) * 60_000).saturating_sub(on_this);
+        // What is no number of minutes is none.
+        let of_this = ((self.minutes * 60_000.0) as u64).saturating_sub(on_this);
         let of_all = wall_s.map_or(u64::MAX, |wall_s| {
             let whole = wall_s as f64 * 1e3 * self.share.min(1.0);
             (whole as u64).saturating_sub(on_all)
@@ -181,8 +203,12 @@ impl LadderRule {
         if !(0.0..=1.0).contains(&self.share) {
             faults.push("tune.share must be between 0 and 1".to_owned());
         }
-        if self.share > 0.0 && (self.few == 0 || self.minutes == 0) {
-            faults.push("tune.few and tune.minutes must be at least 1".to_owned());
+        if self.share > 0.0 && self.few == 0 {
+            faults.push("tune.few must be at least 1".to_owned());
+        }
+        let some = self.minutes.is_finite() && self.minutes > 0.0;
+        if self.share > 0.0 && !some {
+            faults.push("tune.minutes must be above 0".to_owned());
         }
         faults
     }
@@ -195,7 +221,7 @@ mod tests {
 
     const RULE: LadderRule = LadderRule {
         share: 0.25,
-        minutes: 60,
+        minutes: 60.0,
         few: 6,
         coarse: 40,
         fine: 120,
@@ -243,6 +269,22 @@ mod tests {
     }
 
     #[test]
+    fn the_values_of_a_sweep_are_named_and_their_number_is_bounded() {
+        let tuned = |count: u32| Tuned {
+            config: (0..count)
+                .map(|at| (format!("KNOB_{at:04}"), "x".repeat(12)))
+                .collect(),
+            ..Tuned::default()
+        };
+        assert_eq!(tuned(0).values(), None);
+        let two = "KNOB_0000=xxxxxxxxxxxx, KNOB_0001=xxxxxxxxxxxx";
+        assert_eq!(tuned(2).values().as_deref(), Some(two));
+        let many = tuned(1_000).values().unwrap();
+        assert!(many.starts_with(two) && many.ends_with(" more"), "{many}");
+        assert!(many.len() < VALUES_CHARS + 80);
+    }
+
+    #[test]
     fn time_is_bounded_for_one_and_for_all() {
         assert_eq!(RULE.left_ms((0, 0), None), 3_600_000);
         assert_eq!(RULE.left_ms((3_000_000, 0), None), 600_000);
@@ -250,6 +292,16 @@ mod tests {
         assert_eq!(RULE.left_ms((0, 90_000), Some(400)), 10_000);
         assert_eq!(RULE.left_ms((0, 200_000), Some(400)), 0);
         assert_eq!(LadderRule::default().left_ms((0, 0), None), 0);
+        let short = LadderRule {
+            minutes: 0.5,
+            ..RULE
+        };
+        assert_eq!(short.left_ms((10_000, 0), None), 20_000);
+        assert!(short.faults().is_empty());
+        for minutes in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let rule = LadderRule { minutes, ..RULE };
+            assert_eq!(rule.faults().len(), 1, "{minutes}");
+        }
     }
 
     proptest! {

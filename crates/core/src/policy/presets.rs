@@ -57,7 +57,7 @@ pub(super) fn strict() -> Policy {
         },
         tune: LadderRule {
             share: 0.25,
-            minutes: 60,
+            minutes: 60.0,
             few: 6,
             coarse: 40,
             fine: 120,
@@ -120,7 +120,7 @@ pub(super) fn tilegym() -> Policy {
         history_view: HistoryView::Iterations,
         // At most 30 configurations, within the ten minutes of an iteration.
         tune: LadderRule {
-            minutes: 5,
+            minutes: 5.0,
             coarse: 30,
             fine: 30,
             ..base.tune

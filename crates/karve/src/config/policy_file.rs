@@ -70,8 +70,8 @@ pub(super) struct LadderTable {
     #[schemars(range(min = 0.0, max = 1.0))]
     pub(super) share: Option<f64>,
     /// Minutes for one candidate.
-    #[schemars(range(min = 1, max = 100_000))]
-    pub(super) minutes: Option<u32>,
+    #[schemars(range(min = 0.0, max = 100_000.0))]
+    pub(super) minutes: Option<f64>,
     /// Settings that show the trend.
     #[schemars(range(min = 1, max = 10_000))]
     pub(super) few: Option<u32>,

@@ -101,7 +101,7 @@ fn tuning_has_a_share_of_the_time_and_minutes_for_each_candidate() {
     };
     assert_eq!((step.time_ms, step.settings), (50, 40));
     let mut script = tuned(1.0, &[1.0, 1.1, 1.2, 1.5]);
-    script.charter.policy.tune.minutes = 1;
+    script.charter.policy.tune.minutes = 1.0;
     script.spent_ms = 40_000;
     assert_eq!(rungs(&play(&script).1), [Rung::HandPicked, Rung::Few]);
 }
