@@ -36,7 +36,7 @@ impl Log {
         if views.is_empty() {
             ui::outln("no round is settled yet");
         }
-        for view in views {
+        for (view, round) in views.iter().zip(campaign.rounds()) {
             let ratio = view
                 .ratio
                 .map_or_else(|| "      -".to_owned(), |r| format!("{r:>6.3}x"));
@@ -47,6 +47,9 @@ impl Log {
                 style::safe(&view.title, 60),
                 style::safe(&view.why, 80),
             ));
+            if let Some(values) = round.tuned.as_ref().and_then(|tuned| tuned.values()) {
+                ui::outln(&format!("      set {}", style::safe(&values, 500)));
+            }
         }
         Ok(())
     }

@@ -192,6 +192,17 @@ fn rounds(source: &Source<'_>, page: &mut Page) {
         [] => page.block("None."),
         rows => page.table(&ROUND_COLUMNS, rows),
     }
+    let kept = all.iter().filter(|round| round.verdict.keeps());
+    let set: Vec<String> = kept
+        .filter_map(|round| {
+            let values = round.tuned.as_ref()?.values()?;
+            let values = source.markdown(&values, PARAGRAPH_MAX);
+            Some(format!("Round {} sets {values}", round.number))
+        })
+        .collect();
+    if !set.is_empty() {
+        page.list(&set);
+    }
     page.section("Dropped rounds");
     match rows(false).as_slice() {
         [] => page.block("None."),

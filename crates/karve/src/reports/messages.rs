@@ -58,12 +58,16 @@ pub fn render_commit_message(campaign: &Campaign, round: &RoundSummary) -> Strin
         source.lesson(round, PARAGRAPH_MAX)
     );
     let details = details.trim_end().trim_end_matches(';').to_owned();
-    paragraphs(&[
+    let mut texts = vec![
         subject(&guard, source.charter, round.number, round.title()),
         hypothesis,
         result,
         details,
-    ])
+    ];
+    if let Some(values) = round.tuned.as_ref().and_then(|tuned| tuned.values()) {
+        texts.push(format!("Set: {}", guard.line(&values, PARAGRAPH_MAX)));
+    }
+    paragraphs(&texts)
 }
 
 fn subject(guard: &Guard, charter: &Charter, round: u32, title: &str) -> String {

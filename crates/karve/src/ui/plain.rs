@@ -204,6 +204,9 @@ impl Screen for Plain {
                 if !matches!(campaign.next_step(), Some(Step::Tune(_))) {
                     let text = safe(&tuned.describe(), 120);
                     self.line(&format!("tuned     round {round}: {text}"));
+                    if let Some(values) = tuned.values() {
+                        self.line(&format!("          {}", safe(&values, 500)));
+                    }
                 }
             }
             Event::Profiled { .. }
