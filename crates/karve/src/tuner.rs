@@ -11,6 +11,7 @@
 //! workshop  a setting becomes a commit, is built, tested and read
 //! copies    builds that go on from that of the default
 //! earlier   what was best elsewhere, which is tried first
+//! unheard   knobs that nothing names
 //! journal   every reading, so that nothing is tried twice
 //! export    what was read, as a measured space
 //! portfolio few settings that together serve all cases
@@ -32,4 +33,5 @@ pub mod session;
 pub mod shop;
 pub mod simulate;
 pub mod sweep;
+pub mod unheard;
 pub mod workshop;

@@ -8,7 +8,7 @@ use crate::config;
 use crate::error::{CommandError, Context, Result};
 use crate::git::{Oid, Repo};
 use karve_core::campaign::{ImplementStep, Refusal, Usage};
-use karve_core::charter::KnobDeclaration;
+use karve_core::charter::{Delivery, KnobDeclaration};
 use karve_core::hypothesis::{Direction, Hypothesis};
 use karve_core::search::{self, Move};
 use karve_core::space::{Config, KNOBS_MAX, Knob, parse_knobs, set_knob};
@@ -167,7 +167,7 @@ pub fn knobs_at(
         let text = String::from_utf8_lossy(&bytes);
         let found = parse_knobs(&file, &text, declared).map_err(|reason| {
             CommandError::usage("cannot read the knobs")
-                .cause(reason)
+                .cause(no_json(&file, &text, declared).unwrap_or(reason))
                 .hint(format!("mend the declaration in {file} or in karve.toml"))
         })?;
         knobs.extend(found);
@@ -179,6 +179,14 @@ pub fn knobs_at(
         );
     }
     Ok(knobs)
+}
+
+/// Why a file in which a knob is declared by its keys is no JSON, and where.
+fn no_json(file: &str, text: &str, declared: &[KnobDeclaration]) -> Option<String> {
+    let is_json = |knob: &KnobDeclaration| knob.deliver == Delivery::Json && knob.file == file;
+    declared.iter().find(|knob| is_json(knob))?;
+    let read = serde_json::from_str::<serde::de::IgnoredAny>(text);
+    Some(format!("{file} is no JSON: {}", read.err()?))
 }
 
 /// The values that stand there now.

@@ -149,7 +149,8 @@ fn interval(estimate: &Estimate) -> String {
 fn clock_line(clock: &ClockView, view: &View) -> String {
     if !clock.counts {
         return format!(
-            "{:<10} {}; does not count: no run showed one thread that does not wait (--clocks)",
+            "{:<10} {}; does not count: no run showed one thread that does not wait (see \
+             --clocks of \"karve bench\")",
             clock.name,
             estimate(&clock.estimate)
         );

@@ -126,6 +126,19 @@ pub struct LimitView {
 impl View {
     /// What a record shows.
     pub fn of(recorded: &Recorded) -> Result<Self> {
+        Self::advising(recorded, &str::to_owned)
+    }
+
+    /// The same for a duel of a command that has no flags of a bench: what helps is a bench of the
+    /// same two commits.
+    pub fn of_duel(recorded: &Recorded) -> Result<Self> {
+        let [a, b] = [&recorded.a, &recorded.b].map(|side| side.label.as_str());
+        Self::advising(recorded, &|flags| {
+            format!("\"karve bench {a} {b} {flags}\"")
+        })
+    }
+
+    fn advising(recorded: &Recorded, advice: Advice<'_>) -> Result<Self> {
         let bench = recorded.bench()?;
         let rule = &bench.rule;
         let finding = verdict::find(&bench);
@@ -169,7 +182,7 @@ impl View {
                     ..clock_view(recorded, clock)
                 })
                 .collect(),
-            warnings: warnings(recorded, (&bench, &finding), &cases),
+            warnings: warnings(recorded, (&bench, &finding), &cases, advice),
             cases,
             smallest_percent: bench.smallest_detectable(SEED).map(|r| (r - 1.0) * 100.0),
             limit: limit.map(|(state, ln)| LimitView {
@@ -279,15 +292,18 @@ pub fn percent_text(percent: f64) -> String {
     format!("{text}%")
 }
 
+/// What some flags of a bench are called to a reader.
+type Advice<'a> = &'a dyn Fn(&str) -> String;
+
 /// What a case that is only likely faster or slower lacks.
 const LIKELY: &str = "likely: the interval leaves no doubt of the direction, but a finding must \
-                      also hold against having looked after every pair; more --pairs or \
-                      --every-case may give one";
+                      also hold against having looked after every pair";
 
 fn warnings(
     recorded: &Recorded,
     (bench, finding): (&Bench, &Finding),
     cases: &[CaseView],
+    advice: Advice<'_>,
 ) -> Vec<String> {
     let mut warnings = Vec::new();
     let fact = |name: &str| -> Option<f64> {
@@ -304,11 +320,11 @@ fn warnings(
     }
     let held_back = bench.counted().len() < bench.clocks.len();
     if held_back && *finding == Finding::CouldNotTell {
-        warnings.push(
+        warnings.push(format!(
             "CPU time did not count: no run of each side was calm enough to show that it does not \
-             wait; if both have one thread and never wait, --clocks both decides sooner"
-                .to_owned(),
-        );
+             wait; if both have one thread and never wait, {} decides sooner",
+            advice("--clocks both")
+        ));
     }
     let same_way = !matches!(finding, Finding::ClocksDisagree { .. });
     if !held_back && bench.clocks_differ() && same_way {
@@ -337,15 +353,16 @@ fn warnings(
         .iter()
         .any(|c| c.finding.word_beside(&c.estimate) != c.finding.word())
     {
-        warnings.push(LIKELY.to_owned());
+        let more = advice("--every-case --pairs 1000");
+        warnings.push(format!("{LIKELY}; {more} may give one"));
     }
     let ended = recorded.end == End::Found && recorded.rule.until == Until::Overall;
     if open && ended && cases.len() > 1 {
-        warnings.push(
-            "the bench ended with its overall finding, before each case had one; --every-case \
-             goes on until each has"
-                .to_owned(),
-        );
+        warnings.push(format!(
+            "the bench ended with its overall finding, before each case had one; {} goes on until \
+             each has",
+            advice("--every-case")
+        ));
     }
     if let Some(Clock::Cpu) = finding.by() {
         warnings.push("CPU time has the proof; wall time does not contradict it".to_owned());

@@ -4,7 +4,7 @@ mod device;
 mod kernel;
 
 use crate::agents::builtin;
-use crate::config::{Loaded, Overrides};
+use crate::config::{self, Loaded, Overrides};
 use crate::error::{CommandError, ErrorKind, Result};
 use crate::git::{self, Repo};
 use crate::harness::Harness;
@@ -13,6 +13,7 @@ use crate::project::Place;
 use crate::sandbox::{Offer, Sandbox};
 use crate::scratch::{Kind, Scratch};
 use crate::trees::Trees;
+use crate::tuner::unheard::unheard;
 use crate::ui::style::{Tone, colour, counted, safe, toned};
 use crate::{host, session, ui, world};
 use karve_core::charter::{Charter, SandboxMode};
@@ -294,6 +295,12 @@ fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut Findings) -> Resu
                 names.join(", ")
             };
             findings.fine("knobs", listed);
+            let globs = config::glob_set(&charter.granted)?;
+            let granted = repo.read_matching(head.oid(), &globs)?;
+            for sentence in unheard(&charter.commands, &charter.knobs, &granted) {
+                let hint = "mend [commands] or [[knobs]] in karve.toml";
+                findings.add(Level::Note, "knobs", sentence, Some(hint));
+            }
         }
         Err(error) => {
             let cause = error.causes.join(": ");

@@ -13,17 +13,20 @@ use crate::tuner::sweep::{Step, Turn};
 use crate::tuner::workshop::Tried;
 use crate::tuner::{export, plots, portfolio, recorded};
 use crate::ui::Progress;
-use crate::ui::style::safe;
+use crate::ui::style::{counted, safe};
 use crate::{bench, ui};
 use karve_core::grid::{Grid, Point};
 use karve_core::search::{self, Aim, Entry, Kind, Race};
 use karve_core::space::Config;
+use karve_core::verdict::Finding;
 use std::path::PathBuf;
 
 /// Settings of the table at the end.
 const ROWS: usize = 8;
 /// Characters of a reason.
 const WHY_CHARS: usize = 120;
+/// Settings below which nothing can be said of what matters.
+const IMPORTANCE_MIN: usize = 20;
 
 /// Find good values for the knobs of a kernel, in few tries
 ///
@@ -145,7 +148,7 @@ impl Tune {
             return Err(CommandError::usage("a simulation takes no time")
                 .hint("give a number of settings, as in --budget 50"));
         }
-        let budget = budget.settings;
+        let budget = budget.settings.min(space.grid.len());
         let kind = self.strategy.unwrap_or_default();
         let wanted = (kind, self.seed);
         let played = simulate::play(&space, wanted, budget, Trouble::default());
@@ -173,15 +176,30 @@ impl Tune {
     }
 }
 
-/// One try in a line.
+/// One try in a line. A setting that was shown is not shown again, only its number.
 fn line(step: &Step<'_>) -> String {
-    let shown = |value: f64| figure(as_metric(value, step.better));
-    let what = match (step.tried, step.turn) {
-        (Tried::Read { value, .. }, Turn::First) => shown(*value),
-        (Tried::Read { value, .. }, Turn::Again) => format!("{} again", shown(*value)),
-        (Tried::Failed { why, .. }, _) => format!("failed: {}", safe(why, WHY_CHARS)),
+    let unit = safe(step.unit, 12);
+    let shown = |value: f64| {
+        let text = format!("{} {unit}", figure(as_metric(value, step.better)));
+        text.trim_end().to_owned()
     };
-    let mut out = format!("{:>4}  {}  {what}", step.settings, words(step.config));
+    let what = match step.tried {
+        Tried::Read { value, .. } => shown(*value),
+        Tried::Failed { why, .. } => format!("failed: {}", safe(why, WHY_CHARS)),
+    };
+    let mut out = match (step.turn, step.recalled) {
+        (Turn::First, _) => format!("{:>4}  {}  {what}", step.number, words(step.config)),
+        (Turn::Again, false) => format!(
+            "{:>4}  again, reading {}  {what}",
+            step.number, step.readings
+        ),
+        (Turn::Again, true) => format!(
+            "{:>4}  again, reading {}  {}  {what}",
+            step.number,
+            step.readings,
+            words(step.config)
+        ),
+    };
     if let (Some(best), Some(default)) = (step.best, step.default) {
         out += &format!("   best {} ({:.2}x)", shown(best), default / best);
     }
@@ -236,6 +254,14 @@ fn show(found: &Found) -> Result<()> {
             changed(&found.grid, &found.grid.config(point))
         ));
     }
+    show_importance(found);
+    show_duel(found)?;
+    ui::outln(&format!("every reading: {}", found.journal.display()));
+    Ok(())
+}
+
+/// How much each knob matters.
+fn show_importance(found: &Found) {
     let matters = search::importance(&found.grid, &found.record);
     let told = |one: &search::Importance| {
         let name = found.grid.axes()[one.axis].name();
@@ -243,23 +269,46 @@ fn show(found: &Found) -> Result<()> {
     };
     let told: Vec<String> = matters.iter().take(ROWS).map(told).collect();
     ui::outln(&format!("\nwhat matters: {}", safe(&told.join(", "), 300)));
-    let (oid, name) = &found.commit;
-    match &found.duel {
-        None if Some(found.best) == default => {
-            ui::outln("\nthe default is the best of what was tried");
-        }
-        None => ui::outln("\nthe best setting has not met the default yet"),
-        Some(duel) => {
-            let view = View::of(duel)?;
-            ui::outln(&format!(
-                "\nA is the default, B the best setting ({}):",
-                oid.short()
-            ));
-            ui::out(&bench::text::render_text(&view, ui::style::colour()));
-            ui::outln(&format!("take it over with \"git cherry-pick {name}\""));
-        }
+    ui::outln(
+        "  so much of the spread a knob alone explains; the shares overlap, and need not add up",
+    );
+    let read = found.record.ranking().len();
+    if read < IMPORTANCE_MIN {
+        let settings = counted(read, "setting");
+        ui::outln(&format!("  {settings} were read: too few to rely on it"));
     }
-    ui::outln(&format!("every reading: {}", found.journal.display()));
+}
+
+/// What the duel says, and what to do with it.
+fn show_duel(found: &Found) -> Result<()> {
+    let (oid, name) = &found.commit;
+    let Some(duel) = &found.duel else {
+        let default = Some(found.best) == found.grid.default_point();
+        ui::outln(match default {
+            true => "\nthe default is the best of what was tried",
+            false => "\nthe best setting has not met the default yet",
+        });
+        return Ok(());
+    };
+    let view = View::of_duel(duel)?;
+    ui::outln(&format!(
+        "\nA is the default, B the best setting ({}):",
+        oid.short()
+    ));
+    ui::out(&bench::text::render_text(&view, ui::style::colour()));
+    let why = match &view.finding {
+        Finding::Faster { .. } => {
+            ui::outln(&format!("take it over with \"git cherry-pick {name}\""));
+            return Ok(());
+        }
+        Finding::Slower { .. } => "it is faster than the best setting",
+        Finding::NoDifference { .. } => "the duel saw no difference",
+        Finding::ClocksDisagree { .. } => "the clocks disagree",
+        Finding::CouldNotTell => "the duel could not tell",
+    };
+    ui::outln(&format!(
+        "the default stays: {why}; the setting is kept as {name}"
+    ));
     Ok(())
 }
 

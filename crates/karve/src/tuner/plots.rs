@@ -81,7 +81,11 @@ fn render_convergence(record: &Record, better: Better) -> String {
 
 /// A bar for each knob.
 fn render_importance(grid: &Grid, matters: &[Importance]) -> String {
-    let mut chart = Chart::new("Share of the variance by knob", (0.0, 1.0), (0.0, 1.0));
+    let mut chart = Chart::new(
+        "Share of the spread that a knob alone explains",
+        (0.0, 1.0),
+        (0.0, 1.0),
+    );
     for (row, one) in matters.iter().take(KNOBS_MAX).enumerate() {
         let y = TOP + 12.0 + 26.0 * row as f64;
         let name = escaped(grid.axes()[one.axis].name());

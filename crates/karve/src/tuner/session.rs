@@ -120,6 +120,9 @@ pub fn grid_of(workshop: &Workshop, say: &dyn Fn(&str)) -> Result<Grid> {
     if grid.default_point().is_none() {
         say("note: the default itself is forbidden by a restriction, so it is not tried");
     }
+    for sentence in workshop.unheard()? {
+        say(&format!("note: {sentence}"));
+    }
     let changed = workshop.uncommitted()?;
     if !changed.is_empty() {
         say(&format!(
@@ -204,7 +207,16 @@ pub fn run(
     if sweep.changes_nothing() {
         say("note: no knob has changed what is built; are they used, and does the build see them?");
     }
-    let found = settled(&sweep, &grid, &mut shops[0].workshop, ended)?;
+    let workshop = &mut shops[0].workshop;
+    let best = match ended {
+        Ended::Done => {
+            let (best, wrong) = sweep.chosen(workshop)?;
+            tell_wrong(wrong, say);
+            best
+        }
+        Ended::Stopped => sweep.record().best().map(|(point, _)| point),
+    };
+    let found = settled(&sweep, (&grid, best), workshop, ended)?;
     shops
         .iter_mut()
         .for_each(|shop| shop.device.close(&notices));
@@ -236,11 +248,11 @@ fn given(wish: &Wish, grid: &Grid, (dir, journal): (&Path, &Path)) -> Result<Vec
 /// What a sweep found, before the duel.
 fn settled(
     sweep: &Sweep,
-    grid: &Arc<Grid>,
+    (grid, best): (&Arc<Grid>, Option<Point>),
     workshop: &mut Workshop,
     ended: Ended,
 ) -> Result<Found> {
-    let Some((best, _)) = sweep.record().best() else {
+    let Some(best) = best else {
         return Err(CommandError::environment("no setting could be measured")
             .hint(format!("{} says why", sweep.journal().display())));
     };
@@ -265,6 +277,17 @@ fn settled(
         journal: sweep.journal().to_owned(),
         stopped: ended == Ended::Stopped,
     })
+}
+
+/// Says that settings were given up; what they are wrong on stays hidden.
+fn tell_wrong(wrong: usize, say: &dyn Fn(&str)) {
+    match wrong {
+        0 => {}
+        1 => say("note: a setting that looked better is wrong on a hidden case"),
+        many => say(&format!(
+            "note: {many} settings that looked better are wrong on a hidden case"
+        )),
+    }
 }
 
 fn tell_start(sweep: &Sweep, grid: &Grid, (given, workers): (usize, usize), say: &dyn Fn(&str)) {

@@ -66,6 +66,8 @@ impl Site<'_> {
         let harness = Harness::new(charter, &tmp, &scratch.tag(), self.stop);
         let visible = charter.visible_cases();
         let cases = visible.iter().map(|at| charter.cases[*at].clone());
+        let hidden = charter.hidden_cases();
+        let hidden = hidden.iter().map(|at| charter.cases[*at].clone());
         let tools = Tools {
             repo: (*repo).clone(),
             trees,
@@ -73,6 +75,7 @@ impl Site<'_> {
             copies: scratch.path().join("worktrees").join("copies"),
             trust: trust.clone(),
             cases: cases.collect(),
+            hidden: hidden.collect(),
         };
         let (dir, notices) = (scratch.path(), self.notices);
         let mut device = device::Session::new(charter, dir, dir, notices)?;

@@ -4,6 +4,8 @@
 //! build at the same time, and read one after another where they share a device. What one of them
 //! has built it also reads again.
 
+mod chosen;
+
 use super::budget::Budget;
 use super::journal::{Journal, Line};
 use super::quiet::{Builds, Quiet};
@@ -45,8 +47,16 @@ pub enum Turn {
 pub struct Step<'a> {
     /// What the metric is like.
     pub better: Better,
+    /// The unit of the metric.
+    pub unit: &'a str,
     /// The setting.
     pub config: &'a Config,
+    /// Its number, in the order in which settings were asked for.
+    pub number: usize,
+    /// How often it was read, with this reading.
+    pub readings: usize,
+    /// Whether it is one of an earlier run.
+    pub recalled: bool,
     /// What came of it.
     pub tried: &'a Tried,
     /// Which reading of it this is.
@@ -291,9 +301,16 @@ impl Sweep {
         self.take(point, &one.tried);
         let record = self.search.record();
         let default = self.search.grid().default_point();
+        let mut entries = record.entries().iter();
+        let place = entries.position(|entry| entry.point == point);
+        let place = place.unwrap_or_default();
         watch(&Step {
             better: one.better,
+            unit: &one.unit,
             config: &one.config,
+            number: place + 1,
+            readings: record.entry(point).map_or(0, |entry| entry.readings.len()),
+            recalled: place < self.recalled,
             tried: &one.tried,
             turn,
             settings: record.len(),
@@ -311,6 +328,7 @@ struct One {
     tried: Tried,
     spent: Duration,
     better: Better,
+    unit: String,
 }
 
 /// What workers share.
@@ -387,6 +405,7 @@ impl<'a> Shared<'a> {
             tried,
             spent: started.elapsed(),
             better: worker.workshop.charter().metric.better,
+            unit: worker.workshop.charter().metric.unit.clone(),
         })
     }
 

@@ -7,6 +7,7 @@
 use super::copies::{Copies, Trust, Wanted};
 use super::recorded::Failure;
 use super::session::as_metric;
+use super::unheard::unheard;
 use crate::agents::builtin::{knobs_at, write_config};
 use crate::clock;
 use crate::config;
@@ -74,6 +75,8 @@ pub struct Tools {
     pub harness: Harness,
     /// What they are read on.
     pub cases: Vec<Case>,
+    /// What the best of them must be right on as well.
+    pub hidden: Vec<Case>,
     /// Where copies of the built default may lie.
     pub copies: PathBuf,
     /// What is known of builds in them.
@@ -158,6 +161,15 @@ impl Workshop {
         let dirty = self.tools.repo.dirty()?;
         let granted = dirty.into_iter().filter(|path| self.globs.is_match(path));
         Ok(granted.collect())
+    }
+
+    /// What is to be said of knobs that nothing names.
+    pub fn unheard(&self) -> Result<Vec<String>> {
+        let granted = self.tools.repo.read_matching(&self.base, &self.globs)?;
+        let Charter {
+            commands, knobs, ..
+        } = &self.charter;
+        Ok(unheard(commands, knobs, &granted))
     }
 
     /// The default, built and tested: what cannot be tuned is said before anything else.
@@ -252,6 +264,36 @@ impl Workshop {
     pub fn test(&self, built: &Built) -> Result<Gated<()>> {
         let Tools { harness, cases, .. } = &self.tools;
         harness.test(&built.path, cases, Variant::Usual)
+    }
+
+    /// Whether a setting, built from nothing, is right on the hidden cases too. Which they are and
+    /// how it fails is not told.
+    pub fn is_right_on_hidden(&mut self, setting: &Config) -> Result<bool> {
+        let Tools {
+            harness,
+            hidden,
+            trees,
+            repo,
+            ..
+        } = &mut self.tools;
+        if !harness.tests_each_case(hidden) {
+            return Ok(true);
+        }
+        if let Ok(default) = trees.built(repo, harness, self.base.as_str())?
+            && world::fit_cases(harness, &default.path, hidden)?.is_err()
+        {
+            // The default is wrong there itself, so they tell nothing of a setting.
+            hidden.clear();
+            return Ok(true);
+        }
+        let Ok(built) = self.build_from_nothing(setting)? else {
+            return Ok(false);
+        };
+        let Tools {
+            harness, hidden, ..
+        } = &self.tools;
+        let tested = harness.test(&built.path, hidden, Variant::Usual)?;
+        Ok(tested.is_ok())
     }
 
     /// Reads a built setting.

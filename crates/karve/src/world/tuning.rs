@@ -18,6 +18,7 @@ use crate::tuner::sweep::{self, Ended, Step, Sweep, Worker};
 use crate::tuner::workshop::{Device, Tools, Tried, Workshop};
 use karve_core::campaign::{Campaign, Event, TuneStep};
 use karve_core::charter::CaseSet;
+use karve_core::grid::{Grid, Point};
 use karve_core::hypothesis::Candidate;
 use karve_core::ladder::{Rung, Tuned};
 use karve_core::search::Kind;
@@ -105,7 +106,10 @@ impl World {
         base: &Oid,
         campaign: &Campaign,
     ) -> Result<std::result::Result<Workshop, String>> {
-        let visible = campaign.cases_of(CaseSet::Full);
+        let cases_of = |set| {
+            let places = campaign.cases_of(set).into_iter();
+            places.filter_map(|at| campaign.case(at)).collect()
+        };
         let trees = Trees::new(&self.repo, self.dir.worktrees().join("tune"))?;
         let tools = Tools {
             repo: self.repo.clone(),
@@ -113,10 +117,8 @@ impl World {
             harness: self.harness().with_cases(per_case(campaign)),
             copies: self.dir.worktrees().join("tune").join("copies"),
             trust: Trust::default(),
-            cases: visible
-                .into_iter()
-                .filter_map(|at| campaign.case(at))
-                .collect(),
+            cases: cases_of(CaseSet::Full),
+            hidden: cases_of(CaseSet::Hidden),
         };
         Ok(Workshop::new(tools, &self.charter, base).map_err(|error| in_short(&error)))
     }
@@ -186,7 +188,7 @@ impl World {
         let notices = self.notices.clone();
         let mut watch = |seen: &Step<'_>| notices.mention(&progress(step, seen));
         let mut workers = [Worker {
-            workshop,
+            workshop: &mut *workshop,
             device: self.device(),
             quiet: Arc::new(Quiet::new(Builds::Wait)),
         }];
@@ -194,17 +196,12 @@ impl World {
             let error = CommandError::new(ErrorKind::Interrupted, "stopped between two settings");
             return Err(error.hint("go on with \"karve run\": no setting is tried twice"));
         }
+        let (best, _) = sweep.chosen(workshop)?;
         let record = sweep.record();
-        let best = record.best();
+        let best = best.and_then(|point| Some((point, record.value(point)?)));
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let failed = record.entries().iter().filter(|entry| entry.failed).count();
         let stands = best.is_none_or(|(point, _)| point == default);
-        let differs = |point| {
-            let standing = grid.config(default);
-            let mut config = grid.config(point);
-            config.retain(|name, value| standing.get(name) != Some(value));
-            config
-        };
         let tuned = Tuned {
             rung: step.rung,
             settings: count(record.len()),
@@ -215,7 +212,9 @@ impl World {
             exhausted: record.len() >= grid.len(),
             ..Tuned::default()
         };
-        let config = best.filter(|_| !stands).map(|(point, _)| differs(point));
+        let config = best
+            .filter(|_| !stands)
+            .map(|(point, _)| differing(&grid, default, point));
         Ok(Ok((tuned, config)))
     }
 
@@ -245,6 +244,14 @@ impl World {
             ..candidate
         })
     }
+}
+
+/// The values of a setting that differ from those that stand there.
+fn differing(grid: &Grid, default: Point, point: Point) -> Config {
+    let standing = grid.config(default);
+    let mut config = grid.config(point);
+    config.retain(|name, value| standing.get(name) != Some(value));
+    config
 }
 
 /// What is wrong and why, without hints for a person.

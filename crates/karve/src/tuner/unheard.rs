@@ -1,0 +1,89 @@
+//! Knobs that reach nobody: declared for a command or its environment, and named nowhere.
+
+use karve_core::charter::{Commands, Delivery, KnobDeclaration};
+
+/// What is to be said of knobs that nothing names, a sentence each. The files are the granted ones:
+/// what the protected ones read is not looked at.
+pub fn unheard(
+    commands: &Commands,
+    knobs: &[KnobDeclaration],
+    granted: &[(String, Vec<u8>)],
+) -> Vec<String> {
+    let optional = [
+        &commands.build,
+        &commands.condition,
+        &commands.quick_test,
+        &commands.quick_bench,
+        &commands.profile,
+        &commands.peak,
+    ];
+    let mut lines: Vec<&str> = vec![&commands.test, &commands.bench];
+    lines.extend(optional.into_iter().flatten().map(String::as_str));
+    let names = |text: &str| lines.iter().any(|line| line.contains(text));
+    let said = |knob: &KnobDeclaration| {
+        let name = &knob.name;
+        match knob.deliver {
+            Delivery::Argument if !names(&format!("{{{name}}}")) => Some(format!(
+                "no command names {{{name}}}, so the knob {name} changes nothing; write it into \
+                 [commands] of karve.toml"
+            )),
+            Delivery::Environment if !names(name) && !is_used(knob, granted) => Some(format!(
+                "no command and no granted file names {name}: does anything read this variable of \
+                 the environment, which [[knobs]] of karve.toml declares?"
+            )),
+            // What a template lacks is an error, and the others stand where they are read.
+            Delivery::Argument
+            | Delivery::Environment
+            | Delivery::Source
+            | Delivery::Json
+            | Delivery::Placeholder => None,
+        }
+    };
+    knobs.iter().filter_map(said).collect()
+}
+
+/// Whether a granted file names a knob, elsewhere than where its value stands.
+fn is_used(knob: &KnobDeclaration, granted: &[(String, Vec<u8>)]) -> bool {
+    granted.iter().any(|(file, bytes)| {
+        let text = String::from_utf8_lossy(bytes);
+        let own = usize::from(*file == knob.file);
+        text.matches(knob.name.as_str()).nth(own).is_some()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(deliver: Delivery, (bench, kernel): (&str, &str), want: usize) {
+        let commands = Commands {
+            bench: bench.into(),
+            ..Commands::default()
+        };
+        let knob = KnobDeclaration {
+            name: "TILE".into(),
+            values: vec!["1".into(), "2".into()],
+            file: "knobs.env".into(),
+            flags: Vec::new(),
+            deliver,
+            key: None,
+            when: None,
+        };
+        let files = [("knobs.env", "TILE=1\n"), ("kernel.py", kernel)];
+        let files = files.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()));
+        let said = unheard(&commands, &[knob], &files);
+        assert_eq!(said.len(), want, "{deliver:?} {bench} {kernel} {said:?}");
+    }
+
+    #[test]
+    fn a_knob_that_nothing_names_is_told() {
+        check(Delivery::Argument, ("run {TILE}", ""), 0);
+        check(Delivery::Argument, ("run TILE", "TILE"), 1);
+        check(Delivery::Environment, ("run", ""), 1);
+        check(Delivery::Environment, ("run $TILE", ""), 0);
+        check(Delivery::Environment, ("run", "environ['TILE']"), 0);
+        check(Delivery::Source, ("run", ""), 0);
+        check(Delivery::Json, ("run", ""), 0);
+        check(Delivery::Placeholder, ("run", ""), 0);
+    }
+}
