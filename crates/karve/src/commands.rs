@@ -14,6 +14,7 @@ pub mod knowledge;
 pub mod list;
 pub mod new;
 pub mod noise;
+pub mod profile;
 pub mod report;
 pub mod roofline;
 pub mod run;
@@ -70,6 +71,7 @@ enum Command {
     Bench(bench::Bench),
     Noise(noise::Noise),
     Tune(tune::Tune),
+    Profile(profile::Profile),
     Knowledge(knowledge::Knowledge),
     Roofline(roofline::Roofline),
     Status(status::Status),
@@ -106,6 +108,7 @@ pub fn run(cli: &Cli) -> Result<()> {
         Command::Bench(command) => command.run(place),
         Command::Noise(command) => command.run(place),
         Command::Tune(command) => command.run(place),
+        Command::Profile(command) => command.run(place),
         Command::Knowledge(command) => command.run(place),
         Command::Roofline(command) => command.run(place),
         Command::Status(command) => command.run(place),
@@ -138,6 +141,7 @@ fn starts_others(command: &Command) -> bool {
             | Command::Bench(_)
             | Command::Noise(_)
             | Command::Tune(_)
+            | Command::Profile(_)
             | Command::Roofline(_)
     )
 }

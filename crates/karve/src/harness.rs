@@ -9,12 +9,14 @@ mod artifacts;
 mod chance;
 mod contract;
 mod delivered;
+mod profiled;
 mod raw;
 mod rows;
 mod samples;
 
 pub use chance::{fresh_seed, secret};
 pub use delivered::names_case;
+pub use profiled::PROFILE_DIR;
 pub use raw::{RAW_BYTES_MAX, take as take_raw};
 pub use rows::knows_format;
 

@@ -19,6 +19,7 @@ mod ptxas;
 mod rocprof;
 mod rocprof_compute;
 pub mod run;
+pub mod take;
 mod text;
 mod timeline;
 mod torch;

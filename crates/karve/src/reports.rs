@@ -16,6 +16,7 @@ mod manifest;
 mod messages;
 mod optimize_log;
 mod page;
+pub mod profile;
 mod roofline;
 mod source;
 mod summary;

@@ -6,6 +6,7 @@ mod duel;
 mod engagement;
 mod knowledge;
 mod prepare;
+mod profile;
 mod publish;
 mod refs;
 mod round;

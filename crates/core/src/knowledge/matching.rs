@@ -11,6 +11,8 @@ use std::collections::HashMap;
 const FIRED_SCORE: f64 = 4.0;
 /// What each list of the scope that names the situation is worth.
 const NEAR_SCORE: f64 = 0.5;
+/// What each list is worth that asks for something nobody knows.
+const UNKNOWN_SCORE: f64 = 1.5;
 /// The words of a query are worth this much in all.
 const WORDS_SCORE: f64 = 6.0;
 
@@ -217,6 +219,7 @@ impl Library {
             if !entry.scope.holds(at) || (excepted && !query.refuted) {
                 return None;
             }
+            score -= UNKNOWN_SCORE * f64::from(entry.scope.unknown(at));
             let near = entry.scope.named_by(at);
             if !near.is_empty() {
                 score += NEAR_SCORE * near.len() as f64;

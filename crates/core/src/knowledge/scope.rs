@@ -108,17 +108,33 @@ fn parts_of(text: &str) -> BTreeSet<String> {
     words
 }
 
+/// The families that some words belong to.
+fn families_of(words: &BTreeSet<String>) -> BTreeSet<String> {
+    let named = FAMILIES.iter().filter(|(family, members)| {
+        words.contains(*family) || members.iter().any(|member| words.contains(*member))
+    });
+    named.map(|(family, _)| (*family).to_owned()).collect()
+}
+
 impl Situation {
+    /// The same, with the operation that the name of a kernel tells, where it is not known
+    /// otherwise.
+    #[must_use]
+    pub fn with_op_in(&self, name: &str) -> Self {
+        let mut same = self.clone();
+        if same.op.is_empty() {
+            let name = name.split('(').next().unwrap_or(name);
+            same.op = families_of(&parts_of(name));
+        }
+        same
+    }
+
     /// Somebody who works on an operation, with a backend, in a language, on a device, each of
     /// which is known by some words.
     pub fn new(op: &str, backend: &[&str], language: &[&str], device: &[&str]) -> Self {
         let all = |words: &[&str]| words.iter().flat_map(|word| parts_of(word)).collect();
         let mut ops = parts_of(op);
-        for (family, members) in FAMILIES {
-            if members.iter().any(|member| ops.contains(*member)) {
-                ops.insert((*family).to_owned());
-            }
-        }
+        ops.extend(families_of(&ops));
         Self {
             device: all(device),
             backend: all(backend),
@@ -165,6 +181,15 @@ impl Scope {
             .iter()
             .filter(|(_, wanted, known)| any_of(wanted, known).is_some());
         u32::try_from(named.count()).unwrap_or(0)
+    }
+
+    /// How many of its lists ask for what is not known of a situation.
+    pub fn unknown(&self, at: &Situation) -> u32 {
+        let pairs = self.pairs(at);
+        let asked = pairs
+            .iter()
+            .filter(|(_, wanted, known)| !wanted.is_empty() && known.is_empty());
+        u32::try_from(asked.count()).unwrap_or(0)
     }
 
     /// The words by which it names the situation, as `op=gemm`.

@@ -65,6 +65,9 @@ fn a_scope_knows_families_and_several_words_for_a_device() {
     assert!(scope(&["gpu"], &[]).holds(&Situation::default()));
     let near = scope(&["cpu"], &["gemm"]).named_by(&at("sgemm"));
     assert_eq!(near, ["device=cpu", "op=gemm"]);
+    let named = Situation::default().with_op_in("sgemm_naive(const float *, int)");
+    assert_eq!(named.op.iter().collect::<Vec<_>>(), ["gemm"]);
+    assert!(Situation::default().with_op_in("walk(int)").op.is_empty());
     let c = Scope {
         language: vec!["c".into()],
         ..Scope::default()

@@ -16,62 +16,10 @@ use karve_core::contract::Examined;
 use karve_core::hypothesis::{Candidate, Hypothesis};
 use karve_core::integrity;
 use karve_core::measurement::Gate;
-use karve_core::profile::{Bottleneck, Profile, ProfileDepth};
 use karve_core::strategy::Brief;
 use std::path::Path;
 
-/// Characters of a profile that the campaign remembers, from its end.
-const DIGEST_CHARS: usize = 4_000;
-
 impl World {
-    pub(super) fn profile(
-        &mut self,
-        round: u32,
-        (commit, depth): (&str, ProfileDepth),
-        campaign: &Campaign,
-    ) -> Result<Event> {
-        let profile = |digest: String, artifact, skipped| Event::Profiled {
-            round,
-            profile: Profile {
-                commit: commit.to_owned(),
-                depth,
-                bottleneck: bottleneck_in(&digest),
-                share: share_in(&digest),
-                kernels: Vec::new(),
-                diagnosis: None,
-                digest,
-                artifact,
-                skipped,
-            },
-        };
-        let harness = self.harness();
-        let built = match self.trees.built(&self.repo, &harness, commit)? {
-            Ok(built) => built,
-            Err(gate) => return Ok(profile(String::new(), None, Some(gate.describe()))),
-        };
-        let first = campaign.cases_of(CaseSet::Full).into_iter().next();
-        let case = first.and_then(|index| campaign.case(index));
-        let Some(run) = harness.profile(&built.path, case.as_ref(), depth.name())? else {
-            return Ok(profile(
-                String::new(),
-                None,
-                Some("there is no profile command".into()),
-            ));
-        };
-        let text = format!("{}{}", run.stdout.text(), run.stderr.text());
-        let artifact = store::put_artifact(&self.dir, text.as_bytes())?;
-        if !run.exit.success() {
-            let why = crate::harness::excerpt(&run);
-            return Ok(profile(String::new(), Some(artifact), Some(why)));
-        }
-        let skip = text.chars().count().saturating_sub(DIGEST_CHARS);
-        Ok(profile(
-            text.chars().skip(skip).collect(),
-            Some(artifact),
-            None,
-        ))
-    }
-
     pub(super) fn propose(&mut self, round: u32, try_no: u32, brief: &Brief) -> Result<Event> {
         let notes = self.dir.join("tmp").join("agent");
         let tree = if self.agent.reads_worktree() {
@@ -383,53 +331,5 @@ fn conceal(gate: Gate) -> Gate {
             what: "the test on a hidden case".into(),
         },
         other => other,
-    }
-}
-
-/// The class that a profile names in a line like `Bottleneck: Memory-bound`.
-fn bottleneck_in(digest: &str) -> Bottleneck {
-    let after = |line: &str| {
-        let lower = line.to_lowercase();
-        let (_, rest) = lower.split_once("bottleneck")?;
-        Some(Bottleneck::by_name(
-            rest.trim_start_matches([':', ' ', '*', '=']),
-        ))
-    };
-    digest
-        .lines()
-        .filter_map(after)
-        .find(|b| *b != Bottleneck::Unknown)
-        .unwrap_or(Bottleneck::Unknown)
-}
-
-/// The share of the time that a profile names in a line like `Kernel share: 40%`, 0 to 1.
-fn share_in(digest: &str) -> Option<f64> {
-    let of_line = |line: &str| {
-        let lower = line.to_lowercase();
-        let (_, rest) = lower.split_once("kernel share")?;
-        let (number, _) = rest.split_once('%')?;
-        let number = number.trim_start_matches([':', ' ', '*', '=']).trim();
-        number.parse::<f64>().ok().map(|percent| percent / 100.0)
-    };
-    let mut shares = digest.lines().filter_map(of_line);
-    shares.rfind(|share| (0.0..=1.0).contains(share))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_profile_may_name_the_share_of_the_kernel() {
-        assert_eq!(share_in("x\n**Kernel share**: 40 %\n"), Some(0.4));
-        assert_eq!(share_in("kernel share=12.5%"), Some(0.125));
-        for none in [
-            "",
-            "Kernel share: most of it",
-            "kernel share: 140%",
-            "share: 4%",
-        ] {
-            assert_eq!(share_in(none), None, "{none}");
-        }
     }
 }

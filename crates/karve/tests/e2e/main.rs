@@ -30,6 +30,7 @@ mod new;
 mod noop;
 mod output;
 mod plausible;
+mod profile;
 mod roofline;
 mod sandbox;
 mod stop;

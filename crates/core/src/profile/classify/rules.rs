@@ -134,6 +134,13 @@ pub(super) const CLASSES: &[Class] = &[
     ),
     class(
         RuleSet::Karve,
+        Compute,
+        "l1_miss_pct < 2 && llc_miss_pct < 50",
+        "Nearly all loads hit the first-level cache ({l1_miss_pct}% miss), so that the \
+         instructions themselves take the time.",
+    ),
+    class(
+        RuleSet::Karve,
         Latency,
         "ceiling_pct < 60 || ipc < 1",
         "{ceiling_pct}% of the ceiling is reached and no unit is known to be busy: operations wait \

@@ -1,0 +1,228 @@
+//! Takes a profile of a built tree: runs the tools that are there, the light ones first, and goes
+//! deeper while what was read does not tell what limits the kernel.
+
+use super::run::{Hint, Start, diagnose_failure, start};
+use super::{Parsed, Tool, nsys, parse, sniff};
+use crate::error::{Context, Result};
+use crate::harness::{Harness, PROFILE_DIR};
+use crate::process::{Exit, Run};
+use karve_core::charter::Case;
+use karve_core::profile::{Bottleneck, KernelProfile, ProfileDepth, RuleSet, diagnose};
+use std::fs;
+use std::path::Path;
+
+/// Characters of what a tool said that are looked at.
+const SAID_CHARS: usize = 20_000;
+
+/// What kind of device a kernel runs on, as far as it decides which tools fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runs {
+    /// On a CPU.
+    Cpu,
+    /// On a GPU of one maker.
+    Cuda,
+    /// On a GPU of another.
+    Rocm,
+}
+
+impl Runs {
+    /// The tools for it, the light ones first.
+    fn tools(self) -> &'static [Tool] {
+        match self {
+            Self::Cpu => &[Tool::Perf, Tool::Cachegrind, Tool::Callgrind],
+            Self::Cuda => &[Tool::Nsys, Tool::Ncu],
+            Self::Rocm => &[Tool::Rocprof, Tool::RocprofCompute],
+        }
+    }
+}
+
+/// What is to be profiled.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The built tree.
+    pub tree: &'a Path,
+    /// The case.
+    pub case: &'a Case,
+    /// Where its kernel runs.
+    pub runs: Runs,
+}
+
+/// A profile as it was taken.
+#[derive(Clone, Debug, Default)]
+pub struct Taken {
+    /// What was read, of all tools together.
+    pub parsed: Parsed,
+    /// The raw output of each tool.
+    pub raw: Vec<(Tool, Vec<u8>)>,
+    /// Tools that did not give a profile, and what to do.
+    pub failed: Vec<(Tool, Hint)>,
+}
+
+/// Takes a profile of a case of a built tree with one tool, or with those that fit.
+pub fn take(
+    harness: &Harness,
+    subject: Subject<'_>,
+    (tool, depth): (Option<Tool>, Option<ProfileDepth>),
+    rules: RuleSet,
+) -> Result<Taken> {
+    let mut taken = Taken::default();
+    let Some(words) = harness.bench_words(subject.tree, subject.case)? else {
+        taken.parsed.notes.push(
+            "karve calls the kernel itself here; name a profiler's output, or commands.profile"
+                .to_owned(),
+        );
+        return Ok(taken);
+    };
+    let tools = tool
+        .as_ref()
+        .map_or(subject.runs.tools(), std::slice::from_ref);
+    let depths = [ProfileDepth::Light, ProfileDepth::Full, ProfileDepth::Code];
+    for at in depths {
+        if depth.is_some_and(|wanted| wanted != at) {
+            continue;
+        }
+        for tool in tools {
+            if let Some(start) = start(*tool, at, &words, Path::new(PROFILE_DIR)) {
+                run_tool(harness, subject.tree, (*tool, &start), &mut taken)?;
+            }
+        }
+        // A tool that was named looks as deep as it can; else deeper only where that is needed.
+        let enough = match tool {
+            Some(_) => !taken.raw.is_empty() || !taken.failed.is_empty(),
+            None => at == ProfileDepth::Full || tells(&taken, rules),
+        };
+        if depth.is_none() && enough {
+            break;
+        }
+    }
+    Ok(taken)
+}
+
+/// Whether what was read tells what limits the kernel.
+fn tells(taken: &Taken, rules: RuleSet) -> bool {
+    let kernel = taken.parsed.kernels.first();
+    kernel.is_some_and(|kernel| diagnose(kernel, rules).bottleneck != Bottleneck::Unknown)
+}
+
+fn run_tool(
+    harness: &Harness,
+    tree: &Path,
+    (tool, start): (Tool, &Start),
+    taken: &mut Taken,
+) -> Result<()> {
+    let run = harness.run_profiler(tree, start)?;
+    if !run.exit.success() {
+        taken.failed.push((tool, failure(tool, &run)));
+        return Ok(());
+    }
+    if run.stdout.truncated() {
+        let problem = "its output is longer than karve takes".to_owned();
+        let hints = vec!["profile a shorter case: --case NAME".to_owned()];
+        taken.failed.push((tool, Hint { problem, hints }));
+        return Ok(());
+    }
+    let bytes = run.stdout.bytes;
+    let parsed = match tool {
+        Tool::Nsys => read_database(&bytes)?,
+        _ => read_text(tool, &String::from_utf8_lossy(&bytes)),
+    };
+    match parsed {
+        Ok(parsed) => merge(&mut taken.parsed, parsed),
+        Err(why) => taken.failed.push((
+            tool,
+            Hint {
+                problem: format!("its output cannot be read: {why}"),
+                hints: vec!["keep the output and read it with \"karve profile FILE\"".to_owned()],
+            },
+        )),
+    }
+    taken.raw.push((tool, bytes));
+    Ok(())
+}
+
+fn failure(tool: Tool, run: &Run) -> Hint {
+    let said: String = run.stderr.text().chars().take(SAID_CHARS).collect();
+    let exit = match run.exit {
+        Exit::Code(code) => Some(code),
+        Exit::Signal(signal) => Some(128 + signal),
+        Exit::TimedOut | Exit::Stopped | Exit::TooMuch(_) => Some(1),
+    };
+    diagnose_failure(tool, exit, &said).unwrap_or_else(|| Hint {
+        problem: crate::harness::excerpt(run),
+        hints: vec![format!("try another one: --tool {}", other(tool).name())],
+    })
+}
+
+fn other(tool: Tool) -> Tool {
+    match tool {
+        Tool::Perf => Tool::Cachegrind,
+        Tool::Ncu => Tool::Nsys,
+        Tool::Nsys => Tool::Ncu,
+        Tool::Rocprof => Tool::RocprofCompute,
+        Tool::RocprofCompute => Tool::Rocprof,
+        Tool::Cachegrind | Tool::Callgrind | Tool::Ptxas | Tool::Torch => Tool::Perf,
+    }
+}
+
+/// Reads a text of a tool, or of whichever tool it looks like.
+pub fn read_text(tool: Tool, text: &str) -> std::result::Result<Parsed, String> {
+    parse(tool, text).map_err(|why| why.to_string())
+}
+
+/// Reads an output of any tool.
+pub fn read_any(bytes: &[u8]) -> Result<std::result::Result<(Tool, Parsed), String>> {
+    if bytes.starts_with(b"SQLite format 3") {
+        return Ok(read_database(bytes)?.map(|parsed| (Tool::Nsys, parsed)));
+    }
+    let text = String::from_utf8_lossy(bytes);
+    Ok(match sniff(&text) {
+        Some(tool) => read_text(tool, &text).map(|parsed| (tool, parsed)),
+        None => Err("it is no output of a profiler that karve reads".to_owned()),
+    })
+}
+
+/// A database is read from a file of its own.
+fn read_database(bytes: &[u8]) -> Result<std::result::Result<Parsed, String>> {
+    let dir = tempfile::tempdir().context(|| "cannot make a directory".into())?;
+    let path = dir.path().join("export.sqlite");
+    fs::write(&path, bytes).context(|| format!("cannot write {}", path.display()))?;
+    Ok(nsys::read(&path).map_err(|why| why.to_string()))
+}
+
+/// What a further tool says of the same kernels. Where both speak of one kernel alone, or of one
+/// of the same name, the counters of the later, deeper one are added.
+pub fn merge(into: &mut Parsed, more: Parsed) {
+    for note in more.notes {
+        if !into.notes.contains(&note) {
+            into.notes.push(note);
+        }
+    }
+    if into.timeline.is_none() {
+        into.timeline = more.timeline;
+    }
+    if into.kernels.is_empty() {
+        into.kernels = more.kernels;
+        return;
+    }
+    let alone = into.kernels.len() == 1 && more.kernels.len() == 1;
+    for kernel in more.kernels {
+        let same = into
+            .kernels
+            .iter_mut()
+            .find(|known| alone || known.name == kernel.name);
+        match same {
+            Some(known) => add(known, kernel),
+            None => into.kernels.push(kernel),
+        }
+    }
+    // A function says more than the whole program, which holds all that is around it.
+    into.kernels
+        .sort_by_key(|kernel| kernel.value("inst_share_pct").is_none());
+}
+
+fn add(known: &mut KernelProfile, more: KernelProfile) {
+    for (name, counter) in more.counters {
+        known.counters.entry(name).or_insert(counter);
+    }
+    known.remarks.extend(more.remarks);
+}
