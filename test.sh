@@ -64,6 +64,8 @@ must git git
 must cc gcc
 must make make
 need_numpy || skip 'kernels in Python: /usr/bin/python3 has no NumPy'
+need perf linux-perf || skip 'profiles by perf: it is not installed'
+need valgrind valgrind || skip 'profiles by valgrind: it is not installed'
 
 step format cargo fmt --all --check
 step lint cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -71,6 +73,8 @@ step documentation env RUSTDOCFLAGS="-D warnings" \
     cargo doc --workspace --no-deps --document-private-items --locked
 step test cargo test --workspace --locked
 if cargo deny --version >/dev/null 2>&1; then
+    # Also those of other platforms are looked at.
+    cargo fetch --locked --quiet || true
     step dependencies cargo deny --offline check bans licenses sources
 else
     skip 'licenses and sources of dependencies: "cargo deny" is not installed'
