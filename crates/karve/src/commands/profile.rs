@@ -262,15 +262,20 @@ impl Profile {
     }
 }
 
-/// Where kernels run that a tool profiles.
+/// Where kernels run that a tool profiles, and what they may be written in.
 fn situation_of_tool(tool: Tool) -> Situation {
-    let device: &[&str] = match tool {
-        Tool::Ncu | Tool::Ptxas | Tool::Nsys => &["gpu", "cuda", "nvidia"],
-        Tool::Rocprof | Tool::RocprofCompute => &["gpu", "rocm", "amd"],
-        Tool::Perf | Tool::Cachegrind | Tool::Callgrind => &["cpu"],
-        Tool::Torch => &["gpu"],
+    let (device, language): (&[&str], &[&str]) = match tool {
+        Tool::Ncu | Tool::Ptxas | Tool::Nsys => (
+            &["gpu", "cuda", "nvidia"],
+            &["cuda", "triton", "cutile", "cute", "tileir"],
+        ),
+        Tool::Rocprof | Tool::RocprofCompute => {
+            (&["gpu", "rocm", "amd"], &["hip", "triton", "flydsl"])
+        }
+        Tool::Perf | Tool::Cachegrind | Tool::Callgrind => (&["cpu"], &["c", "c++", "rust"]),
+        Tool::Torch => (&["gpu"], &[]),
     };
-    Situation::new("", &[], &[], device)
+    Situation::new("", &[], language, device)
 }
 
 /// Which profilers fit.

@@ -23,8 +23,9 @@ const ABOVE_SHEET: f64 = 1.05;
 /// Measure what this host can do at most, and show how near the cases of the project are to it
 ///
 /// Measures multiply-adds and bytes per second at every level of the caches, on one core and on
-/// all, and on a GPU where nvcc is there. With a karve.toml whose `[metric]` has work and bytes, each
-/// case gets its operations per byte, its ceiling, and the share that the newest campaign reached.
+/// all, and on a GPU where nvcc is there. With a karve.toml whose `[metric]` has work and bytes,
+/// each case gets its operations per byte, its ceiling, and the share that the newest campaign
+/// reached.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve roofline                   this host, and the cases of this project

@@ -23,7 +23,7 @@ fn the_four_kernels_of_a_real_profile_are_explained_and_each_gets_an_entry() {
     for (name, cause, entry) in [
         ("sgemm_naive", "registers", "register-tiling"),
         ("sgemm_tiled", "registers", "register-tiling"),
-        ("copyk", "fewer bytes", "narrow-storage"),
+        ("copyk", "fewer bytes", "fuse-passes"),
         ("strided", "neighbouring", "coalesced-access"),
     ] {
         let kernel = of(name);
