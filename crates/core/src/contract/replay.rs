@@ -11,7 +11,8 @@ use crate::draw::{Draw, Piece, hash64};
 /// Steps of a replay.
 pub const REPLAY_STEPS: usize = 8;
 
-/// Elements of the smallest change.
+/// Elements of the smallest change, and at most one of that many: where a kernel looks at a sample
+/// of the elements, most small changes are not among them.
 const FEW: u64 = 16;
 
 /// One step of a replay.
@@ -70,11 +71,11 @@ impl Contract {
         for turn in turns.take_while(|_| !tensors.is_empty()) {
             let chosen = drawn(1 << 32).wrapping_add(turn) % tensors.len() as u64;
             let (index, elements) = tensors[chosen as usize];
-            // A tensor that has its turn three times changes by every extent.
+            // The smallest change is the hardest to notice: of two turns it has one at least, and
+            // of three two. A change of everything was the first step.
             let visit = (turn - 1) / tensors.len() as u64;
             let extent = match drawn((1 << 34) + chosen).wrapping_add(visit) % 3 {
-                0 => Extent::Whole,
-                1 => Extent::Stretch,
+                0 => Extent::Stretch,
                 _ => Extent::Few,
             };
             let secret = drawn((1 << 33) + turn);
@@ -109,7 +110,7 @@ fn change(arg: &mut Arg, elements: u64, (extent, secret): (Extent, u64)) -> Stri
     let len = match extent {
         Extent::Whole => elements,
         Extent::Stretch => elements.div_ceil(4) + hash64(secret, b"more") % (elements / 4 + 1),
-        Extent::Few => FEW,
+        Extent::Few => FEW.min(elements / FEW),
     };
     let len = len.clamp(1, elements);
     let from = hash64(secret, b"from") % (elements - len + 1);

@@ -191,7 +191,7 @@ fn a_replay_changes_one_input_a_step_and_some_only_in_part() {
     for secret in 0..50 {
         let steps = contract.replay(&layout, secret);
         assert_eq!(steps.len(), REPLAY_STEPS);
-        let (mut touched, mut partly) = ([0; 6], 0);
+        let (mut touched, mut few) = ([0; 6], 0);
         for two in steps.windows(2) {
             let differ = |index: &usize| {
                 drawn_bytes(&two[0], *index, 900) != drawn_bytes(&two[1], *index, 900)
@@ -202,13 +202,13 @@ fn a_replay_changes_one_input_a_step_and_some_only_in_part() {
             let old = drawn_bytes(&two[0], changed[0], 900);
             let new = drawn_bytes(&two[1], changed[0], 900);
             let same = old.chunks(4).zip(new.chunks(4)).filter(|(a, b)| a == b);
-            let is_part = same.count() > 400;
-            assert!(!(is_part && changed[0] == 3), "a permutation stays one");
-            partly += u32::from(is_part);
+            let same = same.count();
+            assert_eq!(same > 400, changed[0] != 3, "a permutation stays one");
+            few += u32::from(same >= 900 - 16);
         }
         assert!(touched[1] > 1 && touched[2] > 1 && touched[3] > 1);
         assert_eq!(touched[4], 0);
-        assert!(partly >= 2, "{partly} changes of a part");
+        assert!(few >= 2, "{few} changes of a few elements");
         assert_ne!(steps, contract.replay(&layout, secret + 1000));
     }
 }
