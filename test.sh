@@ -66,12 +66,15 @@ must make make
 need_numpy || skip 'kernels in Python: /usr/bin/python3 has no NumPy'
 need perf linux-perf || skip 'profiles by perf: it is not installed'
 need valgrind valgrind || skip 'profiles by valgrind: it is not installed'
+step agents testing/agents.sh
+[ -d target/agents/node_modules ] || skip 'real command-line agents: npm is not installed'
 
 step format cargo fmt --all --check
 step lint cargo clippy --workspace --all-targets --locked -- -D warnings
 step documentation env RUSTDOCFLAGS="-D warnings" \
     cargo doc --workspace --no-deps --document-private-items --locked
 step test cargo test --workspace --locked
+step clients testing/mcp.sh "$PWD/target/debug/karve" "$PWD/target/clients"
 if cargo deny --version >/dev/null 2>&1; then
     # Also those of other platforms are looked at.
     cargo fetch --locked --quiet || true
@@ -83,6 +86,7 @@ step demo cargo run --release --locked -- demo
 step scale cargo bench --locked --bench scale -- --quick
 step rules cargo bench --locked --bench rules
 step zoo cargo bench --locked --bench zoo -- --quick
+step knowledge cargo bench --locked --bench knowledge
 
 printf '%s' "$skipped"
 echo "passed in $(($(date +%s) - begun)) s"

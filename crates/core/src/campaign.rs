@@ -11,6 +11,7 @@ mod in_round;
 mod plausible;
 mod record;
 mod round;
+mod stop_reason;
 mod stopping;
 #[cfg(test)]
 mod tests;
@@ -19,10 +20,11 @@ pub use crate::knowledge::Lesson;
 pub use controls::{CONTROL_SLOWDOWN, Control, ControlKind, ControlResult, Detectable};
 pub use event::{
     Baseline, DuelName, Event, Halved, ImplementStep, LOG_VERSION, MeasureStep, PlantedFault,
-    Preparation, Provenance, Record, Refusal, Repeats, Step, StopReason, Tip, TuneStep, Usage,
+    Preparation, Provenance, Record, Refusal, Repeats, Step, Tip, TuneStep, Usage,
 };
 pub use record::OutOfOrder;
 pub use round::{LayoutTrial, Layouts, Measuring, RoundState, RoundSummary, Stage};
+pub use stop_reason::StopReason;
 
 use crate::charter::{Case, CaseSet, Charter};
 use crate::comparison::Comparison;
@@ -78,6 +80,7 @@ struct Facts {
     baseline: Option<Baseline>,
     quick: Vec<usize>,
     profile: Option<Profile>,
+    first_profile: Option<Profile>,
 }
 
 /// Where a campaign stands.
@@ -230,6 +233,11 @@ impl Campaign {
     /// The last profile.
     pub fn profile(&self) -> Option<&Profile> {
         self.facts.profile.as_ref()
+    }
+
+    /// The first profile, of the kernel as it was.
+    pub fn first_profile(&self) -> Option<&Profile> {
+        self.facts.first_profile.as_ref()
     }
 
     /// The settled rounds, in order.

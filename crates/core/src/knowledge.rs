@@ -14,11 +14,13 @@ mod standing;
 mod tests;
 mod text;
 
-pub use learning::{Foretold, Learning, Lesson};
+pub use learning::{Foretold, Learning, Lesson, Words};
 pub use lint::{Complaint, Grave, lint, lint_all};
 pub use matching::{Known, Library, Match, Query, Why};
 pub use scope::{Scope, Situation};
-pub use standing::{Effect, Standing, assess, dependants, effect_of, narrowed, weigh};
+pub use standing::{
+    Effect, Standing, VOUCHED, assess, dependants, effect_of, is_of, narrowed, weigh,
+};
 
 use crate::hypothesis::Direction;
 use serde::{Deserialize, Serialize};
@@ -242,6 +244,15 @@ pub struct Evidence {
     /// Whether the result was wrong or did not build.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
+    /// Whether the verdict was that it is not faster by what is worth keeping.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub not_faster: bool,
+    /// The commit that was changed; two rounds of a campaign on the same one are one run.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub parent: String,
+    /// The run that contradicts it, where it cannot be traced itself; then it counts no more.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub disputed: String,
 }
 
 /// What an entry has to do with others, by their ids.

@@ -5,8 +5,8 @@ mod learning;
 mod recall;
 
 pub(crate) use hidden::shown_gate;
-pub use learning::{found_prefix, lesson};
-pub use recall::{Recall, Told, promise, recall, repeats_refuted};
+pub use learning::{found_prefix, lesson, to_compare};
+pub use recall::{Recall, Told, Usable, recall, repeats_refuted};
 
 use crate::campaign::{Campaign, RoundSummary, Tip};
 use crate::charter::{Case, CaseSet, Metric, Target};
@@ -126,7 +126,7 @@ pub struct Brief {
 }
 
 /// An earlier round, as a brief tells it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tried {
     /// The round.
     pub round: u32,

@@ -100,3 +100,15 @@ pub(crate) fn fixed(cases: u32) -> Config {
         ..Config::default()
     }
 }
+
+/// A round that taught next to nothing.
+fn learnt(round: u32) -> crate::campaign::Event {
+    crate::campaign::Event::Learnt {
+        round,
+        lesson: crate::knowledge::Lesson {
+            text: format!("lesson {round}"),
+            ..crate::knowledge::Lesson::default()
+        },
+        usage: crate::campaign::Usage::default(),
+    }
+}

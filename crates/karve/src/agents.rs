@@ -2,23 +2,26 @@
 
 mod answer;
 pub mod builtin;
+pub mod cli;
 pub mod command;
 mod prompt;
 pub mod replay;
+mod secrets;
+pub mod visitor;
 
-use crate::config::AgentConfig;
+use crate::config::{AgentConfig, CliConfig, Runs};
 use crate::error::{CommandError, Result};
 use crate::git::Repo;
 use crate::process::StopFlag;
 use crate::sandbox::Sandbox;
-use karve_core::campaign::{ImplementStep, Refusal, Usage};
+use karve_core::campaign::{ImplementStep, Refusal, Step, Usage};
 use karve_core::charter::Charter;
 use karve_core::hypothesis::Hypothesis;
+use karve_core::knowledge::{Foretold, Learning, Words};
 use karve_core::strategy::Brief;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// What an agent answers when it is asked for a hypothesis.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,6 +60,8 @@ pub struct Desk<'a> {
     pub tree: &'a Path,
     /// Where briefs and answers are kept, outside the worktree.
     pub notes: &'a Path,
+    /// Where it may write down what was said in a turn; the agent does not see this file.
+    pub exchange: &'a Path,
     /// What the user asked for with Ctrl-C.
     pub stop: &'a StopFlag,
     /// What confines a program.
@@ -73,6 +78,57 @@ pub trait Agent: Debug {
 
     /// Whether it needs a worktree to propose.
     fn reads_worktree(&self) -> bool;
+
+    /// Whether a step must wait until somebody comes with an answer.
+    fn awaits(&self, _: &Step) -> bool {
+        false
+    }
+
+    /// Whether it is asked what a round taught.
+    fn learns(&self) -> bool {
+        false
+    }
+
+    /// Asks what a round taught, in words.
+    fn learn(&mut self, taught: &Taught<'_>, desk: &Desk<'_>) -> Result<Said> {
+        let _ = (taught, desk);
+        Ok(Said::default())
+    }
+}
+
+/// What a round taught in numbers, for who is asked to put it in words.
+#[derive(Debug)]
+pub struct Taught<'a> {
+    /// The round.
+    pub round: u32,
+    /// What was claimed.
+    pub hypothesis: &'a Hypothesis,
+    /// What became of it.
+    pub lesson: &'a str,
+    /// Counters that it expected to move, and whether they did.
+    pub foretold: &'a [Foretold],
+    /// What the library learns from it.
+    pub learning: &'a Learning,
+}
+
+/// What an agent answers when it is asked what a round taught.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Said {
+    /// Its words.
+    pub words: Words,
+    /// Why there are none, if the answer is of no use.
+    pub failed: String,
+    /// What it used.
+    pub usage: Usage,
+}
+
+/// What an agent is asked at a step, in words; nothing at the steps that karve does itself.
+pub fn brief_of(step: &Step, answer_to: &str) -> Option<String> {
+    match step {
+        Step::Propose { brief, .. } => Some(prompt::render_propose(brief, answer_to)),
+        Step::Implement(step) => Some(prompt::render_implement(step)),
+        _ => None,
+    }
 }
 
 /// The agent that a charter names.
@@ -88,15 +144,23 @@ pub fn agent_of(
             charter.knobs.clone(),
         )));
     }
+    if name == visitor::VISITOR {
+        return Ok(Box::new(visitor::Visitor::default()));
+    }
     if let Some(dir) = name.strip_prefix("replay:") {
         return Ok(Box::new(replay::Replay::open(&PathBuf::from(dir))?));
     }
-    let Some(config) = agents.get(name) else {
+    let bare = || {
+        let kind = cli::Kind::by_name(name)?;
+        Some(AgentConfig::of(CliConfig::of(kind)))
+    };
+    let Some(config) = agents.get(name).cloned().or_else(bare) else {
         let known: Vec<&str> = agents.keys().map(String::as_str).collect();
         return Err(
             CommandError::usage(format!("there is no agent {name:?}")).hint(format!(
-                "use \"builtin\", \"replay:<campaign directory>\", or name it in karve.toml under \
-             [agents.{name}]; configured now: {}",
+                "use \"builtin\", a name of \"karve agents\", \"visitor\", \
+                 \"replay:<campaign directory>\", or name it in karve.toml under \
+                 [agents.{name}]; configured now: {}",
                 if known.is_empty() {
                     "none".to_owned()
                 } else {
@@ -105,9 +169,13 @@ pub fn agent_of(
             )),
         );
     };
-    Ok(Box::new(command::CommandAgent::new(
-        config.clone(),
-        Duration::from_secs(charter.limits.agent_s),
-        tag.to_owned(),
-    )))
+    let AgentConfig { runs, env, learn } = config;
+    let (limits, tag) = (&charter.limits, tag.to_owned());
+    Ok(match runs {
+        Runs::Line(line) => {
+            let agent = command::CommandAgent::new(line, env, limits.agent_s, tag);
+            Box::new(agent.learning(learn))
+        }
+        Runs::Cli(config) => Box::new(cli::CliAgent::new(config, env, limits, tag)?),
+    })
 }

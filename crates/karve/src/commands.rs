@@ -1,5 +1,6 @@
 //! One file per command. `--help` of each has an example.
 
+pub mod agents;
 pub mod answer;
 pub mod apply;
 pub mod audit;
@@ -12,6 +13,7 @@ pub mod history;
 pub mod init;
 pub mod knowledge;
 pub mod list;
+pub mod mcp;
 pub mod new;
 pub mod noise;
 pub mod profile;
@@ -23,6 +25,7 @@ pub mod status;
 pub mod sweep;
 pub mod tune;
 pub mod verify;
+pub mod visit;
 pub mod worker;
 
 use crate::error::Result;
@@ -65,7 +68,11 @@ enum Command {
     New(new::New),
     Init(init::Init),
     Doctor(doctor::Doctor),
+    Agents(agents::Agents),
     Run(run::Run),
+    Next(visit::Next),
+    Propose(visit::Propose),
+    Submit(visit::Submit),
     Check(check::Check),
     Audit(audit::Audit),
     Bench(bench::Bench),
@@ -83,6 +90,7 @@ enum Command {
     Verify(verify::Verify),
     Apply(apply::Apply),
     List(list::List),
+    Mcp(mcp::Mcp),
     Queue(answer::Queue),
     Answer(answer::Answer),
     Schema(completions::Schema),
@@ -102,7 +110,11 @@ pub fn run(cli: &Cli) -> Result<()> {
         Command::New(command) => command.run(place),
         Command::Init(command) => command.run(place),
         Command::Doctor(command) => command.run(place),
+        Command::Agents(command) => command.run(place),
         Command::Run(command) => command.run(place),
+        Command::Next(command) => command.run(place),
+        Command::Propose(command) => command.run(place),
+        Command::Submit(command) => command.run(place),
         Command::Check(command) => command.run(place),
         Command::Audit(command) => command.run(place),
         Command::Bench(command) => command.run(place),
@@ -120,6 +132,7 @@ pub fn run(cli: &Cli) -> Result<()> {
         Command::Verify(command) => command.run(place),
         Command::Apply(command) => command.run(place),
         Command::List(command) => command.run(place),
+        Command::Mcp(command) => command.run(place),
         Command::Queue(command) => command.run(place),
         Command::Answer(command) => command.run(place),
         Command::Schema(command) => command.run(),
@@ -136,7 +149,12 @@ fn starts_others(command: &Command) -> bool {
         command,
         Command::Demo(_)
             | Command::Doctor(_)
+            | Command::Agents(_)
             | Command::Run(_)
+            | Command::Mcp(_)
+            | Command::Next(_)
+            | Command::Propose(_)
+            | Command::Submit(_)
             | Command::Check(_)
             | Command::Bench(_)
             | Command::Noise(_)

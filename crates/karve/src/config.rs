@@ -8,6 +8,7 @@
 //! file, the schema and the messages cannot disagree. Everything that needs more than one value
 //! to be judged is in `charter_of` and its neighbours. The first fault is reported, with its line.
 
+mod agents;
 mod audit;
 mod cases;
 mod charter_of;
@@ -32,12 +33,16 @@ mod tests;
 mod values;
 
 pub use cases::{CASES_MAX, case_of};
+pub use commands::PROFILE_AUTO;
 pub(crate) use knobs::TEMPLATE_END;
 pub use metric::unit_in;
-pub use placeholders::{NAMES as PLACEHOLDERS, Placeholders, expand, names as names_in_command};
+pub use placeholders::{
+    NAMES as PLACEHOLDERS, Placeholders, expand, names as names_in_command, quote,
+};
 pub use schema::schema_json;
 pub use scope::glob_set;
 
+use crate::agents::cli::Kind;
 use crate::error::{CommandError, Context, Result};
 use crate::plain_file;
 use karve_core::charter::Charter;
@@ -64,12 +69,47 @@ pub struct Loaded {
 }
 
 /// A program that can be named as the agent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentConfig {
-    /// The command line.
-    pub command: String,
+    /// What is started.
+    pub runs: Runs,
     /// Added to its environment.
     pub env: BTreeMap<String, String>,
+    /// Whether it is asked what a round taught.
+    pub learn: bool,
+}
+
+impl AgentConfig {
+    /// A command-line agent with nothing added to its environment.
+    pub fn of(config: CliConfig) -> Self {
+        Self {
+            runs: Runs::Cli(config),
+            env: BTreeMap::new(),
+            learn: false,
+        }
+    }
+}
+
+/// What is started for an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Runs {
+    /// A command line in the contract of docs/agents.md.
+    Line(String),
+    /// A command-line agent of a known kind.
+    Cli(CliConfig),
+}
+
+/// A command-line agent of a known kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CliConfig {
+    /// Which.
+    pub kind: Kind,
+    /// Its program, if it is not the usual one.
+    pub program: Option<String>,
+    /// The model it is to use.
+    pub model: Option<String>,
+    /// Further arguments.
+    pub args: Vec<String>,
 }
 
 /// What the command line says instead of the file.

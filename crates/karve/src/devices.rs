@@ -9,7 +9,7 @@ use crate::plain_file;
 use crate::ui::style::safe;
 use karve_core::integrity::Peaks;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The name of a file of devices.
@@ -26,6 +26,9 @@ const DEVICES_MAX: usize = 1_000;
 const TEXT_MAX: usize = 120;
 /// Names, words and groups of figures of one device at most.
 const LIST_MAX: usize = 64;
+
+/// What every processor of a family has in common.
+const CPU_WORDS: [&str; 4] = ["cpu", "x86", "arm", "aarch64"];
 
 /// What is known of a device by a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -153,6 +156,24 @@ impl Device {
         }
     }
 
+    /// Whether a word is told of it: its architecture, or a word of its scope; of the name of a
+    /// model its number is enough.
+    fn is_told_by(&self, word: &str) -> bool {
+        let number = word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_digit());
+        let is = |own: &String| own == word || number && own.ends_with(word);
+        self.arch == word || self.scope.iter().any(is)
+    }
+
+    /// The words of its scope that others may share: not the model.
+    fn kind_words(&self) -> BTreeSet<&str> {
+        let model = plain(&self.name);
+        let words = self
+            .scope
+            .iter()
+            .filter(|word| !model.contains(&plain(word)));
+        words.chain([&self.arch]).map(String::as_str).collect()
+    }
+
     fn is_called(&self, name: &str) -> bool {
         let wanted = plain(name);
         let names = std::iter::once(&self.name).chain(&self.aliases);
@@ -206,7 +227,33 @@ impl Devices {
         self.list.iter().find(|device| device.is_called(name))
     }
 
-    /// The same, for a name that a person gave.
+    /// Words for the scopes of knowledge that are true of a device by what somebody calls it: all
+    /// of a device that has the name; else, word by word, what all devices share of which the word
+    /// is told. A processor of a family need not have what the one in the file has.
+    pub fn words(&self, name: &str) -> BTreeSet<String> {
+        if let Some(device) = self.find(name) {
+            return device.scope.iter().chain([&device.arch]).cloned().collect();
+        }
+        let mut words = BTreeSet::new();
+        for word in spoken(name) {
+            let mut told = self.list.iter().filter(|device| device.is_told_by(&word));
+            let Some(first) = told.next() else {
+                continue;
+            };
+            let mut shared = first.kind_words();
+            let mut gpus = first.kind == Kind::Gpu;
+            for device in told {
+                shared = &shared & &device.kind_words();
+                gpus &= device.kind == Kind::Gpu;
+            }
+            shared.retain(|word| gpus || CPU_WORDS.contains(word));
+            words.extend(shared.into_iter().map(str::to_owned));
+            words.insert(word);
+        }
+        words
+    }
+
+    /// The device of a name that a person gave.
     pub fn named(&self, name: &str) -> Result<&Device> {
         self.find(name).ok_or_else(|| {
             let names: Vec<&str> = self.list.iter().map(|d| d.name.as_str()).collect();
@@ -263,6 +310,19 @@ fn plain(name: &str) -> String {
     let lower = name.to_lowercase().replace("(r)", "").replace("(tm)", "");
     let counts = |c: &char| c.is_alphanumeric() || *c == '+';
     lower.chars().filter(counts).collect()
+}
+
+/// The words of a name, and each with the next: some write "RTX 4090".
+fn spoken(name: &str) -> Vec<String> {
+    let lower = name.to_lowercase();
+    let words = lower.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    let words: Vec<&str> = words
+        .filter(|word| !word.is_empty())
+        .take(LIST_MAX)
+        .collect();
+    let pairs = words.windows(2).map(<[&str]>::concat);
+    let single = words.iter().map(|word| (*word).to_owned());
+    single.chain(pairs).collect()
 }
 
 /// Where a user's own file lies.

@@ -20,6 +20,8 @@ pub enum End {
     Finished,
     /// The user asked to stop; the next run goes on here.
     Paused,
+    /// A visitor is to come with an answer.
+    Waiting,
 }
 
 /// All that a running campaign consists of.
@@ -51,6 +53,9 @@ pub fn drive(session: &mut Session, screen: &mut dyn Screen) -> Result<End> {
         let Some(step) = session.campaign.next_step() else {
             return Ok(End::Finished);
         };
+        if session.world.awaits(&step)? {
+            return Ok(End::Waiting);
+        }
         screen.starts(&session.campaign, &step);
         let start = Instant::now();
         let performed = session.world.perform(&step, &session.campaign);

@@ -56,13 +56,14 @@ use self::tree::Tree;
 use self::watch::{End, Ended, Watch};
 use crate::error::{CommandError, Context, Result};
 
-pub use self::capture::Captured;
+pub use self::capture::{Captured, Tap};
 pub use self::companion::{Companion, Heard, Stood};
 pub use self::confinement::{Bounds, Confinement, Grants, Kernel, Variables};
 pub use self::exit::{Excess, Exit};
 pub use self::guardian::{Guardian, Sweeper};
 pub use self::room::{Access, Layered, Room, Shown, View};
 pub use self::seat::Seated;
+pub use self::watch::run_tapped;
 
 /// Gives up, for this process and for good, what no kernel needs: files that are written, other
 /// processes, the clocks and priorities of the host, and the powers of root. For a worker, before
@@ -293,14 +294,7 @@ impl StopFlag {
 /// Any number of threads may do so at once. An error means that the command could not be started
 /// or waited for.
 pub fn run(command: &Command, stop: &StopFlag) -> Result<Run> {
-    run_with(
-        command,
-        stop,
-        Layers {
-            cgroup: true,
-            pidfd: true,
-        },
-    )
+    run_with(command, stop, LAYERS)
 }
 
 /// Ends every process on this machine that was started for the tag, and its descendants, as is due
@@ -350,15 +344,21 @@ struct Layers {
     pidfd: bool,
 }
 
+/// All help of the kernel.
+const LAYERS: Layers = Layers {
+    cgroup: true,
+    pidfd: true,
+};
+
 fn run_with(command: &Command, stop: &StopFlag, layers: Layers) -> Result<Run> {
-    match (run_once(command, stop, layers), &command.program) {
+    match (run_once(command, stop, layers, None), &command.program) {
         // A shell runs a script without a first line, and says in its own words what is wrong.
         (Err(NotRun::Refused(_)), Program::Line(line)) => {
             let by_shell = Command {
                 program: Program::Shell(line.clone()),
                 ..command.clone()
             };
-            run_once(&by_shell, stop, layers)
+            run_once(&by_shell, stop, layers, None)
         }
         (result, _) => result,
     }
@@ -391,6 +391,7 @@ fn run_once(
     command: &Command,
     stop: &StopFlag,
     layers: Layers,
+    tap: Option<Tap<'_>>,
 ) -> std::result::Result<Run, NotRun> {
     let cannot_prepare = || format!("cannot prepare {}", command.name());
     sys::become_subreaper();
@@ -404,7 +405,7 @@ fn run_once(
     } else {
         None
     };
-    let mut watch = Watch::new(stdout, stderr);
+    let mut watch = Watch::new(stdout.tapped(tap), stderr);
     let mut child = sys::spawn(&Start {
         program: &launch.program,
         argv: &launch.argv,

@@ -10,6 +10,7 @@
 //! clearly a number gives no value and a note, or the output is refused with its line and the
 //! reason. The last line of an output that ends without a line end is not read.
 
+pub mod contract;
 mod gather;
 mod ncu;
 pub mod nsys;

@@ -8,6 +8,7 @@
 //! other modules render one kind of file each.
 
 mod accuracy;
+mod contract;
 mod coordinator;
 mod figures;
 mod final_report;
@@ -27,6 +28,7 @@ mod text;
 mod transfer;
 mod trend;
 mod versions;
+mod why;
 
 pub use final_report::render_final_report;
 pub use messages::{render_candidate_message, render_commit_message, render_pull_request};

@@ -7,6 +7,7 @@
 //! under the fingerprint of the host.
 
 pub mod cases;
+pub mod counters;
 mod gpu;
 mod levels;
 pub mod plot;

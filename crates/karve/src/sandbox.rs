@@ -21,7 +21,7 @@ pub use self::view::Site;
 
 use crate::error::{CommandError, Result};
 use crate::git::Repo;
-use crate::process::{Access, Bounds, Confinement, Grants, Kernel, Room, View};
+use crate::process::{Access, Bounds, Confinement, Grants, Kernel, Room, Variables, View};
 use karve_core::charter::{Caches, Charter, SandboxMode, SandboxRule};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -285,13 +285,18 @@ impl Sandbox {
 
     /// What an agent may do in one turn: change its worktree, answer in its notes, and see neither
     /// the campaign nor the checkout.
-    pub fn confine_agent(&self, tree: &Path, notes: &Path) -> Result<Confinement> {
-        let (tree, notes) = (view::settled(tree), view::settled(notes));
+    pub fn confine_agent(&self, places: &Places<'_>) -> Result<Confinement> {
+        let (tree, notes) = (view::settled(places.tree), view::settled(places.notes));
         self.private.clean("home", Caches::Run)?;
         let room = match &self.rooms {
             None => None,
             Some(_) => {
-                let view = view::of_agent(&self.site, &self.rule, (&self.private, &tree, &notes))?;
+                let own = Places {
+                    tree: &tree,
+                    notes: &notes,
+                    ..*places
+                };
+                let view = view::of_agent(&self.site, &self.rule, (&self.private, &own))?;
                 Some(Arc::new(Room::make(&view)?))
             }
         };
@@ -299,11 +304,13 @@ impl Sandbox {
         write.extend([tree.clone(), notes.clone()]);
         write.extend(view::written(&self.rule, &tree)?);
         write.extend(view::agent_homes());
+        write.extend(places.write.iter().map(|path| view::settled(path)));
         let home: Vec<PathBuf> = view::home().into_iter().collect();
         let mut read = Vec::new();
         if room.is_none() {
             read = view::readable(&self.site, &self.rule)?;
             read.extend([tree, notes]);
+            read.extend(places.read.iter().map(|path| view::settled(path)));
             write.extend(view::usual_devices());
         }
         let grants = Grants {
@@ -323,6 +330,38 @@ impl Sandbox {
     pub fn out(&self) -> PathBuf {
         self.site.out()
     }
+}
+
+/// Where an agent works, and what its program needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    /// Its worktree.
+    pub tree: &'a Path,
+    /// Where its brief and its answer are.
+    pub notes: &'a Path,
+    /// What its program reads, such as the packages that it came with.
+    pub read: &'a [PathBuf],
+    /// Where its program keeps who it is, beside the usual places.
+    pub write: &'a [PathBuf],
+}
+
+impl<'a> Places<'a> {
+    /// A worktree and notes, and nothing beside.
+    pub fn of(tree: &'a Path, notes: &'a Path) -> Self {
+        Self {
+            tree,
+            notes,
+            read: &[],
+            write: &[],
+        }
+    }
+}
+
+/// The variables of karve that an agent of a known kind gets: what tools need, its own, and what
+/// `sandbox.env` names.
+pub fn variables_of_agent(sandbox: Option<&Sandbox>, own: &[&str]) -> Variables {
+    let more = sandbox.map_or(&[][..], |sandbox| &sandbox.rule.env);
+    environment::of_kind(more, own)
 }
 
 /// How many confinements are kept for the next command of the same kind.

@@ -28,6 +28,8 @@ const OWNER_BYTES_MAX: u64 = 64 << 10;
 /// What the directory is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// A trial of agents.
+    Agents,
     /// A bench, or equal sides for the noise.
     Bench,
     /// A check of the worktree.
@@ -39,10 +41,17 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 4] = [Self::Bench, Self::Check, Self::Doctor, Self::Tune];
+    const ALL: [Self; 5] = [
+        Self::Agents,
+        Self::Bench,
+        Self::Check,
+        Self::Doctor,
+        Self::Tune,
+    ];
 
     fn word(self) -> &'static str {
         match self {
+            Self::Agents => "agents",
             Self::Bench => "bench",
             Self::Check => "check",
             Self::Doctor => "doctor",

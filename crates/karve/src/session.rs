@@ -1,6 +1,6 @@
 //! Starts or resumes a campaign: charter, lock, world, Ctrl-C. Then `drive` takes over.
 
-use crate::agents;
+use crate::agents::{self, Agent, visitor::Visitor};
 use crate::clock;
 use crate::config::{AgentConfig, Loaded};
 use crate::device::Notices;
@@ -49,6 +49,8 @@ pub struct Setting<'a> {
     pub agents: &'a BTreeMap<String, AgentConfig>,
     /// An agent that replaces the charter's for this run.
     pub agent: Option<&'a str>,
+    /// A visitor with an answer, who is the agent then.
+    pub visitor: Option<Visitor>,
 }
 
 /// Starts or resumes a campaign and runs it; gives the campaign as it stands then.
@@ -125,11 +127,8 @@ fn open(
     if goes_on(plan, &campaign) {
         check_host(&campaign, stop)?;
     }
-    let mut acting = charter.clone();
-    if let Some(agent) = setting.agent {
-        agent.clone_into(&mut acting.agent);
-    }
-    let agent = agents::agent_of(&acting, setting.agents, &tag_of(&dir))?;
+    let named = (setting.agent, setting.agents);
+    let agent = acting(named, &charter, &dir, setting.visitor)?;
     let parts = Parts {
         upstream: setting.repo,
         dir: dir.clone(),
@@ -147,6 +146,23 @@ fn open(
         stop: stop.clone(),
     };
     Ok((session, dir))
+}
+
+/// The agent for this run: a visitor who came, the one that was named, or the charter's.
+fn acting(
+    (name, agents): (Option<&str>, &BTreeMap<String, AgentConfig>),
+    charter: &Charter,
+    dir: &CampaignDir,
+    visitor: Option<Visitor>,
+) -> Result<Box<dyn Agent>> {
+    if let Some(visitor) = visitor {
+        return Ok(Box::new(visitor));
+    }
+    let mut acting = charter.clone();
+    if let Some(name) = name {
+        name.clone_into(&mut acting.agent);
+    }
+    agents::agent_of(&acting, agents, &tag_of(dir))
 }
 
 /// Whether a campaign that was prepared before will measure again.

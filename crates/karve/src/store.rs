@@ -331,6 +331,17 @@ pub fn put_artifact(dir: &CampaignDir, bytes: &[u8]) -> Result<String> {
     Ok(hash)
 }
 
+/// Takes a file of the campaign into its artifacts, under its hash, and gives the hash.
+pub fn take_artifact(dir: &CampaignDir, path: &Path) -> Result<String> {
+    let hash = sha256_file(path)?;
+    let target = dir.join("artifacts").join(&hash);
+    File::open(path)
+        .and_then(|file| file.sync_all())
+        .and_then(|()| fs::rename(path, &target))
+        .context(|| format!("cannot write {}", target.display()))?;
+    Ok(hash)
+}
+
 /// Reads an artifact and checks that it is what its name says.
 pub fn get_artifact(dir: &CampaignDir, hash: &str) -> Result<Vec<u8>> {
     let path = dir.join("artifacts").join(hash);

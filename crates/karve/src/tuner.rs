@@ -35,3 +35,28 @@ pub mod simulate;
 pub mod sweep;
 pub mod unheard;
 pub mod workshop;
+
+use crate::error::{CommandError, ErrorKind, Result};
+use std::thread;
+
+/// Works on all of these at the same time, each in a thread of its own.
+fn at_once<T: Send, R: Send>(
+    all: &mut [T],
+    work: &(dyn Fn(usize, &mut T) -> Result<R> + Sync),
+) -> Vec<Result<R>> {
+    thread::scope(|scope| {
+        let started: Vec<_> = all
+            .iter_mut()
+            .enumerate()
+            .map(|(number, one)| scope.spawn(move || work(number, one)))
+            .collect();
+        let lost = |_| {
+            let message = "a worker of the tuner died";
+            Err(CommandError::new(ErrorKind::Bug, message))
+        };
+        let ended = started.into_iter();
+        ended
+            .map(|thread| thread.join().unwrap_or_else(lost))
+            .collect()
+    })
+}

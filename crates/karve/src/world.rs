@@ -2,6 +2,7 @@
 
 mod audit;
 mod baseline;
+mod desk;
 mod duel;
 mod engagement;
 mod knowledge;
@@ -16,6 +17,7 @@ mod workspace;
 
 pub use audit::audit_commits;
 pub use baseline::fit_cases;
+pub use desk::DESK;
 pub use engagement::prove as prove_engagement;
 pub use prepare::{can_start, check_granted, harness_hash};
 pub use publish::rebuild;
@@ -30,11 +32,13 @@ use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::git::Repo;
 use crate::harness::{Harness, take_raw};
 use crate::process::StopFlag;
+use crate::profilers::Tool;
 use crate::sandbox::Sandbox;
 use crate::store::{self, CampaignDir};
 use crate::trees::Trees;
 use karve_core::campaign::{Campaign, DuelName, Event, Record, Step};
 use karve_core::charter::{Branch, Charter, SandboxMode};
+use karve_core::profile::Profile;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -73,6 +77,10 @@ pub struct World {
     pub(crate) notices: Notices,
     /// What confines commands and agents.
     pub(crate) sandbox: Option<Arc<Sandbox>>,
+    /// The profile of the last candidate, for the next round if it was kept.
+    profiled: Option<Profile>,
+    /// Profilers that do not work here.
+    failed_tools: Vec<Tool>,
 }
 
 /// What a world is made of.
@@ -135,6 +143,8 @@ impl World {
             reference: None,
             notices,
             sandbox,
+            profiled: None,
+            failed_tools: Vec::new(),
         })
     }
 

@@ -169,3 +169,15 @@ fn the_launcher_of_the_documentation_is_that_of_the_template() {
     let text = fs::read_to_string(root().join(template)).unwrap();
     assert_eq!(blocks, [text.trim_end()]);
 }
+
+#[test]
+fn the_report_of_the_documentation_is_what_is_written_and_keeps_the_contract() {
+    let home = tempfile::tempdir().unwrap();
+    let commands = marked_blocks("docs/profile.md", "report commands:");
+    assert_eq!(commands.len(), 1);
+    let said = stdout(&sh(&commands[0], &root(), home.path()));
+    assert!(said.contains("valid     "), "{said}");
+    let written = fs::read_to_string(home.path().join("REPORT.md")).unwrap();
+    let shown = marked_blocks("docs/profile.md", "report text:");
+    assert_eq!(shown, [written.trim_end()]);
+}

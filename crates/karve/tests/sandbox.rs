@@ -11,7 +11,7 @@
 )]
 
 use karve::process::{Command, Exit, Run, StopFlag, run};
-use karve::sandbox::{Offer, Purpose, Sandbox, Site};
+use karve::sandbox::{Offer, Places, Purpose, Sandbox, Site};
 use karve_core::charter::{Caches, SandboxMode, SandboxRule};
 use std::fs;
 use std::net::TcpListener;
@@ -401,7 +401,10 @@ fn an_agent_changes_its_worktree_and_sees_no_other() {
     let notes = lab.path("project/.karve/toy/tmp/agent");
     fs::create_dir_all(&tree).unwrap();
     fs::create_dir_all(&notes).unwrap();
-    let confinement = lab.sandbox.confine_agent(&tree, &notes).unwrap();
+    let confinement = lab
+        .sandbox
+        .confine_agent(&Places::of(&tree, &notes))
+        .unwrap();
     let sh = |line: &str| {
         let command = Command::shell(line, &tree).confined(&confinement);
         run(&command, &StopFlag::new()).unwrap().exit

@@ -1,6 +1,7 @@
 //! Steps are what must happen next; events are what happened. Only events are stored.
 
 use super::controls::Control;
+use super::stop_reason::StopReason;
 use crate::charter::{CaseSet, Charter, Limits};
 use crate::contract::{Arg, Examined};
 use crate::hypothesis::{Candidate, Hypothesis};
@@ -10,7 +11,7 @@ use crate::ladder::{Rung, Tuned};
 use crate::measurement::{Block, Conditions, Environment, Gate, Reading};
 use crate::profile::{Profile, ProfileDepth};
 use crate::strategy::Brief;
-use crate::verdict::{Suspicion, Verdict};
+use crate::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -69,6 +70,9 @@ pub enum Event {
         try_no: u32,
         hypothesis: Box<Hypothesis>,
         usage: Usage,
+        /// The artifact with what was said between karve and the agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exchange: Option<String>,
     },
     /// The agent did not.
     ProposalRefused {
@@ -76,6 +80,8 @@ pub enum Event {
         try_no: u32,
         refusal: Refusal,
         usage: Usage,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exchange: Option<String>,
     },
     /// The agent made a candidate.
     Implemented {
@@ -83,6 +89,8 @@ pub enum Event {
         retry: u32,
         candidate: Candidate,
         usage: Usage,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exchange: Option<String>,
     },
     /// The agent did not.
     NotImplemented {
@@ -90,6 +98,8 @@ pub enum Event {
         retry: u32,
         why: String,
         usage: Usage,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exchange: Option<String>,
     },
     /// The candidate was audited, built and tested.
     Gated {
@@ -124,7 +134,13 @@ pub enum Event {
         commit: Option<String>,
     },
     /// What the round taught.
-    Learnt { round: u32, lesson: Lesson },
+    Learnt {
+        round: u32,
+        lesson: Lesson,
+        /// What the agent used to put it in words.
+        #[serde(default, skip_serializing_if = "Usage::is_none")]
+        usage: Usage,
+    },
     /// The user raised or lowered the limits.
     Extended { limits: Limits },
     /// A person answered an escalation.
@@ -245,6 +261,13 @@ pub struct Usage {
     pub usd: f64,
 }
 
+impl Usage {
+    /// Whether it says nothing.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Why there is no hypothesis.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "refusal", rename_all = "snake_case")]
@@ -275,37 +298,6 @@ pub enum DuelName {
     Control(Control),
     /// The original against the final kernel, on all cases.
     Final,
-}
-
-/// Why a campaign ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "stop", rename_all = "snake_case")]
-#[allow(missing_docs)]
-pub enum StopReason {
-    /// The tests do not notice a broken kernel.
-    NotEngaged,
-    /// The unchanged kernel does not build or is wrong.
-    BaselineFailed { gate: Gate },
-    /// The goal of the charter is reached.
-    TargetMet,
-    /// The kernel is as fast as this machine allows.
-    HardwareLimit,
-    /// The rounds are used.
-    RoundsUsed { rounds: u32 },
-    /// The wall time is used.
-    TimeUsed,
-    /// The agent's money is used.
-    CostUsed,
-    /// So many rounds in a row gained nothing.
-    NoGain { rounds: u32 },
-    /// The last gain was small.
-    SmallGain,
-    /// The agent has nothing left to try.
-    Exhausted { why: String },
-    /// The agent gave no candidate in so many rounds in a row.
-    AgentUnusable { rounds: u32 },
-    /// Equal kernels were told apart twice in a row.
-    MeasurementInvalid { found: Suspicion },
 }
 
 /// What must happen next.
@@ -451,35 +443,6 @@ impl Step {
             Self::Settle { .. } => "settle",
             Self::Learn { .. } => "learn",
             Self::Finish { .. } => "finish",
-        }
-    }
-}
-
-impl StopReason {
-    /// In words.
-    pub fn describe(&self) -> String {
-        match self {
-            Self::NotEngaged => "the engagement proof failed".into(),
-            Self::BaselineFailed { gate } => {
-                format!("the unchanged kernel does not pass: {}", gate.describe())
-            }
-            Self::TargetMet => "the goal is reached".into(),
-            Self::HardwareLimit => "the kernel reaches the limit of this machine".into(),
-            Self::RoundsUsed { rounds: 1 } => "the one round is used".into(),
-            Self::RoundsUsed { rounds } => format!("all {rounds} rounds are used"),
-            Self::TimeUsed => "the time is used".into(),
-            Self::CostUsed => "the agent's budget is used".into(),
-            Self::NoGain { rounds } => format!("{rounds} rounds in a row gained nothing"),
-            Self::SmallGain => "the last gain was small".into(),
-            Self::Exhausted { why } => format!("nothing is left to try: {why}"),
-            Self::MeasurementInvalid { found } => format!(
-                "measurement invalid: the incumbent and its own copy differ by the {}, twice in \
-                 a row",
-                found.clock.name()
-            ),
-            Self::AgentUnusable { rounds } => {
-                format!("the agent gave no candidate in {rounds} rounds in a row")
-            }
         }
     }
 }

@@ -40,6 +40,8 @@ impl Campaign {
                     return not_due();
                 }
                 self.facts.profile = Some(profile.clone());
+                let first = &mut self.facts.first_profile;
+                first.get_or_insert_with(|| profile.clone());
                 round.stage = Stage::Proposing {
                     try_no: 1,
                     errors: Vec::new(),
@@ -83,6 +85,7 @@ impl Campaign {
                 try_no,
                 hypothesis,
                 usage,
+                ..
             } if (*of, *try_no) == (round.number, due) => {
                 self.count(round, *usage);
                 self.take_hypothesis(round, due, hypothesis);
@@ -93,6 +96,7 @@ impl Campaign {
                 try_no,
                 refusal,
                 usage,
+                ..
             } if (*of, *try_no) == (round.number, due) => {
                 self.count(round, *usage);
                 self.take_refusal(round, due, refusal);
@@ -118,6 +122,7 @@ impl Campaign {
                 retry,
                 candidate,
                 usage,
+                ..
             } if (*of, *retry) == (round.number, due) => {
                 self.count(round, *usage);
                 self.take_candidate(round, due, hypothesis, candidate);
@@ -128,6 +133,7 @@ impl Campaign {
                 retry,
                 why,
                 usage,
+                ..
             } if (*of, *retry) == (round.number, due) => {
                 // What could not be mended is judged as it stands.
                 let failed = mend
@@ -183,10 +189,16 @@ impl Campaign {
                 };
                 Ok(())
             }
-            (Event::Learnt { round: of, lesson }, Stage::Learning { verdict })
-                if *of == round.number =>
-            {
+            (
+                Event::Learnt {
+                    round: of,
+                    lesson,
+                    usage,
+                },
+                Stage::Learning { verdict },
+            ) if *of == round.number => {
                 let verdict = verdict.clone();
+                self.count(round, *usage);
                 self.close_round(round.clone(), verdict, lesson.clone(), record);
                 Ok(())
             }

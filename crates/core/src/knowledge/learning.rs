@@ -1,7 +1,7 @@
 //! What a round taught: in numbers by us, in words by the agent.
 
 use super::Evidence;
-use crate::profile::compare::Came;
+use crate::profile::compare::{Came, Moved};
 use serde::{Deserialize, Serialize};
 
 /// What a round taught, in words and numbers.
@@ -12,6 +12,12 @@ pub struct Lesson {
     /// What the library learns from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learning: Option<Box<Learning>>,
+    /// Counters of the parent and of the candidate, where both were profiled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moved: Vec<Moved>,
+    /// Counters that the hypothesis expected to move, and whether they did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foretold: Vec<Foretold>,
 }
 
 /// What the library learns from a round.
@@ -28,9 +34,48 @@ pub struct Learning {
     pub mechanism: String,
     /// What was measured.
     pub evidence: Evidence,
-    /// Counters that were expected to move, and whether they did.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub foretold: Vec<Foretold>,
+    /// What the agent says about it: claims, never figures.
+    #[serde(skip_serializing_if = "Words::is_empty")]
+    pub words: Words,
+    /// Why the agent said nothing, where it was asked.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub unsaid: String,
+    /// What that makes of the entry, where it stands otherwise than before.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub became: String,
+}
+
+/// What an agent says after a round. All of it may be empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Words {
+    /// Why the change had the effect that was measured.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub mechanism: String,
+    /// When it holds, or does not.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub condition: String,
+    /// What to look out for.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub pitfall: String,
+}
+
+impl Words {
+    /// Whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        self.named().is_empty()
+    }
+
+    /// What is said, with the name of each part.
+    pub fn named(&self) -> Vec<(&'static str, &str)> {
+        let parts = [
+            ("mechanism", self.mechanism.as_str()),
+            ("condition", self.condition.as_str()),
+            ("pitfall", self.pitfall.as_str()),
+        ];
+        let said = parts.into_iter().filter(|(_, text)| !text.is_empty());
+        said.collect()
+    }
 }
 
 /// A counter that was expected to move.
@@ -40,4 +85,19 @@ pub struct Foretold {
     pub counter: String,
     /// What became of it.
     pub came: Came,
+    /// Before and after, in words; empty if it was not read twice.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub values: String,
+}
+
+impl Foretold {
+    /// In words.
+    pub fn describe(&self) -> String {
+        let what = if self.values.is_empty() {
+            &self.counter
+        } else {
+            &self.values
+        };
+        format!("{what} {}", self.came.words())
+    }
 }

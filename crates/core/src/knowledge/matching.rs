@@ -3,7 +3,7 @@
 use super::standing::{Standing, assess};
 use super::text::Index;
 use super::{Entry, Kind, Situation, Status};
-use crate::profile::{Predicate, Truth, Values};
+use crate::profile::{Opportunity, Predicate, Truth, Values};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -101,11 +101,24 @@ pub struct Known {
     pub expected_ratio: f64,
     /// How many rounds showed it, here or elsewhere.
     pub n_evidence: u32,
+    /// Whether all of them were about other operations.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub elsewhere: bool,
     /// How a machine can do it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub apply: Vec<super::Action>,
     /// Where it was read: built in, user, project or staged.
     pub layer: String,
+}
+
+/// Whether two lists of `name=value` have a name in common.
+fn share_a_name(these: &str, those: &str) -> bool {
+    let names = |list: &str| -> Vec<String> {
+        let pairs = list.split(", ").filter_map(|pair| pair.split_once('='));
+        pairs.map(|(name, _)| name.trim().to_owned()).collect()
+    };
+    let those = names(those);
+    names(these).iter().any(|name| those.contains(name))
 }
 
 /// How each entry stands; what depends on one that is out is in question.
@@ -199,6 +212,33 @@ impl Library {
                 .then(a.entry.id.cmp(&b.entry.id))
         });
         found
+    }
+
+    /// The entry that tells more of something to try: of those whose trigger fires on a counter
+    /// that also says so, the one that holds its words best.
+    pub fn telling_of(&self, opportunity: &Opportunity, query: &Query<'_>) -> Option<&Entry> {
+        let asked = Query {
+            text: "",
+            ..query.clone()
+        };
+        let words = self.index.search(&opportunity.name);
+        let score = |matched: &Match<'_>| {
+            let number = self.by_id.get(&matched.entry.id);
+            let hit = number.and_then(|number| words.get(number));
+            hit.map_or(0.0, |(score, _)| *score)
+        };
+        let says_so = |matched: &Match<'_>| {
+            matched.why.iter().any(|why| match why {
+                Why::Fired { values, .. } => share_a_name(values, &opportunity.trigger),
+                Why::Near(_) | Why::Words(_) => false,
+            })
+        };
+        let mut found = self.search(&asked);
+        found.retain(says_so);
+        // Of equals the better match, which stands first, is the last to be compared.
+        let best = found.into_iter().rev();
+        let best = best.max_by(|a, b| score(a).total_cmp(&score(b)));
+        best.map(|matched| matched.entry)
     }
 
     fn fits<'a>(

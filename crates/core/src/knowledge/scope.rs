@@ -129,6 +129,13 @@ impl Situation {
         same
     }
 
+    /// Whether a text names the operation, one of its families, or another member of them.
+    pub fn shares_op(&self, text: &str) -> bool {
+        let mut words = parts_of(text);
+        words.extend(families_of(&words));
+        words.iter().any(|word| self.op.contains(word))
+    }
+
     /// Somebody who works on an operation, with a backend, in a language, on a device, each of
     /// which is known by some words.
     pub fn new(op: &str, backend: &[&str], language: &[&str], device: &[&str]) -> Self {
@@ -172,15 +179,6 @@ impl Scope {
             wanted.is_empty() || known.is_empty() || any_of(wanted, known).is_some()
         };
         self.pairs(at).iter().all(fits)
-    }
-
-    /// How many of its lists name the situation: the more, the nearer.
-    pub fn nearness(&self, at: &Situation) -> u32 {
-        let pairs = self.pairs(at);
-        let named = pairs
-            .iter()
-            .filter(|(_, wanted, known)| any_of(wanted, known).is_some());
-        u32::try_from(named.count()).unwrap_or(0)
     }
 
     /// How many of its lists ask for what is not known of a situation.

@@ -7,13 +7,15 @@ use super::{Entry, Evidence, Scope, Status};
 const NO_GAIN_RATIO: f64 = 1.01;
 /// So many independent runs replicate a finding.
 const REPLICATED: usize = 2;
+/// The section in which a person vouches for an entry.
+pub const VOUCHED: &str = "Vouched for";
 
 /// What one piece of evidence says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Faster, and the whole interval says so.
     Supports,
-    /// Not faster: slower, or the whole interval lies below what is worth having.
+    /// Not faster: slower, wrong, or a speedup that is worth having was disproved.
     Refutes,
     /// It could be either.
     Open,
@@ -61,6 +63,9 @@ impl Standing {
 
 /// What one piece of evidence says of the claim that something is faster.
 pub fn effect_of(evidence: &Evidence) -> Effect {
+    if !evidence.disputed.is_empty() {
+        return Effect::Open;
+    }
     if evidence.failed {
         return Effect::Refutes;
     }
@@ -71,6 +76,10 @@ pub fn effect_of(evidence: &Evidence) -> Effect {
     let low = evidence.low.filter(|low| usable(*low));
     let high = evidence.high.filter(|high| usable(*high));
     match (low, high) {
+        // Faster, if by less than the policy of that campaign asks for: no gain, and no refutation.
+        (Some(low), _) if low > 1.0 && evidence.not_faster => Effect::Open,
+        // A duel ends as soon as a gain is disproved, so its interval may still reach above.
+        _ if evidence.not_faster => Effect::Refutes,
         (Some(low), _) if low > 1.0 && evidence.ratio >= NO_GAIN_RATIO => Effect::Supports,
         (_, Some(high)) if high < NO_GAIN_RATIO => Effect::Refutes,
         // Without an interval only a large difference says something.
@@ -99,13 +108,14 @@ pub fn assess(entry: &Entry) -> Standing {
         return standing(Status::Superseded, format!("superseded by {by}"));
     }
     // An anti-pattern claims that something is slower: what refutes that is support for the change.
-    let (n_for, n_against) = match entry.kind {
-        super::Kind::AntiPattern => (n_against, n_for),
+    let (n_for, n_against, claims) = match entry.kind {
+        super::Kind::AntiPattern => (n_against, n_for, Effect::Refutes),
         super::Kind::Optimization
         | super::Kind::Case
         | super::Kind::Tip
-        | super::Kind::Technique => (n_for, n_against),
+        | super::Kind::Technique => (n_for, n_against, Effect::Supports),
     };
+    let proven = replications(&entry.evidence, claims);
     let standing = |status, why: String| Standing {
         status,
         why,
@@ -122,10 +132,14 @@ pub fn assess(entry: &Entry) -> Standing {
             Status::Refuted,
             format!("{} against it and none for it", runs(against)),
         ),
-        (shown, 0) if shown >= REPLICATED => {
-            standing(Status::Verified, format!("replicated in {}", runs(shown)))
+        (_, 0) if proven >= REPLICATED => {
+            standing(Status::Verified, format!("replicated in {}", runs(proven)))
         }
-        (_, 0) => standing(entry.status, "shown in one run".into()),
+        (1, 0) => standing(entry.status, "shown in one run".into()),
+        (shown, 0) => standing(
+            entry.status,
+            format!("shown in {}, too few with an interval", runs(shown)),
+        ),
         (shown, against) if against > shown => standing(
             Status::Refuted,
             format!("{} against it, {} for it", runs(against), runs(shown)),
@@ -145,36 +159,52 @@ fn runs(n: usize) -> String {
     }
 }
 
-/// How many independent runs are for and against something. Evidence of the same run counts once.
+/// How many independent runs are for and against something.
 pub fn weigh(evidence: &[Evidence]) -> (usize, usize) {
-    let of = |effect: Effect| {
-        let said = evidence.iter().filter(|e| effect_of(e) == effect);
-        let mut runs: Vec<&str> = said.map(|e| e.run.as_str()).collect();
-        runs.sort_unstable();
-        runs.dedup();
-        runs.len()
-    };
+    let of = |effect: Effect| independent(evidence.iter().filter(|e| effect_of(e) == effect));
     (of(Effect::Supports), of(Effect::Refutes))
+}
+
+/// How many independent runs showed an effect beyond doubt: with a whole interval, or by failing.
+fn replications(evidence: &[Evidence], effect: Effect) -> usize {
+    let beyond = |e: &&Evidence| e.failed || (e.low.is_some() && e.high.is_some());
+    let said = evidence.iter().filter(|e| effect_of(e) == effect);
+    independent(said.filter(beyond))
+}
+
+/// How many runs these are. The same run counts once, and so do two rounds of one campaign that
+/// changed the same parent.
+fn independent<'a>(evidence: impl Iterator<Item = &'a Evidence>) -> usize {
+    let mut runs: Vec<(&str, &str)> = evidence
+        .map(|e| match e.run.rsplit_once("/round-") {
+            Some((campaign, _)) if !e.parent.is_empty() => (campaign, e.parent.as_str()),
+            Some(_) | None => (e.run.as_str(), ""),
+        })
+        .collect();
+    runs.sort_unstable();
+    runs.dedup();
+    runs.len()
 }
 
 /// Where an entry was shown not to hold while it holds elsewhere: a scope to except, or `None` if
 /// its evidence does not tell the places apart.
 pub fn narrowed(entry: &Entry, here: &Scope) -> Option<Scope> {
-    let elsewhere = |e: &&Evidence| {
-        effect_of(e) == Effect::Supports && !here.device.is_empty() && {
-            let device = e.device.to_lowercase();
-            let op = e.workload.to_lowercase();
-            let same_device = here
-                .device
-                .iter()
-                .any(|d| device.contains(&d.to_lowercase()));
-            let same_op = here.op.iter().any(|o| op.contains(&o.to_lowercase()));
-            !(same_device && same_op)
-        }
-    };
-    let supported_elsewhere = entry.evidence.iter().any(|e| elsewhere(&e));
-    let vouched = entry.status == Status::Verified;
-    (supported_elsewhere || vouched).then(|| here.clone())
+    let shown = entry.evidence.iter();
+    let (near, far): (Vec<&Evidence>, Vec<&Evidence>) = shown
+        .filter(|e| effect_of(e) == Effect::Supports)
+        .partition(|e| is_of(e, here));
+    let vouched = entry.section(VOUCHED).is_some();
+    let apart = near.is_empty() && !here.device.is_empty();
+    (apart && (vouched || !far.is_empty())).then(|| here.clone())
+}
+
+/// Whether a piece of evidence was taken on the device and of the operation of a scope.
+pub fn is_of(evidence: &Evidence, scope: &Scope) -> bool {
+    let device = evidence.device.to_lowercase();
+    let op = evidence.workload.to_lowercase();
+    let names =
+        |words: &[String], text: &str| words.iter().any(|w| text.contains(&w.to_lowercase()));
+    names(&scope.device, &device) && names(&scope.op, &op)
 }
 
 /// The ids of entries that depend on one, directly or through others.

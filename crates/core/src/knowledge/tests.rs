@@ -1,7 +1,7 @@
 //! Entries are found, judged and linted as they should be.
 
 use super::*;
-use crate::profile::Values;
+use crate::profile::{Opportunity, Values};
 
 fn entry(id: &str) -> Entry {
     let section = |heading: &str| Section {
@@ -111,6 +111,44 @@ fn a_trigger_fires_on_a_profile_and_says_why() {
 }
 
 #[test]
+fn something_to_try_is_told_by_the_entry_that_fires_on_the_same_counter() {
+    let fires = |id: &str, trigger: &str| Entry {
+        triggers: vec![trigger.into()],
+        ..entry(id)
+    };
+    let library = Library::new(vec![
+        fires("aligned-loads", "l1_miss_pct > 5"),
+        fires("block-for-cache", "l1_miss_pct > 5"),
+        fires("block-branches", "branch_miss_pct > 5"),
+        entry("block-by-hand"),
+    ]);
+    let read = values(&[("l1_miss_pct", 12.5), ("branch_miss_pct", 9.0)]);
+    let query = Query {
+        values: Some(&read),
+        ..Query::default()
+    };
+    let check = |name: &str, trigger: &str, want: Option<&str>| {
+        let opportunity = Opportunity {
+            name: name.into(),
+            gain_pct: 10.0,
+            trigger: trigger.into(),
+            entry: None,
+        };
+        let found = library.telling_of(&opportunity, &query);
+        assert_eq!(found.map(|e| e.id.as_str()), want, "{name} {trigger}");
+    };
+    check("block loops", "l1_miss_pct=12.5", Some("block-for-cache"));
+    check("quaternions", "l1_miss_pct=12.5", Some("aligned-loads"));
+    check(
+        "block loops",
+        "branch_miss_pct=9, ipc=1",
+        Some("block-branches"),
+    );
+    check("block loops", "ipc=1", None);
+    check("block by hand", "told in words", None);
+}
+
+#[test]
 fn words_find_entries_by_title_first_and_tell_which_words() {
     let mut unroll = entry("unroll");
     unroll.title = "Unroll the inner loop".into();
@@ -165,6 +203,64 @@ fn evidence_verifies_when_replicated_and_refutes_when_it_must() {
     assert_eq!(assess(&anti).status, Status::Verified);
     anti.evidence = vec![evidence("a", gain)];
     assert_eq!(assess(&anti).status, Status::Refuted);
+}
+
+#[test]
+fn a_verdict_counts_where_an_interval_does_not_tell() {
+    let of = |interval, not_faster| {
+        effect_of(&Evidence {
+            not_faster,
+            ..evidence("a", interval)
+        })
+    };
+    let wide = (0.97, 1.0, 1.03);
+    assert_eq!(of(wide, false), Effect::Open);
+    assert_eq!(of(wide, true), Effect::Refutes);
+    // It is faster, if by less than was asked for.
+    assert_eq!(of((1.005, 1.012, 1.02), true), Effect::Open);
+    let disputed = Evidence {
+        disputed: "b/round-2".into(),
+        ..evidence("a", (1.2, 1.3, 1.4))
+    };
+    assert_eq!(effect_of(&disputed), Effect::Open);
+}
+
+#[test]
+fn rounds_of_one_campaign_on_one_parent_do_not_replicate_each_other() {
+    let gain = (1.1, 1.2, 1.3);
+    let of = |runs: &[(&str, &str)]| {
+        let mut of = entry("x");
+        let with = |(run, parent): &(&str, &str)| Evidence {
+            parent: (*parent).into(),
+            ..evidence(run, gain)
+        };
+        of.evidence = runs.iter().map(with).collect();
+        assess(&of).status
+    };
+    assert_eq!(
+        of(&[("a/round-1", "p"), ("a/round-2", "p")]),
+        Status::Candidate
+    );
+    assert_eq!(
+        of(&[("a/round-1", "p"), ("a/round-2", "q")]),
+        Status::Verified
+    );
+    assert_eq!(
+        of(&[("a/round-1", "p"), ("b/round-1", "p")]),
+        Status::Verified
+    );
+    assert_eq!(of(&[("a", ""), ("b", "")]), Status::Verified);
+    // Without an interval nothing is proven, however large.
+    let bare = |run: &str| Evidence {
+        low: None,
+        high: None,
+        ..evidence(run, gain)
+    };
+    let mut told = entry("x");
+    told.evidence = vec![bare("a"), bare("b")];
+    let standing = assess(&told);
+    assert_eq!((standing.status, standing.n_for), (Status::Candidate, 2));
+    assert_eq!(standing.why, "shown in 2 runs, too few with an interval");
 }
 
 #[test]
@@ -242,6 +338,23 @@ fn an_entry_that_holds_elsewhere_is_narrowed_not_refuted() {
         ..here
     };
     assert_eq!(narrowed(&of, &same), None);
+    // Where it holds as well, nothing is excepted.
+    of.evidence.push(Evidence {
+        workload: "softmax n=8".into(),
+        ..evidence("b", (1.1, 1.2, 1.3))
+    });
+    let softmax = Scope {
+        op: vec!["softmax".into()],
+        ..same
+    };
+    assert_eq!(narrowed(&of, &softmax), None);
+}
+
+#[test]
+fn evidence_is_near_if_it_is_of_the_same_family() {
+    let linear = at("linear");
+    assert!(linear.shares_op("gemv M=8") && linear.shares_op("sgemm 512"));
+    assert!(!linear.shares_op("axpy of 4096 elements") && !linear.shares_op(""));
 }
 
 fn complaints(of: &Entry) -> Vec<String> {

@@ -109,7 +109,7 @@ pub struct Opportunity {
     pub gain_pct: f64,
     /// What says so, as `counter=value`.
     pub trigger: String,
-    /// The entry of the knowledge library that tells more.
+    /// The entry that tells more, where the library was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
 }

@@ -6,13 +6,17 @@ use crate::campaign::{Campaign, RoundState, RoundSummary, Stage};
 use crate::charter::CaseSet;
 use crate::comparison::Comparison;
 use crate::hypothesis::Hypothesis;
-use crate::knowledge::{Evidence, Learning, Lesson};
+use crate::knowledge::{Evidence, Foretold, Learning, Lesson, Words};
 use crate::measurement::Gate;
+use crate::profile::compare::{Expectation, Moved, assess, compare, parse_expectation};
+use crate::profile::{Profile, ProfileDepth};
 use crate::stats;
 use crate::verdict::{DropReason, Verdict};
 
 /// Characters of a lesson.
 const LESSON_MAX: usize = 1_000;
+/// Characters of a commit that tell it from others.
+const PARENT_CHARS: usize = 12;
 /// Cases that a workload names.
 const CASES_MAX: usize = 4;
 /// Findings without an entry that one campaign leaves behind.
@@ -20,8 +24,64 @@ const NEW_MAX: usize = 20;
 /// A change from which more was expected and which gave nothing is an assumption refuted.
 const ASSUMED_RATIO: f64 = 1.05;
 
-/// What the round under way taught, in numbers.
-pub fn lesson(campaign: &Campaign) -> Lesson {
+/// Counters that a hypothesis is told about.
+const FORETOLD_MAX: usize = 8;
+/// Characters of the note of a piece of evidence.
+const NOTE_MAX: usize = 400;
+/// Counters before and after that a lesson keeps.
+const MOVED_MAX: usize = 24;
+
+/// The commit whose profile tells what the round changed, and how deep to look: the candidate of
+/// a round that was measured, if its parent was profiled, and if it is kept or its hypothesis
+/// foretold something.
+pub fn to_compare(campaign: &Campaign) -> Option<(String, ProfileDepth)> {
+    let round = campaign.current_round()?;
+    let Stage::Learning { verdict } = &round.stage else {
+        return None;
+    };
+    round.comparison.as_ref().or(round.quick.as_ref())?;
+    let before = before(campaign, round)?;
+    before.main_kernel()?;
+    let foretold = !expected(round).is_empty();
+    let candidate = round.candidate.as_ref()?;
+    (verdict.keeps() || foretold).then(|| (candidate.commit.clone(), before.depth))
+}
+
+/// The profile of the parent.
+fn before<'a>(campaign: &'a Campaign, round: &RoundState) -> Option<&'a Profile> {
+    let profile = campaign.profile();
+    profile.filter(|profile| profile.commit == round.parent)
+}
+
+/// The counters that the hypothesis expects to move, each once.
+fn expected(round: &RoundState) -> Vec<Expectation> {
+    let mut all: Vec<Expectation> = Vec::new();
+    let lines = round.hypothesis.iter().flat_map(|h| &h.counters);
+    for one in lines.filter_map(|line| parse_expectation(line)) {
+        if !all.iter().any(|known| known.counter == one.counter) {
+            all.push(one);
+        }
+    }
+    all.truncate(FORETOLD_MAX);
+    all
+}
+
+/// What became of what the hypothesis foretold.
+fn foretold(round: &RoundState, moved: &[Moved]) -> Vec<Foretold> {
+    let tell = |expected: Expectation| {
+        let found = moved.iter().find(|m| m.counter == expected.counter);
+        Foretold {
+            came: assess(&expected, moved),
+            values: found.map(Moved::describe).unwrap_or_default(),
+            counter: expected.counter,
+        }
+    };
+    expected(round).into_iter().map(tell).collect()
+}
+
+/// What the round under way taught, in numbers; with the profile of its candidate, if one was
+/// taken.
+pub fn lesson(campaign: &Campaign, after: Option<&Profile>) -> Lesson {
     let Some(round) = campaign.current_round() else {
         return Lesson::default();
     };
@@ -31,7 +91,15 @@ pub fn lesson(campaign: &Campaign) -> Lesson {
     let why = verdict.describe(&|case| visible_name(campaign, case));
     let why = shown(campaign, &why);
     let comparison = round.comparison.as_ref().or(round.quick.as_ref());
-    let text = match (&round.hypothesis, comparison) {
+    let pair = before(campaign, round).zip(after);
+    let mut moved = pair.map_or_else(Vec::new, |(before, after)| compare(before, after));
+    let foretold = match pair {
+        Some(_) => foretold(round, &moved),
+        None => Vec::new(),
+    };
+    moved.retain(|moved| moved.way().is_some());
+    moved.truncate(MOVED_MAX);
+    let mut text = match (&round.hypothesis, comparison) {
         (Some(hypothesis), Some(comparison)) => format!(
             "{}: expected {:.3}x, measured {}; {why}",
             hypothesis.title,
@@ -41,9 +109,21 @@ pub fn lesson(campaign: &Campaign) -> Lesson {
         (Some(hypothesis), None) => format!("{}: {why}", hypothesis.title),
         (None, _) => why,
     };
+    let told: Vec<String> = foretold.iter().map(Foretold::describe).collect();
+    let mut learning = learning(campaign, round, verdict);
+    if !told.is_empty() {
+        let told = told.join("; ");
+        text = format!("{text}; {told}");
+        if let Some(learning) = &mut learning {
+            let note = &mut learning.evidence.note;
+            *note = format!("{note}; {told}").chars().take(NOTE_MAX).collect();
+        }
+    }
     Lesson {
         text: text.chars().take(LESSON_MAX).collect(),
-        learning: learning(campaign, round, verdict).map(Box::new),
+        learning: learning.map(Box::new),
+        moved,
+        foretold,
     }
 }
 
@@ -53,6 +133,13 @@ fn learning(campaign: &Campaign, round: &RoundState, verdict: &Verdict) -> Optio
     let comparison = round.comparison.as_ref().or(round.quick.as_ref());
     let named = hypothesis.entry.is_some();
     let failed = fails(verdict);
+    // More of what is in the kernel already says nothing about the entry.
+    let repeats = named
+        && !verdict.keeps()
+        && campaign.rounds().iter().any(|earlier| {
+            let applied = earlier.hypothesis.as_ref().and_then(|h| h.entry.as_ref());
+            earlier.verdict.keeps() && applied == hypothesis.entry.as_ref()
+        });
     let told = match (verdict, comparison) {
         (Verdict::Keep { .. } | Verdict::KeepGated { .. }, Some(_)) => true,
         (Verdict::Drop { .. }, _) if failed => named,
@@ -62,11 +149,20 @@ fn learning(campaign: &Campaign, round: &RoundState, verdict: &Verdict) -> Optio
             },
             Some(_),
         ) => named || hypothesis.expected_ratio >= ASSUMED_RATIO,
+        (Verdict::Undecided { .. }, Some(_)) => named,
+        // By how much may be in doubt; that it is slower is not.
+        (Verdict::Drop { reason }, Some(_)) if slower_by_both_clocks(reason) => named,
+        (
+            Verdict::Drop {
+                reason: DropReason::SameArtifact,
+            },
+            _,
+        ) => named,
         _ => false,
     };
     // Which value a knob liked is in the journal of the tuner; as a rule it would be folklore.
     let only_knobs = hypothesis.sweep || !hypothesis.config.is_empty();
-    if !told || (only_knobs && !named) {
+    if !told || repeats || (only_knobs && !named) {
         return None;
     }
     let is_new = |round: &&RoundSummary| {
@@ -83,9 +179,19 @@ fn learning(campaign: &Campaign, round: &RoundState, verdict: &Verdict) -> Optio
         entry: hypothesis.entry.clone().unwrap_or(new),
         title: hypothesis.title.chars().take(100).collect(),
         mechanism: hypothesis.mechanism.chars().take(LESSON_MAX).collect(),
-        evidence: evidence(campaign, (round.number, hypothesis), comparison, failed)?,
-        foretold: Vec::new(),
+        evidence: evidence(campaign, (round, hypothesis), comparison, verdict)?,
+        words: Words::default(),
+        unsaid: String::new(),
+        became: String::new(),
     })
+}
+
+/// Whether the clocks disagree about a candidate that is slower by either.
+fn slower_by_both_clocks(reason: &DropReason) -> bool {
+    matches!(
+        reason,
+        DropReason::ClocksDisagree { metric, second, .. } if *metric < 1.0 && *second < 1.0
+    )
 }
 
 /// Whether the change itself was wrong: it does not build, or its result is another.
@@ -113,10 +219,19 @@ fn plain(name: &str) -> String {
 
 fn evidence(
     campaign: &Campaign,
-    (number, hypothesis): (u32, &Hypothesis),
+    (round, hypothesis): (&RoundState, &Hypothesis),
     comparison: Option<&Comparison>,
-    failed: bool,
+    verdict: &Verdict,
 ) -> Option<Evidence> {
+    let failed = fails(verdict);
+    let dropped = |reason: DropReason| *verdict == Verdict::Drop { reason };
+    let same = dropped(DropReason::SameArtifact);
+    // What was shown of such an operation and now changes nothing is contradicted; of what was
+    // shown elsewhere, only this is known: that there is nothing to gain here.
+    let near = campaign.known().iter().any(|known| {
+        let applied = hypothesis.entry.as_ref() == Some(&known.id);
+        applied && known.n_evidence > 0 && !known.elsewhere
+    });
     let charter = campaign.charter()?;
     let cases = campaign.cases_of(CaseSet::Full);
     let names: Vec<String> = cases
@@ -138,7 +253,7 @@ fn evidence(
         metric: charter.metric.name.clone(),
         before: medians(&|case| case.parent_median),
         after: medians(&|case| case.candidate_median),
-        ratio: overall.map_or(0.0, |overall| overall.ratio),
+        ratio: overall.map_or(if same { 1.0 } else { 0.0 }, |overall| overall.ratio),
         low: overall.and_then(|overall| overall.low),
         high: overall.and_then(|overall| overall.high),
         device: match host {
@@ -146,14 +261,39 @@ fn evidence(
             None => charter.target.device.clone(),
         },
         workload: format!("{} {}", charter.target.op, names.join("; ")),
-        run: format!("{}/round-{number}", charter.name),
+        run: format!("{}/round-{}", charter.name, round.number),
         date: charter.created.chars().take(10).collect(),
         toolchain: String::new(),
         n: comparison.map_or(1, |comparison| comparison.blocks.max(1)),
-        note: match (failed, hypothesis.expected_ratio) {
+        note: match (failed, same) {
             (true, _) => "it did not build, or its result was wrong".to_owned(),
-            (false, expected) => format!("expected {expected:.3}x"),
+            (false, true) => "the built artifact is the same".to_owned(),
+            (false, false) => format!("expected {:.3}x", hypothesis.expected_ratio),
         },
         failed,
+        not_faster: dropped(DropReason::NotFaster) || (same && near),
+        parent: round.parent.chars().take(PARENT_CHARS).collect(),
+        disputed: String::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::duel::Clock;
+
+    #[test]
+    fn clocks_that_disagree_about_how_slow_it_is_agree_that_it_is() {
+        let slower = |metric, second| {
+            slower_by_both_clocks(&DropReason::ClocksDisagree {
+                clock: Clock::Cpu,
+                metric,
+                second,
+            })
+        };
+        assert!(slower(0.11, 0.26));
+        assert!(!slower(0.9, 1.2) && !slower(1.5, 0.9) && !slower(2.0, 1.5));
+        assert!(!slower(f64::NAN, 0.5));
+        assert!(!slower_by_both_clocks(&DropReason::NotFaster));
+    }
 }

@@ -5,16 +5,22 @@ use crate::campaign::Campaign;
 use crate::hypothesis::{Hypothesis, title_similarity};
 use crate::knowledge::{Kind, Known, Status};
 use crate::profile::classify::with_derived;
+use crate::profile::counters::{Better, known as known_counter};
 use crate::profile::{Predicate, Truth, Values};
+use std::collections::BTreeMap;
 
 /// Entries that a brief tells of because a trigger fires.
 const TOLD_MAX: usize = 8;
 /// Refuted entries that a brief tells of.
 const REFUTED_MAX: usize = 12;
+/// How much of a log speedup is believed that was claimed, or shown of another operation.
+const DISTANT_TRUST: f64 = 0.5;
 /// Log speedup that a claim without evidence is worth at most.
-const CLAIM_GAIN_MAX: f64 = 0.4;
-/// How much a claim without evidence is worth.
-const CLAIM_TRUST: f64 = 0.5;
+const CLAIM_GAIN_MAX: f64 = 0.25;
+/// Log speedup that evidence from other operations is worth at most, however large it is there.
+const ELSEWHERE_GAIN_MAX: f64 = 0.5;
+/// Entries that kept their promise, as which a campaign takes those that it has not tried.
+const UNTRIED_ROUNDS: f64 = 3.0;
 
 /// What the library knows.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,9 +30,22 @@ pub struct Recall {
     /// What was refuted where the kernel is.
     pub refuted: Vec<Told>,
     /// What a machine can apply, the most promising first.
-    pub usable: Vec<Known>,
+    pub usable: Vec<Usable>,
     /// Entries that rounds applied, and which of their ways.
     pub applied: Vec<(String, u32)>,
+    /// By entry, the counters that its trigger fired on, each with the way it should go.
+    pub foretells: BTreeMap<String, Vec<String>>,
+    /// Entries of which the kernel has one way already.
+    pub kept: Vec<String>,
+}
+
+/// An entry that a machine can apply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Usable {
+    /// The entry.
+    pub known: Known,
+    /// The log speedup that it promises here.
+    pub promise: f64,
 }
 
 /// An entry as a brief tells it.
@@ -50,8 +69,8 @@ pub struct Told {
 
 /// Whether a trigger of an entry fires.
 enum Fires {
-    /// One does, on these values.
-    Yes(String),
+    /// This one does.
+    Yes(Predicate),
     /// None does, although what they ask for was read.
     No,
     /// There is none, or what they ask for was not read.
@@ -63,45 +82,66 @@ pub fn recall(campaign: &Campaign) -> Recall {
     let kernel = campaign.profile().and_then(|profile| profile.main_kernel());
     let values = kernel.map(with_derived).unwrap_or_default();
     let mut told: Vec<(f64, Told)> = Vec::new();
-    let mut usable: Vec<(f64, &Known)> = Vec::new();
+    let mut usable: Vec<(f64, Usable)> = Vec::new();
+    let kept_share = kept_share(campaign);
     let mut refuted = Vec::new();
+    let mut foretells = BTreeMap::new();
     for known in campaign.known() {
         if is_out(known) {
-            refuted.push(tell(known, known.refuted.clone()));
+            refuted.push(tell(known, known.refuted.clone(), known.expected_ratio));
             continue;
         }
         let fires = fires(known, &values);
-        let promise = promise(known) * weight(&fires);
+        let promise = promise(known, kept_share);
+        let rank = promise * weight(&fires, promise);
+        let expected = match known.elsewhere {
+            true => promise.exp(),
+            false => known.expected_ratio,
+        };
         match &fires {
-            Fires::Yes(why) => told.push((promise, tell(known, format!("trigger {why}")))),
+            Fires::Yes(trigger) => {
+                let quote = trigger.quote(&values);
+                let why = format!("trigger {} ({quote})", trigger.text());
+                told.push((rank, tell(known, why, expected)));
+                foretells.insert(known.id.clone(), foretold_by(trigger));
+            }
             Fires::Unknown if known.n_evidence > 0 => {
-                let why = format!("shown in {} rounds or runs", known.n_evidence);
-                told.push((promise, tell(known, why)));
+                told.push((rank, tell(known, shown_in(known), expected)));
             }
             Fires::No | Fires::Unknown => {}
         }
         if !known.apply.is_empty() && known.kind != Kind::AntiPattern {
-            usable.push((promise, known));
+            let known = known.clone();
+            usable.push((rank, Usable { known, promise }));
         }
     }
-    told.sort_by(|a, b| b.0.total_cmp(&a.0));
-    // The order of the library is the order among equals, so that a campaign can be repeated.
-    usable.sort_by(|a, b| b.0.total_cmp(&a.0));
-    refuted.truncate(REFUTED_MAX);
-    let rounds = campaign.rounds().iter();
-    let applied = rounds.filter_map(|round| {
-        let hypothesis = round.hypothesis.as_ref()?;
-        Some((hypothesis.entry.clone()?, hypothesis.variant))
+    // Equals stand in the order of their names, so that a campaign can be repeated.
+    told.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.id.cmp(&b.1.id)));
+    usable.sort_by(|a, b| {
+        let by_name = || a.1.known.id.cmp(&b.1.known.id);
+        b.0.total_cmp(&a.0).then_with(by_name)
     });
+    refuted.truncate(REFUTED_MAX);
+    let (mut applied, mut kept) = (Vec::new(), Vec::new());
+    for round in campaign.rounds() {
+        let hypothesis = round.hypothesis.as_ref();
+        let entry = hypothesis.and_then(|hypothesis| hypothesis.entry.clone());
+        if round.verdict.keeps() {
+            kept.extend(entry.clone());
+        }
+        applied.extend(entry.zip(hypothesis.map(|hypothesis| hypothesis.variant)));
+    }
     Recall {
-        applied: applied.collect(),
+        applied,
+        kept,
         told: told
             .into_iter()
             .map(|(_, told)| told)
             .take(TOLD_MAX)
             .collect(),
         refuted,
-        usable: usable.into_iter().map(|(_, known)| known.clone()).collect(),
+        foretells,
+        usable: usable.into_iter().map(|(_, usable)| usable).collect(),
     }
 }
 
@@ -109,7 +149,19 @@ fn is_out(known: &Known) -> bool {
     matches!(known.status, Status::Refuted | Status::Superseded)
 }
 
-fn tell(known: &Known, why: String) -> Told {
+fn shown_in(known: &Known) -> String {
+    let of = if known.elsewhere {
+        " of other operations"
+    } else {
+        ""
+    };
+    match known.n_evidence {
+        1 => format!("shown in 1 round or run{of}"),
+        n => format!("shown in {n} rounds or runs{of}"),
+    }
+}
+
+fn tell(known: &Known, why: String, expected_ratio: f64) -> Told {
     Told {
         id: known.id.clone(),
         kind: known.kind,
@@ -117,7 +169,7 @@ fn tell(known: &Known, why: String) -> Told {
         status: known.status,
         text: clip(&known.text),
         why: why.chars().take(TEXT_MAX).collect(),
-        expected_ratio: known.expected_ratio,
+        expected_ratio,
     }
 }
 
@@ -128,10 +180,7 @@ fn fires(known: &Known, values: &Values) -> Fires {
             continue;
         };
         match predicate.truth(values) {
-            Truth::Holds => {
-                let values = predicate.quote(values);
-                return Fires::Yes(format!("{} ({values})", predicate.text()));
-            }
+            Truth::Holds => return Fires::Yes(predicate),
             Truth::Fails => fails = true,
             Truth::Unknown => {}
         }
@@ -139,21 +188,63 @@ fn fires(known: &Known, values: &Values) -> Fires {
     if fails { Fires::No } else { Fires::Unknown }
 }
 
-fn weight(fires: &Fires) -> f64 {
+/// The counters of a trigger, each with the way that would be better.
+fn foretold_by(trigger: &Predicate) -> Vec<String> {
+    let way = |name: &str| match known_counter(name)?.better {
+        Better::Higher => Some(format!("{name} up")),
+        Better::Lower => Some(format!("{name} down")),
+        Better::Neither => None,
+    };
+    trigger.names().into_iter().filter_map(way).collect()
+}
+
+/// A trigger that fires makes a promise count more. A loss is none, whatever fires.
+fn weight(fires: &Fires, promise: f64) -> f64 {
     match fires {
+        _ if promise <= 0.0 => 1.0,
         Fires::Yes(_) => 1.5,
         Fires::Unknown => 1.0,
         Fires::No => 0.5,
     }
 }
 
-/// The log speedup that an entry promises: all of what was measured, a part of what is claimed.
-pub fn promise(known: &Known) -> f64 {
+/// The log speedup that an entry promises: all of what was measured of such an operation, and a
+/// bounded part of what was measured of others or is only claimed. A loop that shows a gain of a
+/// hundred times says that there is one, and little about how large it is here.
+///
+/// `kept_share` is how much of their promises the entries kept that the campaign applied.
+pub(super) fn promise(known: &Known, kept_share: f64) -> f64 {
     let gain = known.expected_ratio.max(1e-6).ln();
-    if known.n_evidence > 0 {
-        return gain;
+    let part = |most: f64| most * (1.0 - (-DISTANT_TRUST * gain / most).exp());
+    match (known.n_evidence > 0, known.elsewhere) {
+        (true, false) => gain,
+        (true, true) | (false, _) if gain <= 0.0 => gain,
+        (true, true) => kept_share * part(ELSEWHERE_GAIN_MAX),
+        (false, _) => part(CLAIM_GAIN_MAX),
     }
-    (CLAIM_TRUST * gain).min(CLAIM_GAIN_MAX)
+}
+
+/// How much of their promises the entries kept that rounds applied so far, from 0 to 1.
+fn kept_share(campaign: &Campaign) -> f64 {
+    let (mut share, mut rounds) = (UNTRIED_ROUNDS, UNTRIED_ROUNDS);
+    for round in campaign.rounds() {
+        let Some(hypothesis) = &round.hypothesis else {
+            continue;
+        };
+        if hypothesis.entry.is_none() {
+            continue;
+        }
+        rounds += 1.0;
+        let gain = round.ratio().filter(|_| round.verdict.keeps());
+        let promised = hypothesis.expected_ratio.ln();
+        let kept = gain.map_or(0.0, f64::ln) / promised.max(1e-3);
+        share += if kept.is_finite() {
+            kept.clamp(0.0, 1.0)
+        } else {
+            0.0
+        };
+    }
+    share / rounds
 }
 
 /// Why a hypothesis is refused that repeats what was refuted here, unless it says what is

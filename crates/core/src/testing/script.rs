@@ -2,7 +2,7 @@
 
 use crate::campaign::{
     Baseline, CONTROL_SLOWDOWN, Campaign, ControlKind, DuelName, Event, ImplementStep, LOG_VERSION,
-    Lesson, MeasureStep, PlantedFault, Preparation, Record, Refusal, Step, Usage,
+    MeasureStep, PlantedFault, Preparation, Record, Refusal, Step, Usage,
 };
 use crate::charter::{CaseSet, Charter};
 use crate::hypothesis::tests::hypothesis;
@@ -268,13 +268,7 @@ impl Script {
                 round: *round,
                 verdict: verdict.clone(),
             },
-            Step::Learn { round } => Event::Learnt {
-                round: *round,
-                lesson: Lesson {
-                    text: format!("lesson {round}"),
-                    learning: None,
-                },
-            },
+            Step::Learn { round } => super::learnt(*round),
             Step::Finish { reason } => Event::Finished {
                 reason: reason.clone(),
             },
@@ -352,6 +346,7 @@ impl Script {
                     try_no,
                     hypothesis: Box::new(idea.hypothesis.clone()),
                     usage,
+                    exchange: None,
                 };
             }
             Some(Answer::Unreadable) => Refusal::Unreadable {
@@ -369,6 +364,7 @@ impl Script {
             try_no,
             refusal,
             usage,
+            exchange: None,
         }
     }
 
@@ -384,10 +380,9 @@ impl Script {
                 round,
                 retry,
                 candidate: Candidate {
-                    tree: if tree.is_empty() {
-                        format!("t-{commit}")
-                    } else {
-                        tree.clone()
+                    tree: match tree.as_str() {
+                        "" => format!("t-{commit}"),
+                        given => given.to_owned(),
                     },
                     commit,
                     files: vec!["kernel.c".into()],
@@ -396,12 +391,14 @@ impl Script {
                     summary: "done".into(),
                 },
                 usage,
+                exchange: None,
             },
             None => Event::NotImplemented {
                 round,
                 retry,
                 why: "gave up".into(),
                 usage,
+                exchange: None,
             },
         }
     }

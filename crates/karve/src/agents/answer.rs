@@ -5,11 +5,14 @@
 
 use karve_core::campaign::Usage;
 use karve_core::hypothesis::{Direction, Hypothesis};
+use karve_core::knowledge::Words;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Characters of one text field.
 const FIELD_CHARS_MAX: usize = 2_000;
+/// Characters of one part of what a round taught, in words.
+const WORDS_CHARS_MAX: usize = 400;
 /// Entries of one list field.
 const LIST_MAX: usize = 50;
 /// The largest speedup that a hypothesis may expect.
@@ -84,27 +87,68 @@ pub(super) fn parse_implementation(text: &str) -> Result<(String, Usage), String
     Ok((bounded(&summary), usage(&fields)))
 }
 
+/// Reads what an agent says a round taught: an object of texts, all of which may be left out. What
+/// cannot be used is told with what it cost.
+pub(super) fn parse_words(text: &str) -> Result<(Words, Usage), (String, Usage)> {
+    let none = |why: String| (why, Usage::default());
+    let fields = json_of(text.trim()).map_err(none)?;
+    let fields = fields.ok_or_else(|| none("the answer has no JSON object".into()))?;
+    let usage = usage(&fields);
+    let mut words = Words::default();
+    for (name, value) in &fields {
+        let part = match name.as_str() {
+            "mechanism" => &mut words.mechanism,
+            "condition" => &mut words.condition,
+            "pitfall" => &mut words.pitfall,
+            "usage" | "tokens" | "usd" => continue,
+            _ => {
+                let name: String = bounded(name).chars().take(40).collect();
+                return Err((format!("the answer has an unknown key {name:?}"), usage));
+            }
+        };
+        match value {
+            Value::String(said) => *part = one_line(said),
+            Value::Null => {}
+            _ => return Err((format!("{name} must be a text"), usage)),
+        }
+    }
+    Ok((words, usage))
+}
+
+fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    bounded(&line).chars().take(WORDS_CHARS_MAX).collect()
+}
+
 /// The fields of an answer, from whichever form it has.
 fn fields_of(text: &str) -> Result<Map<String, Value>, String> {
     let trimmed = text.trim();
-    if trimmed.is_empty() {
-        return Err("the answer is empty".into());
-    }
-    if let Ok(Value::Object(fields)) = serde_json::from_str(trimmed) {
+    if let Some(fields) = json_of(trimmed)? {
         return Ok(fields);
-    }
-    if let Some(block) = last_json_block(trimmed) {
-        return match serde_json::from_str(block) {
-            Ok(Value::Object(fields)) => Ok(fields),
-            Ok(_) => Err("the JSON block is not an object".into()),
-            Err(error) => Err(format!("the JSON block cannot be read: {error}")),
-        };
     }
     let fields = markdown_fields(trimmed);
     if fields.is_empty() {
         return Err("the answer has no JSON object and no \"- title: …\" list".into());
     }
     Ok(fields)
+}
+
+/// The fields of a JSON object, alone or in the last fenced block; nothing if there is none.
+fn json_of(trimmed: &str) -> Result<Option<Map<String, Value>>, String> {
+    if trimmed.is_empty() {
+        return Err("the answer is empty".into());
+    }
+    if let Ok(Value::Object(fields)) = serde_json::from_str(trimmed) {
+        return Ok(Some(fields));
+    }
+    let Some(block) = last_json_block(trimmed) else {
+        return Ok(None);
+    };
+    match serde_json::from_str(block) {
+        Ok(Value::Object(fields)) => Ok(Some(fields)),
+        Ok(_) => Err("the JSON block is not an object".into()),
+        Err(error) => Err(format!("the JSON block cannot be read: {error}")),
+    }
 }
 
 fn last_json_block(text: &str) -> Option<&str> {
@@ -274,6 +318,31 @@ mod tests {
             panic!()
         };
         assert!(hypothesis.config.is_empty());
+    }
+
+    #[test]
+    fn words_are_texts_of_known_names_and_bounded() {
+        let check = |text: &str, want: Result<&str, &str>| match (parse_words(text), want) {
+            (Ok((words, _)), Ok(want)) => assert_eq!(words.mechanism, want),
+            (Err((why, _)), Err(part)) => assert!(why.contains(part), "{why}"),
+            (got, want) => panic!("{got:?}, wanted {want:?}"),
+        };
+        check(
+            r#"{"mechanism": "a\n# b\u0007", "pitfall": null}"#,
+            Ok("a # b"),
+        );
+        check("so:\n```json\n{\"mechanism\": \"m\"}\n```", Ok("m"));
+        check("{}", Ok(""));
+        check("", Err("empty"));
+        check("- mechanism: m", Err("no JSON object"));
+        check("[1]", Err("no JSON object"));
+        check(r#"{"mechanism": 3}"#, Err("mechanism must be a text"));
+        check(r#"{"ratio": "9x"}"#, Err("unknown key \"ratio\""));
+        let long = format!("{{\"condition\": \"{}\", \"usd\": 2}}", "x".repeat(9_000));
+        let (words, usage) = parse_words(&long).unwrap();
+        assert_eq!((words.condition.len(), usage.usd), (WORDS_CHARS_MAX, 2.0));
+        let (_, usage) = parse_words(r#"{"other": 1, "usage": {"tokens": 7}}"#).unwrap_err();
+        assert_eq!(usage.tokens, 7);
     }
 
     #[test]

@@ -108,8 +108,8 @@ impl Builtin {
         let usable = &step.brief.recall.usable;
         let known = usable
             .iter()
-            .find(|k| hypothesis.entry.as_ref() == Some(&k.id));
-        let action = known.and_then(|known| known.apply.get(hypothesis.variant as usize));
+            .find(|usable| hypothesis.entry.as_ref() == Some(&usable.known.id));
+        let action = known.and_then(|of| of.known.apply.get(hypothesis.variant as usize));
         let texts = recipes::texts_at(desk.repo, &step.parent, &self.granted)?;
         let change = action.and_then(|action| recipes::apply(action, &texts, knobs));
         let Some(recipes::Change::Texts(changed)) = change else {

@@ -2,31 +2,40 @@
 //!
 //! The program is started once to propose and once to implement, in a fresh worktree at the
 //! parent. The brief is on its standard input and in the file that `KARVE_BRIEF` names;
-//! `KARVE_TASK` is `propose`, `implement` or `mend`. The answer is what it writes to the file
-//! that `KARVE_ANSWER` names, or else its standard output. See docs/agents.md.
+//! `KARVE_TASK` is `propose`, `implement`, `mend` or `learn`. The answer is what it writes to the
+//! file that `KARVE_ANSWER` names, or else its standard output. See docs/agents.md.
 
 use super::answer::{self, ProposalAnswer};
 use super::prompt;
-use super::{Agent, Desk, Implementation, Proposal};
-use crate::config::AgentConfig;
+use super::secrets::Secrets;
+use super::{Agent, Desk, Implementation, Proposal, Said, Taught};
 use crate::error::{Context, Result};
 use crate::harness::excerpt;
 use crate::plain_file;
 use crate::process::{self, Command, Exit, Run};
+use crate::sandbox::Places;
 use karve_core::campaign::{ImplementStep, Refusal, Usage};
 use karve_core::strategy::Brief;
+use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
 /// An answer is read up to this size.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
+/// Where a program answers, in words.
+const ANSWER_TO: &str = "on standard output or in the file named by KARVE_ANSWER";
+
 /// An external program.
 #[derive(Debug)]
 pub struct CommandAgent {
-    config: AgentConfig,
+    line: String,
+    env: BTreeMap<String, String>,
     limit: Duration,
     tag: String,
+    secrets: Secrets,
+    /// Whether it is asked what a round taught.
+    learns: bool,
 }
 
 /// How a turn went.
@@ -36,9 +45,23 @@ enum Turn {
 }
 
 impl CommandAgent {
-    /// The program of a configuration, with its limit.
-    pub fn new(config: AgentConfig, limit: Duration, tag: String) -> Self {
-        Self { config, limit, tag }
+    /// A command line, with what is added to its environment and its limit.
+    pub fn new(line: String, env: BTreeMap<String, String>, limit_s: u64, tag: String) -> Self {
+        Self {
+            secrets: Secrets::of(&env),
+            line,
+            env,
+            limit: Duration::from_secs(limit_s),
+            tag,
+            learns: false,
+        }
+    }
+
+    /// The same, asked or not what a round taught.
+    #[must_use]
+    pub fn learning(mut self, learns: bool) -> Self {
+        self.learns = learns;
+        self
     }
 
     fn turn(&self, task: &str, brief: &str, desk: &Desk<'_>) -> Result<Turn> {
@@ -48,7 +71,7 @@ impl CommandAgent {
         let answer_path = desk.notes.join("answer");
         fs::write(&brief_path, brief).context(cannot)?;
         let _ = fs::remove_file(&answer_path);
-        let mut command = Command::shell(&self.config.command, desk.tree)
+        let mut command = Command::shell(&self.line, desk.tree)
             .limit(self.limit)
             .tag(&self.tag)
             .capture_bytes(ANSWER_BYTES_MAX)
@@ -56,14 +79,14 @@ impl CommandAgent {
             .env("KARVE_TASK", task)
             .env("KARVE_BRIEF", brief_path.to_string_lossy())
             .env("KARVE_ANSWER", answer_path.to_string_lossy());
-        for (name, value) in &self.config.env {
+        for (name, value) in &self.env {
             command = command.env(name, value);
         }
         if let Some(sandbox) = desk.sandbox {
-            command = command.confined(&sandbox.confine_agent(desk.tree, desk.notes)?);
+            command = command.confined(&sandbox.confine_agent(&Places::of(desk.tree, desk.notes))?);
         }
         let run = process::run(&command, desk.stop)?;
-        Ok(match run.exit {
+        let turn = match run.exit {
             Exit::Code(0) => read_answer(&answer_path, &run),
             Exit::TimedOut => {
                 Turn::Failed(format!("the agent ran past {} s", self.limit.as_secs()))
@@ -71,6 +94,11 @@ impl CommandAgent {
             Exit::Code(_) | Exit::Signal(_) | Exit::Stopped | Exit::TooMuch(_) => {
                 Turn::Failed(format!("the agent failed: {}", excerpt(&run)))
             }
+        };
+        // What an agent says is stored, and a key is not.
+        Ok(match turn {
+            Turn::Answered(text) => Turn::Answered(self.secrets.redact(&text)),
+            Turn::Failed(why) => Turn::Failed(self.secrets.redact(&why)),
         })
     }
 }
@@ -94,7 +122,7 @@ fn read_answer(path: &std::path::Path, run: &Run) -> Turn {
 impl Agent for CommandAgent {
     fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
         let refused = |refusal| Proposal::Refused(refusal, Usage::default());
-        let text = match self.turn("propose", &prompt::render_propose(brief), desk)? {
+        let text = match self.turn("propose", &prompt::render_propose(brief, ANSWER_TO), desk)? {
             Turn::Answered(text) => text,
             Turn::Failed(why) => return Ok(refused(Refusal::AgentFailed { why })),
         };
@@ -125,5 +153,28 @@ impl Agent for CommandAgent {
 
     fn reads_worktree(&self) -> bool {
         true
+    }
+
+    fn learns(&self) -> bool {
+        self.learns
+    }
+
+    fn learn(&mut self, taught: &Taught<'_>, desk: &Desk<'_>) -> Result<Said> {
+        let answered = match self.turn("learn", &prompt::render_learn(taught), desk)? {
+            Turn::Answered(text) => answer::parse_words(&text),
+            Turn::Failed(why) => Err((why, Usage::default())),
+        };
+        Ok(match answered {
+            Ok((words, usage)) => Said {
+                words,
+                usage,
+                ..Said::default()
+            },
+            Err((failed, usage)) => Said {
+                failed,
+                usage,
+                ..Said::default()
+            },
+        })
     }
 }

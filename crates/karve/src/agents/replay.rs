@@ -1,11 +1,12 @@
 //! A recorded campaign as an agent: the same hypotheses and patches, judged anew.
 
-use super::{Agent, Desk, Implementation, Proposal};
+use super::{Agent, Desk, Implementation, Proposal, Said, Taught};
 use crate::error::{CommandError, Result};
 use crate::git::{Applied, Oid};
 use crate::store::{self, CampaignDir};
 use karve_core::campaign::{Event, ImplementStep, Record, Refusal, Usage};
 use karve_core::hypothesis::{Candidate, Hypothesis};
+use karve_core::knowledge::Words;
 use karve_core::strategy::Brief;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,6 +17,8 @@ pub struct Replay {
     dir: CampaignDir,
     hypotheses: BTreeMap<u32, Box<Hypothesis>>,
     candidates: BTreeMap<(u32, u32), Candidate>,
+    /// What was said about rounds.
+    words: BTreeMap<u32, Words>,
     /// The last round that was settled.
     last: u32,
 }
@@ -40,6 +43,7 @@ impl Replay {
             dir: dir.clone(),
             hypotheses: BTreeMap::new(),
             candidates: BTreeMap::new(),
+            words: BTreeMap::new(),
             last: 0,
         };
         for record in store::read(&dir)?.records {
@@ -65,6 +69,12 @@ impl Replay {
                 self.candidates.insert((round, retry), candidate);
             }
             Event::Settled { round, .. } => self.last = round,
+            Event::Learnt { round, lesson, .. } => {
+                let words = lesson.learning.map(|learning| learning.words);
+                if let Some(words) = words.filter(|words| !words.is_empty()) {
+                    self.words.insert(round, words);
+                }
+            }
             _ => {}
         }
     }
@@ -115,5 +125,17 @@ impl Agent for Replay {
 
     fn reads_worktree(&self) -> bool {
         false
+    }
+
+    fn learns(&self) -> bool {
+        !self.words.is_empty()
+    }
+
+    fn learn(&mut self, taught: &Taught<'_>, _: &Desk<'_>) -> Result<Said> {
+        let words = self.words.get(&taught.round).cloned();
+        Ok(Said {
+            words: words.unwrap_or_default(),
+            ..Said::default()
+        })
     }
 }

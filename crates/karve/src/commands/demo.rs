@@ -102,6 +102,7 @@ impl Demo {
             root: &loaded.root,
             agents: &loaded.agents,
             agent: None,
+            visitor: None,
         };
         let stop = StopFlag::new();
         session::watch_signals(&stop)?;

@@ -4,7 +4,8 @@ mod device;
 mod kernel;
 
 use crate::agents::builtin;
-use crate::config::{self, Loaded, Overrides};
+use crate::agents::cli;
+use crate::config::{self, Loaded, Overrides, Runs};
 use crate::error::{CommandError, ErrorKind, Result};
 use crate::git::{self, Repo};
 use crate::harness::Harness;
@@ -233,7 +234,7 @@ fn examine_tools(loaded: &Loaded, stop: &StopFlag, findings: &mut Findings) {
         Level::Fine
     };
     findings.add(level, "profilers", listed, hint);
-    let mut agents = found(&["claude", "codex", "gemini", "opencode", "aider"]);
+    let mut agents = found(&cli::Kind::ALL.map(cli::Kind::program));
     agents.extend(loaded.agents.keys().map(|name| format!("[agents.{name}]")));
     let listed = if agents.is_empty() {
         "builtin only".into()
@@ -245,10 +246,19 @@ fn examine_tools(loaded: &Loaded, stop: &StopFlag, findings: &mut Findings) {
         format!("builtin, {listed}").replace("builtin, builtin", "builtin"),
     );
     for (name, agent) in &loaded.agents {
-        let program = agent.command.split_whitespace().next().unwrap_or_default();
+        let (program, key) = match &agent.runs {
+            Runs::Line(line) => (
+                line.split_whitespace().next().unwrap_or_default(),
+                "command",
+            ),
+            Runs::Cli(cli) => (
+                cli.program.as_deref().unwrap_or(cli.kind.program()),
+                "program",
+            ),
+        };
         let there = program.contains('/') || process::find_program(program).is_some();
         if !there {
-            let hint = format!("install it, or mend agents.{name}.command in karve.toml");
+            let hint = format!("install it, or mend agents.{name}.{key} in karve.toml");
             findings.failed("agents", format!("{name}: {program} is not on PATH"), &hint);
         }
     }

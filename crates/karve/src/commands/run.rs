@@ -23,12 +23,13 @@ use std::path::Path;
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:
   karve run --rounds 20                  at most twenty hypotheses, then the final duel
+  karve run --agent claude               with Claude Code; \"karve agents\" lists others
   karve run --agent mine --hours 8 --yes unattended, with the program of [agents.mine]
   karve run --dry-run                    show the charter, change nothing
   karve run --campaign NAME --rounds 60  go on with a finished campaign")]
 pub struct Run {
-    /// Who proposes: `builtin`, `replay:DIR` with a recorded campaign, or a name that karve.toml
-    /// has under `agents`
+    /// Who proposes: `builtin`, a name that `karve agents` lists, such as `claude`, or `replay:DIR`
+    /// with a recorded campaign
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
     /// Rounds at most
@@ -82,6 +83,7 @@ impl Run {
             root: &loaded.root,
             agents: &loaded.agents,
             agent: self.agent.as_deref(),
+            visitor: None,
         };
         let stop = StopFlag::new();
         session::watch_signals(&stop)?;
@@ -93,8 +95,13 @@ impl Run {
         let (campaign, dir, end) = session::run(plan, setting, &stop, screen.as_mut())
             .map_err(|error| session::with_way_on(error, &loaded.root))?;
         drop(screen);
-        if end == End::Paused {
-            return Err(session::paused());
+        match end {
+            End::Paused => return Err(session::paused()),
+            End::Waiting => {
+                ui::outln("waiting   for your answer: \"karve next\" shows what is to be done");
+                return Ok(());
+            }
+            End::Finished => {}
         }
         if !self.json {
             ui::out(&reports::render_terminal_summary(&campaign));
@@ -241,7 +248,7 @@ fn render_charter(charter: &Charter) -> String {
     )
 }
 
-fn confirm(charter: &Charter, yes: bool) -> Result<()> {
+pub(super) fn confirm(charter: &Charter, yes: bool) -> Result<()> {
     if yes {
         return Ok(());
     }

@@ -1,20 +1,16 @@
 //! From a well-shaped file to a charter: the meaning of every table is checked here.
 
-use super::commands::{check_commands, commands_of, env_of, mode_of};
-use super::file::{AgentProgram, File, FormatName, TargetTable};
+use super::agents::{agent_of, agents_of};
+use super::commands::{check_commands, commands_of, mode_of};
+use super::file::{File, FormatName, TargetTable};
 use super::scope::{check_globs, check_granted};
-use super::source::{Source, shown, suggestion};
+use super::source::{Source, shown};
 use super::{
-    AgentConfig, Loaded, Now, Overrides, audit, cases, contract, knobs, metric, naming, rules,
-    sandbox,
+    Loaded, Now, Overrides, audit, cases, contract, knobs, metric, naming, rules, sandbox,
 };
-use crate::error::{CommandError, Result};
+use crate::error::Result;
 use karve_core::charter::{Better, Charter, Goal, Metric, Mode, Output, Target};
-use std::collections::BTreeMap;
 use std::path::Path;
-
-/// The agents that need no table.
-const AGENTS: [&str; 2] = ["builtin", "replay:<directory>"];
 
 /// What a file is read with.
 pub(super) struct Given<'a> {
@@ -182,58 +178,4 @@ fn output_of(file: &File, from_file: bool) -> Output {
         check_column: table.check_column.clone(),
         label: table.label.clone(),
     }
-}
-
-fn agents_of(
-    source: &Source<'_>,
-    tables: &BTreeMap<String, AgentProgram>,
-) -> Result<BTreeMap<String, AgentConfig>> {
-    let mut agents = BTreeMap::new();
-    for (name, table) in tables {
-        let path = format!("agents.{name}");
-        if name == "builtin" || name.starts_with("replay:") || name.trim().is_empty() {
-            return Err(source
-                .error_at(
-                    &path,
-                    format!("an agent of [agents] cannot be called `{}`", shown(name)),
-                )
-                .hint(
-                    "choose another name in [agents]; builtin and replay:<directory> are taken",
-                ));
-        }
-        let env = env_of(source, &format!("{path}.env"), &table.env)?;
-        agents.insert(
-            name.clone(),
-            AgentConfig {
-                command: table.command.clone(),
-                env,
-            },
-        );
-    }
-    Ok(agents)
-}
-
-fn agent_of(
-    source: &Source<'_>,
-    file: &File,
-    agents: &BTreeMap<String, AgentConfig>,
-    overrides: &Overrides,
-) -> Result<String> {
-    let written = overrides.agent.as_deref().or(file.agent.name.as_deref());
-    let name = written.unwrap_or("builtin");
-    let replays = name
-        .strip_prefix("replay:")
-        .is_some_and(|dir| !dir.trim().is_empty());
-    if name == "builtin" || replays || agents.contains_key(name) {
-        return Ok(name.to_owned());
-    }
-    let message = format!("there is no agent `{}`", shown(name));
-    let known = AGENTS.into_iter().chain(agents.keys().map(String::as_str));
-    let hint = suggestion(name, known, "agents");
-    let hint = format!("{hint}; add [agents.<name>] with a command to karve.toml for another");
-    Err(match overrides.agent {
-        Some(_) => CommandError::usage(format!("--agent: {message}")),
-        None => source.error_at("agent.name", message),
-    }
-    .hint(hint))
 }

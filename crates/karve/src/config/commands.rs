@@ -9,6 +9,9 @@ use karve_core::charter::{Case, Commands, Mode};
 use karve_core::space::Config;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// What `commands.profile` says where karve is to run the profilers that it finds.
+pub const PROFILE_AUTO: &str = "auto";
+
 /// Commands with the file's variables and their quick forms.
 pub(super) fn commands_of(source: &Source<'_>, table: &CommandsTable) -> Result<Commands> {
     Ok(Commands {
@@ -154,7 +157,10 @@ fn written<'a>(commands: &'a Commands, mode: &'a Mode) -> Vec<Written<'a>> {
     );
     add(
         "commands.profile",
-        commands.profile.as_ref(),
+        commands
+            .profile
+            .as_ref()
+            .filter(|line| *line != PROFILE_AUTO),
         FOR_PROFILE,
         Yes,
     );

@@ -123,7 +123,7 @@ pub(super) struct CommandsTable {
     /// Runs before each timed run of either arm, not timed, such as one that empties caches.
     #[schemars(length(min = 1))]
     pub(super) condition: Option<String>,
-    /// Prints a profile of the kernel.
+    /// Prints a profile of the kernel; `auto`: karve runs the profilers that it finds.
     #[schemars(length(min = 1))]
     pub(super) profile: Option<String>,
     /// Prints the measured peak of the device.
@@ -335,21 +335,55 @@ pub(super) struct DeviceTable {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AgentTable {
-    /// `builtin`, `replay:<directory>` or one of `[agents]`; `builtin` by default.
+    /// `builtin`, `visitor`, `replay:<directory>`, a kind of command-line agent, or one of
+    /// `[agents]`; `builtin` by default.
     #[schemars(length(min = 1))]
     pub(super) name: Option<String>,
+}
+
+/// What an agent is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum AgentKind {
+    /// Any program, in the contract of docs/agents.md.
+    Command,
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// opencode.
+    Opencode,
+    /// aider.
+    Aider,
 }
 
 /// A program that can be named as the agent.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AgentProgram {
-    /// The command line.
+    /// What it is; `command` where there is a command, else its name.
+    pub(super) kind: Option<AgentKind>,
+    /// The command line of a program in the contract of docs/agents.md.
     #[schemars(length(min = 1))]
-    pub(super) command: String,
+    pub(super) command: Option<String>,
     /// Added to its environment.
     #[serde(default)]
     pub(super) env: BTreeMap<String, Scalar>,
+    /// Whether it is asked, after a round that taught something, to say it in words; not by
+    /// default.
+    #[serde(default)]
+    pub(super) learn: bool,
+    /// The program of a command-line agent, if it is not the usual one.
+    #[schemars(length(min = 1))]
+    pub(super) program: Option<String>,
+    /// The model that a command-line agent is to use.
+    #[schemars(length(min = 1))]
+    pub(super) model: Option<String>,
+    /// Further arguments of a command-line agent.
+    #[serde(default)]
+    pub(super) args: Vec<String>,
 }
 
 /// What may happen in the repository.

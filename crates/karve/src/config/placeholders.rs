@@ -156,7 +156,8 @@ fn is_harmless(value: &str) -> bool {
     !value.is_empty() && value.chars().all(harmless)
 }
 
-fn quote(value: &str) -> String {
+/// A word that means itself to a shell.
+pub fn quote(value: &str) -> String {
     format!("'{}'", value.replace('\'', r"'\''"))
 }
 

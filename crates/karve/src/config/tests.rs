@@ -1,6 +1,7 @@
 //! The whole way from text to charter, and every fault with its line and its hint.
 
-use super::{AgentConfig, Loaded, Now, Overrides, parse, schema_json};
+use super::{AgentConfig, CliConfig, Loaded, Now, Overrides, Runs, parse, schema_json};
+use crate::agents::cli::Kind;
 use crate::error::ErrorKind;
 use karve_core::charter::{
     Better, Branch, Case, CaseSet, ClockLock, Delivery, DeviceRule, Goal, KnobDeclaration, Limits,
@@ -121,8 +122,9 @@ fn the_full_file_gives_the_expected_target_and_commands() {
     assert_eq!(root, Path::new("/project/.karve"));
     assert_eq!(dir, Path::new("/project"));
     let mine = AgentConfig {
-        command: "python3 agent.py".into(),
+        runs: Runs::Line("python3 agent.py".into()),
         env: BTreeMap::new(),
+        learn: false,
     };
     assert_eq!(agents, BTreeMap::from([("mine".to_owned(), mine)]));
 }
@@ -295,7 +297,7 @@ fn a_flag_counts_more_than_the_file() {
         "{error}"
     );
     assert!(
-        error.contains("`builtin`, `replay:<directory>`, `mine`"),
+        error.contains("`builtin`, `visitor`, `replay:<directory>`, `mine`"),
         "{error}"
     );
     assert!(read(&unknown("replay:")).is_err());
@@ -309,6 +311,51 @@ fn a_flag_counts_more_than_the_file() {
             .is_err()
         );
     }
+}
+
+#[test]
+fn an_agent_is_what_its_table_says_or_what_it_is_called() {
+    let with = |table: &str| read(&format!("{SHORT}\n{table}\n"));
+    let agents = |table: &str| with(table).unwrap().agents;
+    let cli = |kind, model: Option<&str>| {
+        Runs::Cli(CliConfig {
+            model: model.map(str::to_owned),
+            ..CliConfig::of(kind)
+        })
+    };
+    let bare = agents("[agents.claude]\nmodel = \"m\"");
+    assert_eq!(bare["claude"].runs, cli(Kind::Claude, Some("m")));
+    let named = agents("[agents.mine]\nkind = \"codex\"\nenv = { A = \"1\" }");
+    assert_eq!(named["mine"].runs, cli(Kind::Codex, None));
+    assert_eq!(named["mine"].env["A"], "1");
+    let line = agents("[agents.claude]\ncommand = \"sh mine.sh\"");
+    assert_eq!(line["claude"].runs, Runs::Line("sh mine.sh".into()));
+    for kind in Kind::ALL {
+        let overrides = Overrides {
+            agent: Some(kind.name().into()),
+            ..Overrides::default()
+        };
+        let now = Now {
+            minute: String::new(),
+        };
+        let loaded = parse(SHORT, Path::new("/project"), &overrides, &now).unwrap();
+        assert_eq!(loaded.charter.agent, kind.name());
+    }
+    let check = |table: &str, part: &str| {
+        let error = with(table).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    };
+    check("[agents.mine]", "has no command and no kind");
+    check("[agents.mine]\nkind = \"command\"", "has no command");
+    check(
+        "[agents.mine]\ncommand = \"a\"\nmodel = \"m\"",
+        "`model` is for command-line",
+    );
+    check(
+        "[agents.mine]\nkind = \"codex\"\ncommand = \"a\"",
+        "takes no command",
+    );
+    check("[agents.mine]\nkind = \"codec\"", "codex");
 }
 
 #[test]

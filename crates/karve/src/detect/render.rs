@@ -1,6 +1,7 @@
 //! A proposal as a commented `karve.toml`.
 
 use super::Proposal;
+use crate::config::PROFILE_AUTO;
 use karve_core::charter::Better;
 use std::fmt::Write as _;
 
@@ -54,6 +55,8 @@ fn commands(out: &mut Text, proposal: &Proposal) {
     out.value("test", &proposal.test);
     out.comment("Prints the numbers; with {out} in it, writes them to the file of that name.");
     out.value("bench", &proposal.bench);
+    out.comment("auto: the profilers that are there say why the kernel is slow; or a command.");
+    out.value("profile", PROFILE_AUTO);
     out.comment(
         "Prints METRIC peak_gflops=<number>; lets karve say how much of the device is used.",
     );

@@ -1,7 +1,7 @@
 //! The benchmark of one case under a profiler.
 
 use super::{Harness, Purpose, fresh_seed};
-use crate::config::expand;
+use crate::config::{expand, quote};
 use crate::error::Result;
 use crate::process::{self, Run};
 use crate::profilers::run::{Output, Start};
@@ -34,11 +34,11 @@ impl Harness {
         let dir = PROFILE_DIR;
         let mut line = format!("mkdir -p {dir} || exit 125\n");
         for (name, value) in &start.environment {
-            line.push_str(&format!("export {name}={}\n", quoted(value)));
+            line.push_str(&format!("export {name}={}\n", quote(value)));
         }
         let last = start.commands.len().saturating_sub(1);
         for (number, words) in start.commands.iter().enumerate() {
-            let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+            let words: Vec<String> = words.iter().map(|word| quote(word)).collect();
             let to = match (&start.output, number == last) {
                 (Output::Stdout, true) => "",
                 _ => " >/dev/null",
@@ -46,15 +46,11 @@ impl Harness {
             line.push_str(&format!("{}{to} || exit $?\n", words.join(" ")));
         }
         if let Output::File(path) = &start.output {
-            line.push_str(&format!("cat {}\n", quoted(&path.to_string_lossy())));
+            line.push_str(&format!("cat {}\n", quote(&path.to_string_lossy())));
         }
         let line = format!("(\n{line})\nstatus=$?\nrm -rf {dir}\nexit $status");
         let trial = self.trial(tree, Purpose::Profile)?;
         let command = self.within(&line, tree, trial.as_ref());
         process::run(&command.capture_bytes(OUTPUT_BYTES_MAX), &self.stop)
     }
-}
-
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }

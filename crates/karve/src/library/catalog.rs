@@ -5,6 +5,7 @@
 
 use super::markdown::parse_entry;
 use karve_core::knowledge::Entry;
+use std::sync::OnceLock;
 
 #[cfg(test)]
 mod tests;
@@ -144,8 +145,9 @@ pub const FILES: &[(&str, &str)] = files![
     "xcd-locality",
 ];
 
-/// All built-in entries. That each of them is read is tested, so none is left out.
+/// All built-in entries, read once. That each of them is read is tested, so none is left out.
 pub fn built_in() -> Vec<Entry> {
-    let entries = FILES.iter().filter_map(|(_, text)| parse_entry(text).ok());
-    entries.collect()
+    static READ: OnceLock<Vec<Entry>> = OnceLock::new();
+    let read = || FILES.iter().filter_map(|(_, text)| parse_entry(text).ok());
+    READ.get_or_init(|| read().collect()).clone()
 }

@@ -10,11 +10,15 @@ mod tips;
 mod wiki;
 
 use super::markdown;
+use crate::table;
 use karve_core::knowledge::{Entry, Section, Status};
 use std::path::PathBuf;
 
 pub use pages::{render_cross_reference, render_index};
 pub use phrases::triggers_in;
+
+/// Characters of a cell.
+const CELL_CHARS: usize = 300;
 
 /// A form of knowledge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -113,27 +117,14 @@ fn renamed(sections: Vec<Section>, names: &[(&str, &str)]) -> Vec<Section> {
     sections.into_iter().map(rename).collect()
 }
 
-/// Cells of a row of a Markdown table.
+/// The cells of a row of a table that is no rule.
 fn cells(line: &str) -> Option<Vec<String>> {
-    let line = line.trim();
-    let inner = line.strip_prefix('|')?;
-    let inner = inner.strip_suffix('|').unwrap_or(inner);
-    let inner = inner.replace("\\|", "\u{1}");
-    let cells = inner
-        .split('|')
-        .map(|cell| cell.trim().replace('\u{1}', "|"));
-    let cells: Vec<String> = cells.collect();
-    let is_rule = cells
-        .iter()
-        .all(|cell| !cell.is_empty() && cell.chars().all(|c| "-: ".contains(c)));
-    (!is_rule).then_some(cells)
+    table::cells(line).filter(|cells| !table::is_rule(cells))
 }
 
 /// Text that fits into a cell.
 fn cell(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line: String = line.chars().take(300).collect();
-    line.replace('|', "\\|")
+    table::cell(text, CELL_CHARS)
 }
 
 #[cfg(test)]

@@ -1,24 +1,37 @@
 //! What a round taught becomes evidence of an entry, staged until somebody promotes it.
 //!
 //! Doing it again changes nothing: evidence is known by its run. Nothing is deleted; what a
-//! measurement speaks against is narrowed, refuted or turned around by its own evidence.
+//! measurement speaks against is narrowed, refuted or turned around by its own evidence. Where a
+//! measurement contradicts evidence of the same place that no campaign here has taken, that
+//! evidence is disputed: it stays, with the run that contradicts it, and counts no more.
 
 use super::{Layer, Shelves};
 use crate::error::{Context, Result};
+use crate::store::{self, CampaignDir};
+use karve_core::campaign::{Event, Record};
 use karve_core::knowledge::{
-    Basis, Effect, Entry, Kind, Learning, Scope, Section, assess, effect_of, narrowed,
+    Basis, Effect, Entry, Evidence, Kind, Learning, Scope, Section, Status, VOUCHED, assess,
+    effect_of, is_of, narrowed,
 };
 use std::fs::{self, File};
+use std::path::Path;
 
 /// Evidence of one entry at most; the newest stays.
 const EVIDENCE_MAX: usize = 60;
 /// Two runs that are slower by at least this turn an optimization into an anti-pattern.
 const SLOWER_RATIO: f64 = 0.97;
+/// The section with what agents said about rounds.
+pub const CLAIMS: &str = "Claims";
+/// Claims of one entry at most; the newest stay, and the logs have all.
+const CLAIMS_MAX: usize = 24;
+/// Ratios of a log and of a file are the same if they differ by less than this share.
+const SAME_RATIO: f64 = 1e-3;
 
-/// Adds what a round taught to the staged layer.
-pub fn take_in(shelves: &Shelves, learning: &Learning, here: &Scope) -> Result<()> {
+/// Adds what a round taught to the staged layer; says what that makes of the entry, where it
+/// stands otherwise than before.
+pub fn take_in(shelves: &Shelves, learning: &Learning, here: &Scope) -> Result<String> {
     let Some(dir) = shelves.dir(Layer::Staged) else {
-        return Ok(());
+        return Ok(String::new());
     };
     fs::create_dir_all(dir).context(|| format!("cannot make {}", dir.display()))?;
     let lock = dir.join(".lock");
@@ -29,25 +42,72 @@ pub fn take_in(shelves: &Shelves, learning: &Learning, here: &Scope) -> Result<(
     let stock = shelves.load()?;
     let known = stock.placed.get(&learning.entry).map(|p| p.entry.clone());
     let entry = known.unwrap_or_else(|| new_tip(learning, here));
-    if let Some(changed) = with_evidence(entry, learning, here) {
+    let run = &learning.evidence.run;
+    if let Some(changed) = with_evidence(entry.clone(), learning, (here, dir.parent())) {
         shelves.write(Layer::Staged, &changed)?;
+        return Ok(became(&entry, &changed, here));
     }
-    Ok(())
+    // It was written before karve was killed: what it said then, it says again.
+    let mut before = entry.clone();
+    before.evidence.retain(|evidence| evidence.run != *run);
+    before.except.retain(|scope| scope != here);
+    let by_evidence = matches!(before.status, Status::Verified | Status::Refuted);
+    if by_evidence && before.section(VOUCHED).is_none() {
+        before.status = Status::Candidate;
+    }
+    for evidence in before.evidence.iter_mut().filter(|e| e.disputed == *run) {
+        evidence.disputed.clear();
+    }
+    Ok(became(&before, &entry, here))
+}
+
+/// What is new about how an entry stands here; empty if nothing is.
+fn became(before: &Entry, now: &Entry, here: &Scope) -> String {
+    let (was, is) = (assess(before), assess(now));
+    let disputed = |entry: &Entry| {
+        let of = entry.evidence.iter();
+        of.filter(|e| !e.disputed.is_empty()).count()
+    };
+    let id = &now.id;
+    let mut facts = Vec::new();
+    if now.except.contains(here) && !before.except.contains(here) {
+        facts.push(format!("{id} does not hold for {} now", here.describe()));
+    } else if was.status != is.status {
+        let by = match is.status {
+            Status::Verified => " by rule",
+            Status::Candidate | Status::Refuted | Status::Superseded => "",
+        };
+        facts.push(format!("{id} is {}{by} now: {}", is.status.name(), is.why));
+    }
+    match disputed(now).saturating_sub(disputed(before)) {
+        0 => {}
+        1 => facts.push("1 piece of evidence for it is disputed".to_owned()),
+        n => facts.push(format!("{n} pieces of evidence for it are disputed")),
+    }
+    facts.join("; ")
 }
 
 /// The entry with what a round showed; nothing if it has that already.
-fn with_evidence(mut entry: Entry, learning: &Learning, here: &Scope) -> Option<Entry> {
+fn with_evidence(
+    mut entry: Entry,
+    learning: &Learning,
+    (here, campaigns): (&Scope, Option<&Path>),
+) -> Option<Entry> {
     let run = &learning.evidence.run;
     if entry.evidence.iter().any(|evidence| evidence.run == *run) {
         return None;
     }
-    let against = effect_of(&learning.evidence) == Effect::Refutes;
-    if against && let Some(scope) = narrowed(&entry, here) {
-        // It holds elsewhere, so it is narrowed here and stays as it is there.
-        if !entry.except.contains(&scope) {
-            entry.except.push(scope);
+    match effect_of(&learning.evidence) {
+        Effect::Refutes => {
+            dispute(&mut entry.evidence, run, (here, campaigns));
+            // It holds elsewhere, so it is narrowed here and stays as it is there.
+            let scope = narrowed(&entry, here).filter(|scope| !entry.except.contains(scope));
+            entry.except.extend(scope);
         }
+        Effect::Supports => entry.except.retain(|scope| scope != here),
+        Effect::Open => {}
     }
+    quote(&mut entry, learning);
     entry.evidence.push(learning.evidence.clone());
     let excess = entry.evidence.len().saturating_sub(EVIDENCE_MAX);
     entry.evidence.drain(..excess);
@@ -57,6 +117,62 @@ fn with_evidence(mut entry: Entry, learning: &Learning, here: &Scope) -> Option<
     }
     entry.date.clone_from(&learning.evidence.date);
     Some(entry)
+}
+
+/// Adds what an agent said to the claims of an entry: quoted, with the round that it is about.
+fn quote(entry: &mut Entry, learning: &Learning) {
+    let run = &learning.evidence.run;
+    let said = learning.words.named().into_iter();
+    let said: Vec<String> = said
+        .map(|(part, text)| format!("- {run}, {part}: \"{text}\""))
+        .collect();
+    if said.is_empty() {
+        return;
+    }
+    let is = |section: &&mut Section| section.heading == CLAIMS;
+    let mut lines: Vec<String> = match entry.sections.iter_mut().find(is) {
+        Some(claims) => claims.text.lines().map(str::to_owned).collect(),
+        None => Vec::new(),
+    };
+    lines.retain(|line| !line.trim().is_empty());
+    lines.extend(said);
+    lines.drain(..lines.len().saturating_sub(CLAIMS_MAX));
+    entry.sections.retain(|section| section.heading != CLAIMS);
+    entry.sections.push(Section {
+        heading: CLAIMS.to_owned(),
+        text: lines.join("\n"),
+    });
+}
+
+/// Evidence for something, of the place where a run has just shown the contrary, and which no
+/// campaign here has taken, counts no more.
+fn dispute(evidence: &mut [Evidence], run: &str, (here, campaigns): (&Scope, Option<&Path>)) {
+    for of in evidence {
+        let against = effect_of(of) == Effect::Supports && is_of(of, here);
+        if against && !campaigns.is_some_and(|campaigns| is_traced(campaigns, of)) {
+            run.clone_into(&mut of.disputed);
+        }
+    }
+}
+
+/// Whether the log of a campaign here tells of a piece of evidence.
+fn is_traced(campaigns: &Path, evidence: &Evidence) -> bool {
+    let Some((name, _)) = evidence.run.rsplit_once("/round-") else {
+        return false;
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if !name.chars().all(plain) || name.starts_with('.') {
+        return false;
+    }
+    let dir = CampaignDir::new(campaigns, name);
+    let tells = |record: &Record| match &record.event {
+        Event::Learnt { lesson, .. } => lesson.learning.as_ref().is_some_and(|learning| {
+            let (told, of) = (&learning.evidence, evidence);
+            told.run == of.run && (told.ratio - of.ratio).abs() <= SAME_RATIO * of.ratio
+        }),
+        _ => false,
+    };
+    dir.exists() && store::read(&dir).is_ok_and(|log| log.records.iter().any(tells))
 }
 
 /// An optimization that was slower in two runs and faster in none is an anti-pattern.
@@ -100,18 +216,9 @@ fn new_tip(learning: &Learning, here: &Scope) -> Entry {
         (Some(low), Some(high)) => format!(" [{low:.3}, {high:.3}]"),
         _ => String::new(),
     };
-    let foretold = learning.foretold.iter();
-    let foretold: Vec<String> = foretold
-        .map(|f| format!("{} {}", f.counter, f.came.words()))
-        .collect();
     let signal = format!(
         "{:.3}x{interval} over its parent, {} blocks; {}",
-        e.ratio,
-        e.n,
-        match foretold.is_empty() {
-            true => "no counter was foretold".to_owned(),
-            false => foretold.join(", "),
-        }
+        e.ratio, e.n, e.note
     );
     let section = |heading: &str, text: String| Section {
         heading: heading.to_owned(),
@@ -137,7 +244,6 @@ fn new_tip(learning: &Learning, here: &Scope) -> Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use karve_core::knowledge::{Evidence, Status};
 
     fn here() -> Scope {
         Scope {
@@ -166,7 +272,7 @@ mod tests {
                 n: 12,
                 ..Evidence::default()
             },
-            foretold: Vec::new(),
+            ..Learning::default()
         }
     }
 
@@ -192,8 +298,28 @@ mod tests {
         assert_eq!((found.kind, found.evidence.len()), (Kind::Tip, 1));
         assert_eq!(found.status, Status::Candidate);
         assert!(karve_core::knowledge::lint(&found).is_empty());
-        take_in(&shelves, &learning("b/round-4", 1.2), &here()).unwrap();
+        let became = take_in(&shelves, &learning("b/round-4", 1.2), &here()).unwrap();
         assert_eq!(entry(&shelves).status, Status::Verified);
+        assert_eq!(became, "x is verified by rule now: replicated in 2 runs");
+        // A karve that was killed before it wrote that down says it again.
+        let again = take_in(&shelves, &learning("b/round-4", 1.2), &here()).unwrap();
+        assert_eq!(again, became);
+        let more = take_in(&shelves, &learning("c/round-1", 1.2), &here()).unwrap();
+        assert_eq!(more, "");
+    }
+
+    #[test]
+    fn two_rounds_on_one_parent_do_not_promote_an_entry() {
+        let dir = tempfile::tempdir().unwrap();
+        let shelves = staged(dir.path());
+        let on = |run: &str, parent: &str| {
+            let mut learning = learning(run, 1.3);
+            learning.evidence.parent = parent.into();
+            take_in(&shelves, &learning, &here()).unwrap()
+        };
+        assert_eq!((on("a/round-1", "p"), on("a/round-2", "p")).1, "");
+        assert_eq!(entry(&shelves).status, Status::Candidate);
+        assert!(on("a/round-3", "q").starts_with("x is verified by rule now"));
     }
 
     #[test]
@@ -232,9 +358,30 @@ mod tests {
         let mut elsewhere = learning("a/round-1", 1.4);
         elsewhere.evidence.workload = "gemm n=8".into();
         take_in(&shelves, &elsewhere, &Scope::default()).unwrap();
-        take_in(&shelves, &learning("b/round-1", 0.8), &here()).unwrap();
+        let became = take_in(&shelves, &learning("b/round-1", 0.8), &here()).unwrap();
         let narrowed = entry(&shelves);
         assert_eq!(narrowed.except, [here()]);
         assert_ne!(narrowed.status, Status::Refuted);
+        assert_eq!(became, "x does not hold for device cpu; op softmax now");
+        // A later gain here takes that back.
+        take_in(&shelves, &learning("c/round-1", 1.4), &here()).unwrap();
+        assert!(entry(&shelves).except.is_empty());
+    }
+
+    #[test]
+    fn claims_are_quoted_and_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        let shelves = staged(dir.path());
+        for number in 0..CLAIMS_MAX + 3 {
+            let mut learning = learning(&format!("a/round-{number}"), 1.3);
+            learning.words.pitfall = "mind the ends, 9x".into();
+            take_in(&shelves, &learning, &here()).unwrap();
+        }
+        let found = entry(&shelves);
+        let claims = found.section(CLAIMS).unwrap();
+        assert_eq!(claims.lines().count(), CLAIMS_MAX);
+        let last = claims.lines().next_back().unwrap();
+        assert_eq!(last, "- a/round-26, pitfall: \"mind the ends, 9x\"");
+        assert!((found.expected_ratio() - 1.3).abs() < 1e-9);
     }
 }

@@ -1,6 +1,6 @@
 //! What of the library a campaign remembers: the entries that hold where its target is.
 
-use super::{Layer, Stock};
+use super::{Layer, Stock, learn};
 use karve_core::knowledge::{Entry, Evidence, Kind, Known, Situation, Status, weigh};
 
 /// Entries that a campaign remembers.
@@ -52,12 +52,17 @@ fn known(stock: &Stock, entry: &Entry, layer: Layer, at: &Situation) -> Known {
         why = format!("shown not to hold for {}", except.describe());
         status = Status::Refuted;
     }
-    let near = near(entry, at);
+    let (near, elsewhere) = near(entry, at);
     let (n_for, n_against) = weigh(&near);
     let of_near = Entry {
         evidence: near,
         impact: entry.impact,
         ..Entry::default()
+    };
+    let expected_ratio = match (n_for, n_against) {
+        // What only failed promises nothing, whatever is said of it.
+        (0, 1..) => of_near.expected_ratio().min(1.0),
+        _ => of_near.expected_ratio(),
     };
     Known {
         id: entry.id.clone(),
@@ -67,26 +72,26 @@ fn known(stock: &Stock, entry: &Entry, layer: Layer, at: &Situation) -> Known {
         refuted: why.chars().take(300).collect(),
         triggers: entry.triggers.iter().take(8).cloned().collect(),
         text: text_of(entry),
-        expected_ratio: of_near.expected_ratio(),
+        expected_ratio,
         n_evidence: u32::try_from(n_for + n_against).unwrap_or(u32::MAX),
+        elsewhere,
         apply: entry.apply.iter().take(8).cloned().collect(),
         layer: layer.name().to_owned(),
     }
 }
 
-/// Evidence for the same kind of operation counts alone, where there is any.
-fn near(entry: &Entry, at: &Situation) -> Vec<Evidence> {
-    let same = |e: &&Evidence| {
-        let lower = e.workload.to_lowercase();
-        let mut words = lower.split(|c: char| !c.is_alphanumeric());
-        words.any(|word| at.op.contains(word))
-    };
-    let near: Vec<Evidence> = entry.evidence.iter().filter(same).cloned().collect();
-    if near.is_empty() {
-        entry.evidence.clone()
-    } else {
-        near
-    }
+/// Evidence for the same kind of operation counts alone, where there is any; else all of it, and
+/// that it is from elsewhere.
+fn near(entry: &Entry, at: &Situation) -> (Vec<Evidence>, bool) {
+    let counts = |e: &&Evidence| e.disputed.is_empty();
+    let (near, far): (Vec<Evidence>, Vec<Evidence>) = entry
+        .evidence
+        .iter()
+        .filter(counts)
+        .cloned()
+        .partition(|e| at.shares_op(&e.workload));
+    let elsewhere = near.is_empty() && !far.is_empty();
+    (if elsewhere { far } else { near }, elsewhere)
 }
 
 /// How it works and how it is done.
@@ -96,7 +101,8 @@ fn text_of(entry: &Entry) -> String {
         Kind::Tip => ["Takeaway", "Signal"],
         Kind::Optimization | Kind::Case | Kind::Technique => ["Mechanism", "Recipe"],
     };
-    let parts = headings.iter().filter_map(|heading| entry.section(heading));
+    let headings = headings.iter().chain([&learn::CLAIMS]);
+    let parts = headings.filter_map(|heading| entry.section(heading));
     let text = parts.collect::<Vec<_>>().join("\n");
     text.chars().take(TEXT_CHARS).collect()
 }

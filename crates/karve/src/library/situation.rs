@@ -1,7 +1,9 @@
 //! Where a project is, in all words that are true there.
 
+use crate::devices::Devices;
 use karve_core::charter::Target;
 use karve_core::knowledge::Situation;
+use std::sync::LazyLock;
 
 /// Languages by other names of theirs, and by what they are made for.
 const LANGUAGES: &[(&str, &[&str])] = &[
@@ -29,45 +31,40 @@ const RUNS_ON: &[(&str, &[&str])] = &[
     ("triton", &["gpu"]),
 ];
 
-/// Devices by words in their names.
-const DEVICES: &[(&[&str], &[&str])] = &[
-    (
-        &["h100", "h200", "gh200"],
-        &["hopper", "sm90", "sm_90", "cuda", "nvidia", "gpu"],
-    ),
-    (
-        &["a100", "a800"],
-        &["ampere", "sm80", "sm_80", "cuda", "nvidia", "gpu"],
-    ),
-    (
-        &["b100", "b200", "b300", "gb200"],
-        &["blackwell", "sm100", "sm_100", "cuda", "nvidia", "gpu"],
-    ),
-    (
-        &["l40s", "l40", "4090"],
-        &["ada", "sm89", "sm_89", "cuda", "nvidia", "gpu"],
-    ),
-    (
-        &["5090", "5080"],
-        &["blackwell", "sm120", "sm_120", "cuda", "nvidia", "gpu"],
-    ),
-    (
-        &["mi300x", "mi300a", "gfx942"],
-        &["cdna3", "gfx942", "amd", "rocm", "gpu"],
-    ),
-    (
-        &["mi355x", "mi350x", "gfx950"],
-        &["cdna4", "gfx950", "amd", "rocm", "gpu"],
-    ),
-    (
-        &["cpu", "x86_64", "epyc", "xeon", "ryzen", "core"],
-        &["cpu"],
-    ),
-    (
-        &["aarch64", "arm64", "neoverse", "graviton", "grace"],
-        &["cpu", "arm"],
-    ),
+/// Words for devices that devices.toml has no figures of, each with one that it has.
+const KIN: &[(&str, &str)] = &[
+    ("gh200", "sm_90"),
+    ("a800", "sm_80"),
+    ("b100", "sm_100"),
+    ("b300", "sm_100"),
+    ("gb200", "sm_100"),
+    ("l40", "sm_89"),
+    ("5080", "sm_120"),
+    ("mi300a", "gfx942"),
+    ("mi350x", "gfx950"),
+    ("x86_64", "x86"),
+    ("ryzen", "x86"),
+    ("core", "cpu"),
+    ("arm64", "arm"),
+    ("neoverse", "arm"),
+    ("graviton", "arm"),
 ];
+
+/// The devices that karve brings, read once.
+static DEVICES: LazyLock<Devices> = LazyLock::new(|| Devices::built_in().unwrap_or_default());
+
+/// All words that are true of a device.
+fn device_words(device: &str) -> Vec<String> {
+    let lower = device.to_lowercase();
+    let is_part = |c: char| !(c.is_alphanumeric() || c == '_');
+    let named = |word: &str| lower.split(is_part).any(|own| own == word);
+    let mut words = DEVICES.words(device);
+    for (_, kin) in KIN.iter().filter(|(word, _)| named(word)) {
+        words.extend(DEVICES.words(kin));
+    }
+    words.insert(lower);
+    words.into_iter().collect()
+}
 
 /// Where a target is.
 pub fn situation_of(target: &Target) -> Situation {
@@ -84,20 +81,7 @@ pub fn of_words(op: &str, backend: &str, language: &str, device: &str) -> Situat
     let backends = with_names(backend);
     let mut languages = with_names(language);
     languages.extend(backends.iter().cloned());
-    let mut devices = vec![device.to_lowercase()];
-    let words: Vec<String> = device
-        .to_lowercase()
-        .split(|c: char| !(c.is_alphanumeric() || c == '_'))
-        .map(str::to_owned)
-        .collect();
-    for (names, also) in DEVICES {
-        if names
-            .iter()
-            .any(|name| words.iter().any(|word| word == name))
-        {
-            devices.extend(also.iter().map(|word| (*word).to_owned()));
-        }
-    }
+    let mut devices = device_words(device);
     for (language, also) in RUNS_ON {
         let speaks = languages.iter().any(|word| word == language);
         if speaks && !device.trim().is_empty() {
@@ -147,5 +131,48 @@ mod tests {
         let at = of_words("matmul", "c", "C", "cpu");
         assert!(at.device.contains("cpu") && !at.device.contains("gpu"));
         assert!(at.language.contains("c") && !at.language.contains("cuda"));
+    }
+
+    #[test]
+    fn a_device_is_known_by_what_the_file_of_devices_says() {
+        let check = |device: &str, with: &[&str], without: &[&str]| {
+            let words = device_words(device);
+            let has = |word: &&str| words.iter().any(|own| own == word);
+            assert!(with.iter().all(has), "{device}: {words:?}");
+            assert!(!without.iter().any(has), "{device}: {words:?}");
+        };
+        let hopper = ["hopper", "sm90", "sm_90", "cuda", "nvidia", "gpu"];
+        for name in ["H100", "NVIDIA H200", "NVIDIA H100 NVL", "GH200", "sm_90"] {
+            check(name, &hopper, &["cpu", "ampere"]);
+        }
+        check("GH200", &[], &["h100", "h200"]);
+        check("A800", &["ampere", "sm80"], &["a100"]);
+        check("GB200", &["blackwell", "sm100"], &["b200", "sm120"]);
+        for name in [
+            "RTX 4090",
+            "4090",
+            "NVIDIA GeForce RTX 4090 Laptop GPU",
+            "L40",
+        ] {
+            check(name, &["ada", "sm89", "gpu"], &["blackwell"]);
+        }
+        check("RTX 5080", &["blackwell", "sm120"], &["sm100", "rtx5090"]);
+        check(
+            "MI300A",
+            &["cdna3", "gfx942", "amd", "rocm"],
+            &["mi300x", "nvidia"],
+        );
+        check("blackwell", &["cuda", "gpu"], &["sm100", "sm120"]);
+        check("cpu", &["cpu"], &["gpu", "x86", "arm"]);
+        check(
+            "AMD EPYC 9654 96-Core Processor",
+            &["zen4", "avx512", "cpu"],
+            &["gpu", "rocm"],
+        );
+        check("AMD EPYC 9124", &["cpu", "x86"], &["zen4", "avx512", "gpu"]);
+        check("Intel Xeon", &["cpu", "x86"], &["amx", "avx512"]);
+        check("aarch64", &["cpu", "arm"], &["sve", "gpu"]);
+        check("NVIDIA", &[], &["gpu", "cpu"]);
+        check("", &[], &["gpu", "cpu"]);
     }
 }

@@ -13,6 +13,10 @@ pub(super) const CHUNK_BYTES: usize = 64 << 10;
 /// only come from a process that is none of ours and got hold of the pipe.
 const DRAIN_BYTES_MAX: u64 = 16 << 20;
 
+/// Is given what a command prints, as it comes, and tells whether it wants more. A command of which
+/// nobody wants more is ended.
+pub type Tap<'a> = &'a mut (dyn FnMut(&[u8]) -> bool + 'a);
+
 /// What a command printed on one stream, at most as many bytes as were asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
@@ -103,14 +107,16 @@ impl Capture {
 }
 
 /// The reading end of a pipe, and what came out of it.
-#[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct Stream<'a> {
     /// Absent once the other end is closed.
     pipe: Option<PipeReader>,
     capture: Capture,
+    tap: Option<Tap<'a>>,
+    /// Whether the tap wants no more.
+    enough: bool,
 }
 
-impl Stream {
+impl<'a> Stream<'a> {
     /// A stream, and the end for the command to write to.
     pub(super) fn new(capture_bytes: usize) -> io::Result<(Self, PipeWriter)> {
         let (reader, writer) = io::pipe()?;
@@ -120,9 +126,22 @@ impl Stream {
             Self {
                 pipe: Some(reader),
                 capture: Capture::new(capture_bytes),
+                tap: None,
+                enough: false,
             },
             writer,
         ))
+    }
+
+    /// Lets somebody hear what comes.
+    pub(super) fn tapped(mut self, tap: Option<Tap<'a>>) -> Self {
+        self.tap = tap;
+        self
+    }
+
+    /// Whether more has come than is wanted.
+    pub(super) fn is_enough(&self) -> bool {
+        self.enough
     }
 
     /// The descriptor to wait for, while the other end is open.
@@ -138,6 +157,11 @@ impl Stream {
         match pipe.read(buffer) {
             Ok(n @ 1..) => {
                 self.capture.push(&buffer[..n]);
+                if let Some(tap) = &mut self.tap
+                    && !self.enough
+                {
+                    self.enough = !tap(&buffer[..n]);
+                }
                 true
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,

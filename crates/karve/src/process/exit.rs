@@ -22,6 +22,8 @@ pub enum Excess {
     Memory,
     /// It has too many processes.
     Processes,
+    /// It printed more than somebody wants to hear.
+    Output,
 }
 
 impl Exit {
@@ -38,6 +40,7 @@ impl Exit {
             Self::Stopped => return "stopped".into(),
             Self::TooMuch(Excess::Memory) => return "used more memory than it may".into(),
             Self::TooMuch(Excess::Processes) => return "had more processes than it may".into(),
+            Self::TooMuch(Excess::Output) => return "printed more than it may".into(),
             Self::Signal(signal) => signal,
         };
         let name = match signal {

@@ -5,10 +5,11 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use super::capture::{CHUNK_BYTES, Stream};
+use super::capture::{CHUNK_BYTES, Stream, Tap};
 use super::sys::{self, Usage};
 use super::tree::Tree;
-use super::{Bounds, Excess, Exit, Run, StopFlag};
+use super::{Bounds, Command, Excess, Exit, LAYERS, NotRun, Run, StopFlag, run_once};
+use crate::error::Result;
 
 /// How often the limit and the stop flag are looked at, at least.
 pub(super) const TICK: Duration = Duration::from_millis(50);
@@ -42,15 +43,15 @@ thread_local! {
 }
 
 /// Takes in what a command prints while it runs.
-pub(super) struct Watch {
-    stdout: Stream,
-    stderr: Stream,
+pub(super) struct Watch<'a> {
+    stdout: Stream<'a>,
+    stderr: Stream<'a>,
     buffer: Vec<u8>,
 }
 
-impl Watch {
+impl<'a> Watch<'a> {
     /// Watches two streams.
-    pub(super) fn new(stdout: Stream, stderr: Stream) -> Self {
+    pub(super) fn new(stdout: Stream<'a>, stderr: Stream<'a>) -> Self {
         Self {
             stdout,
             stderr,
@@ -100,6 +101,9 @@ impl Watch {
             // One buffer each at most, so that the end is noticed at once however much is printed.
             if out {
                 self.stdout.read(&mut self.buffer);
+                if self.stdout.is_enough() {
+                    return Ok((End::TooMuch(Excess::Output), wall));
+                }
             }
             if err {
                 self.stderr.read(&mut self.buffer);
@@ -121,6 +125,12 @@ impl Watch {
         BUFFER.set(Some(self.buffer));
         run
     }
+}
+
+/// As [`super::run`], while somebody hears what the command prints on its standard output. A line
+/// is not tried with a shell where its program cannot be executed.
+pub fn run_tapped(command: &Command, stop: &StopFlag, tap: Tap<'_>) -> Result<Run> {
+    run_once(command, stop, LAYERS, Some(tap)).map_err(NotRun::into_error)
 }
 
 /// What a command uses too much of.

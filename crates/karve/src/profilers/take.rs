@@ -7,6 +7,7 @@ use crate::error::{Context, Result};
 use crate::harness::{Harness, PROFILE_DIR};
 use crate::process::{Exit, Run};
 use karve_core::charter::Case;
+use karve_core::knowledge::Situation;
 use karve_core::profile::{Bottleneck, KernelProfile, ProfileDepth, RuleSet, diagnose};
 use std::fs;
 use std::path::Path;
@@ -26,6 +27,19 @@ pub enum Runs {
 }
 
 impl Runs {
+    /// Where a kernel runs, by the words that are true there.
+    pub fn at(situation: &Situation) -> Self {
+        let named =
+            |word: &str| situation.device.contains(word) || situation.language.contains(word);
+        if named("rocm") || named("hip") {
+            Self::Rocm
+        } else if named("cuda") || named("gpu") {
+            Self::Cuda
+        } else {
+            Self::Cpu
+        }
+    }
+
     /// The tools for it, the light ones first.
     fn tools(self) -> &'static [Tool] {
         match self {
@@ -47,6 +61,17 @@ pub struct Subject<'a> {
     pub runs: Runs,
 }
 
+/// How it is to be profiled.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wish<'a> {
+    /// With this tool alone.
+    pub tool: Option<Tool>,
+    /// As deep as this; else light first, and deeper where that does not tell.
+    pub depth: Option<ProfileDepth>,
+    /// Not with these.
+    pub without: &'a [Tool],
+}
+
 /// A profile as it was taken.
 #[derive(Clone, Debug, Default)]
 pub struct Taken {
@@ -62,7 +87,11 @@ pub struct Taken {
 pub fn take(
     harness: &Harness,
     subject: Subject<'_>,
-    (tool, depth): (Option<Tool>, Option<ProfileDepth>),
+    Wish {
+        tool,
+        depth,
+        without,
+    }: Wish<'_>,
     rules: RuleSet,
 ) -> Result<Taken> {
     let mut taken = Taken::default();
@@ -78,10 +107,11 @@ pub fn take(
         .map_or(subject.runs.tools(), std::slice::from_ref);
     let depths = [ProfileDepth::Light, ProfileDepth::Full, ProfileDepth::Code];
     for at in depths {
-        if depth.is_some_and(|wanted| wanted != at) {
+        // A tool that was named looks as deep as it was told; all together go down step by step.
+        if tool.is_some() && depth.is_some_and(|wanted| wanted != at) {
             continue;
         }
-        for tool in tools {
+        for tool in tools.iter().filter(|tool| !without.contains(tool)) {
             if let Some(start) = start(*tool, at, &words, Path::new(PROFILE_DIR)) {
                 run_tool(harness, subject.tree, (*tool, &start), &mut taken)?;
             }
@@ -91,7 +121,7 @@ pub fn take(
             Some(_) => !taken.raw.is_empty() || !taken.failed.is_empty(),
             None => at == ProfileDepth::Full || tells(&taken, rules),
         };
-        if depth.is_none() && enough {
+        if depth == Some(at) || (depth.is_none() && enough) {
             break;
         }
     }
@@ -164,7 +194,7 @@ fn other(tool: Tool) -> Tool {
     }
 }
 
-/// Reads a text of a tool, or of whichever tool it looks like.
+/// Reads a text of a tool.
 pub fn read_text(tool: Tool, text: &str) -> std::result::Result<Parsed, String> {
     parse(tool, text).map_err(|why| why.to_string())
 }

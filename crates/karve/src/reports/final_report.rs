@@ -14,6 +14,7 @@ use super::text::{
 };
 use super::transfer;
 use super::versions::devlog_path;
+use super::why;
 use crate::ui::style::counted;
 use karve_core::campaign::{CONTROL_SLOWDOWN, Campaign, ControlKind, ControlResult, RoundSummary};
 use karve_core::charter::CaseSet;
@@ -51,7 +52,9 @@ pub fn render_final_report(campaign: &Campaign) -> String {
     rounds(source, &mut page);
     accuracy::of_campaign(source, &mut page);
     peak(source, &mut page);
+    why::profile_section(source, &mut page);
     roofline::section(source, &mut page);
+    why::knowledge_section(source, &mut page);
     measured(source, &mut page);
     inflation(source, &mut page);
     transfer::attribution(source, &mut page);
@@ -214,9 +217,19 @@ fn rounds(source: &Source<'_>, page: &mut Page) {
         .filter(|(_, lesson)| !lesson.is_empty())
         .map(|(number, lesson)| format!("Round {number}: {}", escaped(&lesson)))
         .collect();
+    let learnt = all.iter().filter_map(|round| {
+        let learning = round.lesson.learning.as_ref()?;
+        let became = source.markdown(&learning.became, PARAGRAPH_MAX);
+        (!became.is_empty()).then(|| format!("Round {}: {became}", round.number))
+    });
+    let learnt: Vec<String> = learnt.collect();
     if !lessons.is_empty() {
         page.section("Lessons");
         page.list(&lessons);
+    }
+    if !learnt.is_empty() {
+        page.section("What the library learnt");
+        page.list(&learnt);
     }
 }
 

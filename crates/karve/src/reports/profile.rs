@@ -1,6 +1,9 @@
 //! A profile for people: our own page, A's contract, and the report forms of B and C.
 
+use super::contract;
 use super::text::{bounded, escaped, one_line};
+use crate::profilers::contract::Variant;
+use karve_core::profile::compare::compare_kernels;
 use karve_core::profile::predicate::short;
 use karve_core::profile::{Diagnosis, KernelProfile};
 use serde::Serialize;
@@ -14,8 +17,10 @@ const KERNELS_SHOWN: usize = 4;
 pub enum Form {
     /// Ours
     Karve,
-    /// A's contract between profiler and orchestrator
+    /// A's contract of profilers, the configuration behind the title
     HyperMla,
+    /// A's contract of profilers, the configuration in a table
+    HyperMlaTable,
     /// B's analysis: summary, metrics, findings, recommendations
     Coordinator,
     /// C's profile summary
@@ -31,6 +36,108 @@ pub struct Shown {
     pub diagnosis: Diagnosis,
     /// Entries of the library that fit.
     pub entries: Vec<Fitting>,
+    /// What moved since an earlier profile, if there is one of this kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<Against>,
+}
+
+/// A kernel against an earlier profile of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Against {
+    /// The kernel there.
+    pub kernel: String,
+    /// The counters that the same tool told of both.
+    pub counters: Vec<Change>,
+}
+
+/// A counter before and after.
+#[derive(Clone, Debug, Serialize)]
+pub struct Change {
+    /// The counter.
+    pub counter: String,
+    /// Before.
+    pub before: f64,
+    /// After.
+    pub after: f64,
+    /// In percent of what it was; nothing from zero.
+    pub change_pct: Option<f64>,
+    /// Whether that is good; nothing where it stood still, or is neither good nor bad.
+    pub is_better: Option<bool>,
+    /// Whether it moved by more than a trifle.
+    pub has_moved: bool,
+}
+
+impl Form {
+    /// Whether it is A's contract, in either variant.
+    pub fn is_contract(self) -> bool {
+        match self {
+            Self::HyperMla | Self::HyperMlaTable => true,
+            Self::Karve | Self::Coordinator | Self::Primus => false,
+        }
+    }
+}
+
+impl Against {
+    /// Whether no counter was read of both.
+    pub fn is_empty(&self) -> bool {
+        self.counters.is_empty()
+    }
+
+    /// Compares what the same tool told of both: figures of different tools are no figures of one
+    /// thing.
+    pub fn of(before: &KernelProfile, after: &KernelProfile) -> Self {
+        let tool = |kernel: &KernelProfile, name: &str| {
+            let counter = kernel.counters.get(name);
+            counter.map(|counter| counter.source.tool.clone())
+        };
+        let moved = compare_kernels(before, after).into_iter();
+        let same = moved.filter(|m| tool(before, &m.counter) == tool(after, &m.counter));
+        let change = same.map(|moved| Change {
+            change_pct: moved.change_pct(),
+            is_better: moved.is_better(),
+            has_moved: moved.way().is_some(),
+            counter: moved.counter,
+            before: moved.before,
+            after: moved.after,
+        });
+        Self {
+            kernel: before.name.clone(),
+            counters: change.collect(),
+        }
+    }
+}
+
+impl Change {
+    /// As `150 -> 128 (-14.7%), better`.
+    fn describe(&self) -> String {
+        let (before, after) = (short(self.before), short(self.after));
+        let change = self.change_pct.map(|change| format!(" ({change:+.1}%)"));
+        let word = match self.is_better {
+            Some(true) => ", better",
+            Some(false) => ", worse",
+            None => "",
+        };
+        format!("{before} -> {after}{}{word}", change.unwrap_or_default())
+    }
+}
+
+/// All that a report tells.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Page<'a> {
+    /// What was profiled.
+    pub title: &'a str,
+    /// The operation or kernel; that of the first kernel where it is empty.
+    pub kernel: &'a str,
+    /// Which version of it.
+    pub version: &'a str,
+    /// The parameters of the case, as far as they are known.
+    pub configuration: &'a [(String, String)],
+    /// The kernels, the one that takes longest first.
+    pub shown: &'a [Shown],
+    /// What a reader should know besides.
+    pub notes: &'a [String],
+    /// What the kernels are compared with.
+    pub against: Option<&'a str>,
 }
 
 /// An entry of the library that fits.
@@ -45,140 +152,120 @@ pub struct Fitting {
 }
 
 /// A profile as text.
-pub fn render(form: Form, title: &str, shown: &[Shown], notes: &[String]) -> String {
+pub fn render(form: Form, page: &Page<'_>) -> String {
     match form {
-        Form::Karve => render_own(title, shown, notes),
-        Form::HyperMla => render_contract(title, shown),
-        Form::Coordinator => render_analysis(title, shown),
-        Form::Primus => render_summary(title, shown, notes),
+        Form::Karve => render_own(page),
+        Form::HyperMla => contract::render(Variant::Title, page),
+        Form::HyperMlaTable => contract::render(Variant::Table, page),
+        Form::Coordinator => render_analysis(page.title, page.shown),
+        Form::Primus => render_summary(page.title, page.shown, page.notes),
     }
 }
 
-fn render_own(title: &str, shown: &[Shown], notes: &[String]) -> String {
-    let mut text = format!("profile   {}\n", line(title, 200));
-    for note in notes {
+fn render_own(page: &Page<'_>) -> String {
+    let mut text = format!("profile   {}\n", line(page.title, 200));
+    if let Some(earlier) = page.against {
+        let _ = writeln!(text, "against   {}", line(earlier, 200));
+    }
+    for note in page.notes {
         let _ = writeln!(text, "note      {}", line(note, 300));
     }
-    for Shown {
-        kernel,
-        diagnosis,
-        entries,
-    } in shown.iter().take(KERNELS_SHOWN)
-    {
-        let asked = diagnosis.asked.map_or_else(String::new, |asked| {
-            format!(
-                ", since those of {} say nothing of these counters",
-                asked.name()
-            )
-        });
-        let _ = writeln!(
-            text,
-            "\nkernel    {}\nlimit     {} (rules of {}{asked})\nbecause   {}\ncause     {}",
-            line(&kernel.name, 160),
-            diagnosis.bottleneck.name(),
-            diagnosis.rules.name(),
-            diagnosis.because,
-            diagnosis.root_cause
-        );
-        for opportunity in &diagnosis.opportunities {
-            let _ = writeln!(
-                text,
-                "try       {}: up to {:.0}% of the time ({})",
-                line(&opportunity.name, 120),
-                opportunity.gain_pct,
-                line(&opportunity.trigger, 160)
-            );
-        }
-        for health in diagnosis.health.iter().filter(|health| !health.healthy) {
-            let _ = writeln!(
-                text,
-                "unwell    {} = {}, healthy is {}: {}",
-                health.counter,
-                short(health.value),
-                health.want,
-                health.hint
-            );
-        }
-        for entry in entries {
-            let why = line(&entry.why, 160);
-            let _ = writeln!(text, "knows     {}: {} ({why})", entry.id, entry.title);
-        }
-        for (name, counter) in &kernel.counters {
-            let _ = writeln!(
-                text,
-                "  {name:<24} {:>14}  {}",
-                short(counter.value),
-                line(&counter.source.describe(), 120)
-            );
-        }
+    for shown in page.shown.iter().take(KERNELS_SHOWN) {
+        render_kernel(shown, &mut text);
     }
-    let more = shown.len().saturating_sub(KERNELS_SHOWN);
+    let more = page.shown.len().saturating_sub(KERNELS_SHOWN);
     if more > 0 {
         let _ = writeln!(text, "\nand {more} more kernels; --json shows all");
     }
     text
 }
 
-/// Text from elsewhere as one line of at most so many characters.
-fn line(text: &str, max: usize) -> String {
-    bounded(&one_line(text), max)
-}
-
-/// Text that fits into a cell of a table.
-fn cell(text: &str) -> String {
-    escaped(&line(text, 160))
-}
-
-fn percent(kernel: &KernelProfile, name: &str) -> String {
-    kernel.value(name).map_or_else(|| "-".to_owned(), short)
-}
-
-/// A's contract.
-fn render_contract(title: &str, shown: &[Shown]) -> String {
-    let mut text = format!("## Profile: {}\n\n### Stages\n\n", line(title, 160));
-    text.push_str(
-        "| Stage | Duration (us) | TC% | DRAM% | Occ% | Bottleneck | Key Issue |\n\
-         |---|---|---|---|---|---|---|\n",
-    );
-    for Shown {
-        kernel, diagnosis, ..
-    } in shown
-    {
-        let issue = diagnosis.opportunities.first().map(|o| o.name.as_str());
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} | {} | {} | {} |",
-            cell(&kernel.name),
-            percent(kernel, "duration_us"),
-            percent(kernel, "tensor_pct"),
-            percent(kernel, "dram_pct"),
-            percent(kernel, "occupancy_pct"),
-            diagnosis.bottleneck.name(),
-            cell(issue.unwrap_or("-"))
-        );
-    }
-    let Some(first) = shown.first() else {
-        return text;
-    };
-    let class = first.diagnosis.bottleneck.name();
-    let mut capital = class.to_owned();
-    capital[..1].make_ascii_uppercase();
-    let _ = write!(
+fn render_kernel(shown: &Shown, text: &mut String) {
+    let Shown {
+        kernel,
+        diagnosis,
+        entries,
+        against,
+    } = shown;
+    let asked = diagnosis.asked.map_or_else(String::new, |asked| {
+        format!(
+            ", since those of {} say nothing of these counters",
+            asked.name()
+        )
+    });
+    let _ = writeln!(
         text,
-        "\n### Bottleneck: {capital}-bound\n\n{}\n\n### Top 3 Opportunities\n\n",
-        first.diagnosis.root_cause
+        "\nkernel    {}\nlimit     {} (rules of {}{asked})\nbecause   {}\ncause     {}",
+        line(&kernel.name, 160),
+        diagnosis.bottleneck.name(),
+        diagnosis.rules.name(),
+        diagnosis.because,
+        diagnosis.root_cause
     );
-    for (number, opportunity) in first.diagnosis.opportunities.iter().enumerate() {
+    for opportunity in &diagnosis.opportunities {
+        let entry = opportunity.entry.as_ref();
+        let entry = entry.map_or_else(String::new, |id| format!("; see {id}"));
         let _ = writeln!(
             text,
-            "{}. {} — est. {:.0}% gain — trigger: {}",
-            number + 1,
+            "try       {}: up to {:.0}% of the time ({}){entry}",
             line(&opportunity.name, 120),
             opportunity.gain_pct,
             line(&opportunity.trigger, 160)
         );
     }
-    text
+    for health in diagnosis.health.iter().filter(|health| !health.healthy) {
+        let _ = writeln!(
+            text,
+            "unwell    {} = {}, healthy is {}: {}",
+            health.counter,
+            short(health.value),
+            health.want,
+            health.hint
+        );
+    }
+    for entry in entries {
+        let why = line(&entry.why, 160);
+        let _ = writeln!(text, "knows     {}: {} ({why})", entry.id, entry.title);
+    }
+    if let Some(against) = against {
+        render_against(against, &kernel.name, text);
+    }
+    for (name, counter) in &kernel.counters {
+        let _ = writeln!(
+            text,
+            "  {name:<24} {:>14}  {}",
+            short(counter.value),
+            line(&counter.source.describe(), 120)
+        );
+    }
+}
+
+/// The counters that moved, the time first, and how many stood still.
+fn render_against(against: &Against, kernel: &str, text: &mut String) {
+    if against.kernel != kernel {
+        let _ = writeln!(text, "before    {}", line(&against.kernel, 160));
+    }
+    let mut moved: Vec<&Change> = against.counters.iter().filter(|c| c.has_moved).collect();
+    moved.sort_by_key(|change| change.counter != "duration_us");
+    for change in &moved {
+        let _ = writeln!(text, "moved     {}: {}", change.counter, change.describe());
+    }
+    let still = against.counters.len() - moved.len();
+    let _ = writeln!(text, "still     {still} counters that both profiles have");
+}
+
+/// Text from elsewhere as one line of at most so many characters.
+pub(super) fn line(text: &str, max: usize) -> String {
+    bounded(&one_line(text), max)
+}
+
+/// Text that fits into a cell of a table.
+pub(super) fn cell(text: &str) -> String {
+    escaped(&line(text, 160))
+}
+
+fn percent(kernel: &KernelProfile, name: &str) -> String {
+    kernel.value(name).map_or_else(|| "-".to_owned(), short)
 }
 
 /// B's analysis.

@@ -43,6 +43,13 @@ pub fn of_incumbent(campaign: &Campaign) -> Times {
     }
 }
 
+/// The candidate of the round under way, as far as it was measured.
+pub fn of_candidate(campaign: &Campaign) -> Times {
+    let round = campaign.current_round();
+    let shown = round.and_then(|round| round.comparison.as_ref().or(round.quick.as_ref()));
+    shown.map_or_else(Times::new, |shown| of_comparison(campaign, shown))
+}
+
 fn of_comparison(campaign: &Campaign, comparison: &Comparison) -> Times {
     let values = comparison.cases.iter();
     in_seconds(

@@ -71,6 +71,22 @@ const PASSED: [&str; 61] = [
     "SPACK_*",
 ];
 
+/// What every agent's program needs beside: its home, and the way to the network.
+const PASSED_TO_PROGRAMS: [&str; 12] = [
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "XDG_CACHE_HOME",
+    "TMPDIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "SSL_CERT_*",
+    "NODE_EXTRA_CA_CERTS",
+];
+
 /// What an agent's program needs beside: where its model is, and the right to ask it.
 const PASSED_TO_AGENTS: [&str; 20] = [
     "ANTHROPIC_*",
@@ -115,6 +131,17 @@ pub(super) fn of_agent(rule: &SandboxRule, set: &[(String, String)]) -> Variable
         .cloned()
         .collect();
     variables(rule, &[&own[..], &PASSED_TO_AGENTS].concat(), &set)
+}
+
+/// What passes to an agent of a known kind, which needs some variables of its own and none of
+/// another's.
+pub(super) fn of_kind(more: &[String], own: &[&str]) -> Variables {
+    let usual = PASSED.iter().chain(&PASSED_TO_PROGRAMS).chain(own);
+    let usual = usual.map(|name| (*name).to_owned());
+    Variables {
+        passed: usual.chain(more.iter().cloned()).collect(),
+        set: Vec::new(),
+    }
 }
 
 fn variables(rule: &SandboxRule, more: &[&str], set: &[(String, String)]) -> Variables {

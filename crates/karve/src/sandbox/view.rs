@@ -3,7 +3,7 @@
 //! Everything is there and read-only, but for what belongs to people: homes, the checkout, the
 //! campaigns, temporary files and sockets of services. Of a home, tools and compilers are shown.
 
-use super::Private;
+use super::{Places, Private};
 use crate::error::{Context, Result};
 use crate::git::Repo;
 use crate::process::{Access, Layered, Shown, View};
@@ -228,14 +228,20 @@ pub(super) fn of_trial(
 pub(super) fn of_agent(
     site: &Site,
     rule: &SandboxRule,
-    (private, tree, notes): (&Private, &Path, &Path),
+    (private, agent): (&Private, &Places<'_>),
 ) -> Result<View> {
     let mut shown = shown(site, rule)?;
     shown.extend(places(private));
-    let own = [tree.to_owned(), notes.to_owned(), private.homes()];
+    shown.extend(read_only(agent.read.to_vec()));
+    let own = [
+        agent.tree.to_owned(),
+        agent.notes.to_owned(),
+        private.homes(),
+    ];
     for path in own
         .into_iter()
         .chain(agent_homes())
+        .chain(agent.write.iter().map(|path| settled(path)))
         .chain(outside(&rule.write)?)
     {
         shown.push(Shown::in_place(&path, Access::Write));

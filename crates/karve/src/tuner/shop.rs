@@ -1,12 +1,13 @@
 //! Workshops of a tuning run: one for each worker, with a device and a directory of its own.
 
+use super::at_once;
 use super::copies::Trust;
 use super::quiet::{Builds, Quiet};
 use super::sweep::Worker;
 use super::workshop::{Device, Tools, Workshop};
 use crate::config::Loaded;
 use crate::device::{self, Notices, cpu, gpu};
-use crate::error::{CommandError, ErrorKind, Result};
+use crate::error::Result;
 use crate::git::{Oid, Repo};
 use crate::harness::Harness;
 use crate::process::StopFlag;
@@ -17,7 +18,6 @@ use karve_core::charter::{Charter, Pin};
 use karve_core::measurement::Environment;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::thread;
 
 /// Workers at most.
 const WORKERS_MAX: usize = 64;
@@ -119,22 +119,7 @@ impl Shop {
 
 /// Builds the default in all shops, at the same time.
 pub fn prepare(shops: &mut [Shop]) -> Result<()> {
-    let prepared: Vec<Result<()>> = thread::scope(|scope| {
-        let started: Vec<_> = shops
-            .iter_mut()
-            .map(|shop| scope.spawn(|| shop.workshop.prepare()))
-            .collect();
-        let lost = |_| {
-            Err(CommandError::new(
-                ErrorKind::Bug,
-                "a worker of the tuner died",
-            ))
-        };
-        started
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(lost))
-            .collect()
-    });
+    let prepared = at_once(shops, &|_, shop| shop.workshop.prepare());
     prepared.into_iter().collect()
 }
 

@@ -6,12 +6,13 @@
 
 mod chosen;
 
+use super::at_once;
 use super::budget::Budget;
 use super::journal::{Journal, Line};
 use super::quiet::{Builds, Quiet};
 use super::recorded::Failure;
 use super::workshop::{Device, Tried, Workshop};
-use crate::error::{CommandError, ErrorKind, Result};
+use crate::error::Result;
 use crate::process::StopFlag;
 use crate::trees::Built;
 use karve_core::charter::Better;
@@ -458,23 +459,7 @@ pub fn go_on(
         workers: u32::try_from(workers.len()).unwrap_or(u32::MAX).max(1),
     };
     let shared = &shared;
-    let ended: Vec<Result<Ended>> = thread::scope(|scope| {
-        let started: Vec<_> = workers
-            .iter_mut()
-            .enumerate()
-            .map(|(number, worker)| scope.spawn(move || shared.work(number, worker)))
-            .collect();
-        let lost = |_| {
-            Err(CommandError::new(
-                ErrorKind::Bug,
-                "a worker of the tuner died",
-            ))
-        };
-        started
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(lost))
-            .collect()
-    });
+    let ended = at_once(workers, &|number, worker| shared.work(number, worker));
     let mut all = Ended::Done;
     for one in ended {
         if one? == Ended::Stopped {

@@ -5,7 +5,8 @@ use super::{NOTICE_CHARS, Screen, note, outln};
 use crate::device::{Notice, Notices};
 use indicatif::ProgressBar;
 use karve_core::campaign::{Baseline, Campaign, DuelName, Event, Record, Step};
-use karve_core::knowledge::Known;
+use karve_core::knowledge::{Known, Lesson};
+use karve_core::profile::{Bottleneck, Profile};
 
 /// Columns for a hypothesis.
 const TITLE_CHARS: usize = 46;
@@ -17,6 +18,8 @@ const WHY_CHARS: usize = 60;
 pub struct Plain {
     colour: bool,
     spinner: Option<ProgressBar>,
+    /// What limited the kernel when that was told last.
+    limit: Option<Bottleneck>,
 }
 
 impl Plain {
@@ -25,6 +28,7 @@ impl Plain {
         Self {
             colour: super::style::colour(),
             spinner: super::progress::spinner(),
+            limit: None,
         }
     }
 
@@ -62,6 +66,16 @@ impl Plain {
         ));
     }
 
+    /// What the round has changed in the library.
+    fn learnt_line(&self, lesson: &Lesson) {
+        let Some(learning) = &lesson.learning else {
+            return;
+        };
+        if !learning.became.is_empty() {
+            self.line(&format!("learnt    {}", safe(&learning.became, 200)));
+        }
+    }
+
     /// What is known before the first proposal, or since the library changed.
     fn known_line(&self, n_tips: usize, known: &[Known]) {
         if n_tips > 0 {
@@ -77,10 +91,30 @@ impl Plain {
             .iter()
             .filter(|known| !known.refuted.is_empty())
             .count();
+        let holds = match known.len() {
+            1 => "1 entry holds".to_owned(),
+            n => format!("{n} entries hold"),
+        };
+        let were = if shown == 1 { "was" } else { "were" };
+        let are = if out == 1 { "is" } else { "are" };
         self.line(&format!(
-            "knowledge {} entries hold here: {shown} were measured, {usable} can be applied by a \
-             machine, {out} are refuted",
-            known.len()
+            "knowledge {holds} here: {shown} {were} measured, {usable} can be applied by a \
+             machine, {out} {are} refuted",
+        ));
+    }
+
+    /// What limits the kernel now, where that is another answer than before.
+    fn profile_line(&mut self, profile: &Profile) {
+        let Some(found) = &profile.diagnosis else {
+            return;
+        };
+        if self.limit.replace(found.bottleneck) == Some(found.bottleneck) {
+            return;
+        }
+        let cause = safe(&found.root_cause, 160);
+        self.line(&format!(
+            "profile   {}-bound: {cause}",
+            found.bottleneck.name()
         ));
     }
 
@@ -185,7 +219,10 @@ impl Screen for Plain {
 
     fn saw(&mut self, campaign: &Campaign, record: &Record) {
         match &record.event {
-            Event::Learnt { .. } => self.round_line(campaign),
+            Event::Learnt { lesson, .. } => {
+                self.round_line(campaign);
+                self.learnt_line(lesson);
+            }
             Event::BaselineMeasured(baseline) => self.baseline_line(campaign, baseline),
             Event::TargetDefined { .. } | Event::Prepared(_) | Event::EngagementChecked { .. } => {
                 self.opening_line(&record.event);
@@ -209,8 +246,8 @@ impl Screen for Plain {
                     }
                 }
             }
-            Event::Profiled { .. }
-            | Event::Proposed { .. }
+            Event::Profiled { profile, .. } => self.profile_line(profile),
+            Event::Proposed { .. }
             | Event::ProposalRefused { .. }
             | Event::Implemented { .. }
             | Event::NotImplemented { .. }

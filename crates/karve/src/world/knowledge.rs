@@ -1,14 +1,17 @@
 //! What a campaign takes from the library of knowledge, and what it leaves there.
 
 use super::World;
+use crate::agents::{Desk, Said, Taught};
 use crate::error::Result;
 use crate::library::recall::known_in;
 use crate::library::situation::situation_of;
 use crate::library::{Layer, PROJECT_DIR, Shelves, learn};
-use karve_core::campaign::{Campaign, Event, Stage};
-use karve_core::knowledge::{Known, Scope};
+use karve_core::campaign::{Campaign, Event, Stage, Usage};
+use karve_core::knowledge::{Foretold, Known, Learning, Scope};
 use karve_core::strategy;
 
+/// Characters of why an agent said nothing.
+const UNSAID_CHARS: usize = 300;
 /// Tools whose version a piece of evidence names, by language.
 const TOOLCHAINS: &[(&str, &[&str])] = &[
     ("rust", &["rustc"]),
@@ -59,13 +62,68 @@ impl World {
         Ok((!same).then_some(Event::KnowledgeRead { known, gone }))
     }
 
-    pub(super) fn learn(&self, round: u32, campaign: &Campaign) -> Result<Event> {
-        let mut lesson = strategy::lesson(campaign);
+    pub(super) fn learn(&mut self, round: u32, campaign: &Campaign) -> Result<Event> {
+        let after = self.profile_after(campaign)?;
+        let mut lesson = strategy::lesson(campaign, after.as_ref());
+        let mut usage = Usage::default();
         if let Some(learning) = &mut lesson.learning {
             learning.evidence.toolchain = self.toolchain(campaign);
-            learn::take_in(&self.shelves(), learning, &self.here())?;
+            let said = self.in_words(campaign, (&lesson.text, &lesson.foretold), learning)?;
+            learning.words = said.words;
+            learning.unsaid = said.failed.chars().take(UNSAID_CHARS).collect();
+            usage = said.usage;
+            learning.became = learn::take_in(&self.shelves(), learning, &self.here())?;
         }
-        Ok(Event::Learnt { round, lesson })
+        Ok(Event::Learnt {
+            round,
+            lesson,
+            usage,
+        })
+    }
+
+    /// What the agent says about a round, if it is one that is asked.
+    fn in_words(
+        &mut self,
+        campaign: &Campaign,
+        (lesson, foretold): (&str, &[Foretold]),
+        learning: &Learning,
+    ) -> Result<Said> {
+        let Some(round) = campaign.current_round().filter(|_| self.agent.learns()) else {
+            return Ok(Said::default());
+        };
+        let Some(hypothesis) = &round.hypothesis else {
+            return Ok(Said::default());
+        };
+        let reads = self.agent.reads_worktree();
+        let tree = if reads {
+            let tree = self.trees.fresh(&self.repo, "agent", &round.parent)?;
+            self.detach(&tree, &round.parent)?;
+            tree
+        } else {
+            self.dir.path().to_owned()
+        };
+        let notes = self.dir.join("tmp").join("agent");
+        let exchange = self.fresh_exchange();
+        let desk = Desk {
+            repo: &self.repo,
+            tree: &tree,
+            notes: &notes,
+            exchange: &exchange,
+            stop: &self.stop,
+            sandbox: self.sandbox.as_deref(),
+        };
+        let taught = Taught {
+            round: round.number,
+            hypothesis,
+            lesson,
+            foretold,
+            learning,
+        };
+        let said = self.agent.learn(&taught, &desk)?;
+        if reads {
+            self.trees.remove(&self.repo, &tree)?;
+        }
+        Ok(said)
     }
 
     /// Where the campaign is, as the scope of what it finds.

@@ -1,23 +1,34 @@
-//! Profiles the incumbent: what the project's own profile command prints, read as far as karve
-//! knows its tool, and how near each call is to the roofline.
+//! Profiles a kernel of the campaign: with the profilers that are there, or by the project's own
+//! command, read as far as karve knows its tool; and how near each call is to the roofline.
 
 use super::World;
+use crate::config::PROFILE_AUTO;
+use crate::device;
 use crate::error::Result;
-use crate::profilers::take;
-use crate::roofline::cases;
+use crate::harness::{Harness, excerpt};
+use crate::library::situation::situation_of;
+use crate::profilers::take::{self, Runs, Subject, Wish};
+use crate::reports::profile::{self as report, Form, Page, Shown};
+use crate::roofline::cases::{self, Times};
+use crate::roofline::counters::add_ceiling;
 use crate::store;
 use karve_core::campaign::{Campaign, Event};
 use karve_core::charter::CaseSet;
 use karve_core::policy::Preset;
 use karve_core::profile::roofline::ceilings;
-use karve_core::profile::{
-    Bottleneck, KERNELS_MAX, KernelProfile, Profile, ProfileDepth, RuleSet, Source, diagnose,
-};
+use karve_core::profile::{Bottleneck, KERNELS_MAX, Profile, ProfileDepth, RuleSet, diagnose};
+use karve_core::strategy;
+use std::path::Path;
+use std::time::Duration;
 
 /// Characters of a profile that the campaign remembers, from its end.
 const DIGEST_CHARS: usize = 4_000;
 /// Kernels that a campaign remembers.
 const KERNELS_KEPT: usize = 4;
+/// How long one profiler may take; what takes longer is no light look.
+const TOOL_LIMIT: Duration = Duration::from_secs(60);
+/// Reasons why there is no profile that are kept.
+const NOTES_MAX: usize = 6;
 
 impl World {
     pub(super) fn profile(
@@ -26,6 +37,36 @@ impl World {
         (commit, depth): (&str, ProfileDepth),
         campaign: &Campaign,
     ) -> Result<Event> {
+        // The last round may have looked at its candidate already, to see what it changed.
+        let known = self.profiled.take();
+        let known = known.filter(|profile| profile.commit == commit && profile.depth == depth);
+        let profile = match known {
+            Some(profile) => profile,
+            None => {
+                let times = cases::of_incumbent(campaign);
+                self.take_profile((commit, depth), campaign, &times)?
+            }
+        };
+        Ok(Event::Profiled { round, profile })
+    }
+
+    /// The profile of the candidate of the round under way, where it tells something.
+    pub(super) fn profile_after(&mut self, campaign: &Campaign) -> Result<Option<Profile>> {
+        let Some((commit, depth)) = strategy::to_compare(campaign) else {
+            return Ok(None);
+        };
+        let times = cases::of_candidate(campaign);
+        let profile = self.take_profile((&commit, depth), campaign, &times)?;
+        self.profiled = Some(profile.clone());
+        Ok(Some(profile))
+    }
+
+    fn take_profile(
+        &mut self,
+        (commit, depth): (&str, ProfileDepth),
+        campaign: &Campaign,
+        times: &Times,
+    ) -> Result<Profile> {
         let mut profile = Profile {
             commit: commit.to_owned(),
             depth,
@@ -42,46 +83,148 @@ impl World {
             Ok(built) => built,
             Err(gate) => {
                 profile.skipped = Some(gate.describe());
-                return Ok(Event::Profiled { round, profile });
+                return Ok(profile);
             }
         };
+        // Nothing is profiled while a duel runs, of this campaign or of another.
+        let _lease =
+            device::lease_for(&self.charter, &self.charter.name, &self.stop, &self.notices)?;
+        let by_itself = self.charter.commands.profile.as_deref() == Some(PROFILE_AUTO);
+        if by_itself {
+            self.with_found_tools(&harness, &built.path, campaign, &mut profile)?;
+        } else {
+            self.with_command(&harness, &built.path, campaign, &mut profile)?;
+        }
+        self.explain(&mut profile, campaign, times);
+        if by_itself {
+            profile.digest = digest(&profile);
+        }
+        Ok(profile)
+    }
+
+    /// What the project's own command prints.
+    fn with_command(
+        &self,
+        harness: &Harness,
+        tree: &Path,
+        campaign: &Campaign,
+        profile: &mut Profile,
+    ) -> Result<()> {
         let first = campaign.cases_of(CaseSet::Full).into_iter().next();
         let case = first.and_then(|index| campaign.case(index));
-        let Some(run) = harness.profile(&built.path, case.as_ref(), depth.name())? else {
+        let Some(run) = harness.profile(tree, case.as_ref(), profile.depth.name())? else {
             profile.skipped = Some("there is no profile command".into());
-            return Ok(Event::Profiled { round, profile });
+            return Ok(());
         };
         let text = format!("{}{}", run.stdout.text(), run.stderr.text());
         profile.artifact = Some(store::put_artifact(&self.dir, text.as_bytes())?);
         if !run.exit.success() {
-            profile.skipped = Some(crate::harness::excerpt(&run));
-            return Ok(Event::Profiled { round, profile });
+            profile.skipped = Some(excerpt(&run));
+            return Ok(());
         }
         let skip = text.chars().count().saturating_sub(DIGEST_CHARS);
         profile.digest = text.chars().skip(skip).collect();
-        self.explain(&mut profile, &run.stdout.bytes, campaign);
-        Ok(Event::Profiled { round, profile })
-    }
-
-    /// What follows from the output: counters where its tool is known, else what its words say.
-    fn explain(&self, profile: &mut Profile, bytes: &[u8], campaign: &Campaign) {
         profile.bottleneck = bottleneck_in(&profile.digest);
         profile.share = share_in(&profile.digest);
-        if let Ok(Ok((_, mut parsed))) = take::read_any(bytes) {
-            parsed.kernels.truncate(KERNELS_KEPT.min(KERNELS_MAX));
+        if let Ok(Ok((_, parsed))) = take::read_any(&run.stdout.bytes) {
             profile.kernels = parsed.kernels;
+            profile.kernels.truncate(KERNELS_KEPT.min(KERNELS_MAX));
             profile.kernels.extend(parsed.timeline);
         }
-        add_ceiling(&mut profile.kernels, campaign);
+        Ok(())
+    }
+
+    /// What the profilers say that are there. One that failed is not started again.
+    fn with_found_tools(
+        &mut self,
+        harness: &Harness,
+        tree: &Path,
+        campaign: &Campaign,
+        profile: &mut Profile,
+    ) -> Result<()> {
+        let first = campaign.cases_of(CaseSet::Full).into_iter().next();
+        let Some(case) = first.and_then(|index| campaign.case(index)) else {
+            profile.skipped = Some("there is no visible case".into());
+            return Ok(());
+        };
+        let subject = Subject {
+            tree,
+            case: &case,
+            runs: Runs::at(&situation_of(&self.charter.target)),
+        };
+        let wish = Wish {
+            tool: None,
+            depth: (profile.depth != ProfileDepth::Light).then_some(profile.depth),
+            without: &self.failed_tools,
+        };
+        let rules = rules_of(self.charter.policy.preset);
+        let limit = Duration::from_secs(self.charter.limits.command_s).min(TOOL_LIMIT);
+        let harness = harness.clone().with_limit(limit);
+        let taken = take::take(&harness, subject, wish, rules)?;
+        let mut notes = taken.parsed.notes;
+        for (tool, hint) in &taken.failed {
+            notes.push(format!("{}: {}", tool.name(), hint.problem));
+            self.failed_tools.push(*tool);
+        }
+        // The deepest look is the one to keep.
+        if let Some((_, bytes)) = taken.raw.last() {
+            profile.artifact = Some(store::put_artifact(&self.dir, bytes)?);
+        }
+        profile.kernels = taken.parsed.kernels;
+        profile.kernels.truncate(KERNELS_KEPT.min(KERNELS_MAX));
+        profile.kernels.extend(taken.parsed.timeline);
+        if profile.kernels.is_empty() {
+            notes.truncate(NOTES_MAX);
+            profile.skipped = Some(notes.join("; "));
+        }
+        Ok(())
+    }
+
+    /// What follows from the counters, and from the roofline of the first case.
+    fn explain(&self, profile: &mut Profile, campaign: &Campaign, times: &Times) {
+        let charter = campaign.charter();
+        let roof = campaign.baseline().and_then(|b| b.roof.as_ref());
+        if let (Some(charter), Some(roof)) = (charter, roof) {
+            let found = ceilings(charter, &cases::visible(campaign), roof, times);
+            if let Some((_, ceiling)) = found.first() {
+                add_ceiling(&mut profile.kernels, &charter.target.op, ceiling);
+            }
+        }
         if let Some(kernel) = profile.kernels.first() {
-            let rules = rules_of(self.charter.policy.preset);
-            let diagnosis = diagnose(kernel, rules);
+            let diagnosis = diagnose(kernel, rules_of(self.charter.policy.preset));
             if profile.bottleneck == Bottleneck::Unknown {
                 profile.bottleneck = diagnosis.bottleneck;
             }
             profile.diagnosis = Some(Box::new(diagnosis));
         }
     }
+}
+
+/// A profile as an agent reads it.
+fn digest(profile: &Profile) -> String {
+    let rules = profile
+        .diagnosis
+        .as_ref()
+        .map_or(RuleSet::Karve, |d| d.rules);
+    let shown: Vec<Shown> = profile
+        .kernels
+        .iter()
+        .map(|kernel| Shown {
+            kernel: kernel.clone(),
+            diagnosis: diagnose(kernel, rules),
+            entries: Vec::new(),
+            against: None,
+        })
+        .collect();
+    let notes: Vec<String> = profile.skipped.iter().cloned().collect();
+    let page = Page {
+        title: &profile.commit,
+        shown: &shown,
+        notes: &notes,
+        ..Page::default()
+    };
+    let text = report::render(Form::Karve, &page);
+    text.chars().take(DIGEST_CHARS).collect()
 }
 
 /// Whose lines a policy draws.
@@ -92,40 +235,6 @@ fn rules_of(preset: Preset) -> RuleSet {
         Preset::Tilegym => RuleSet::Tilegym,
         Preset::Coordinator => RuleSet::Coordinator,
         Preset::HyperMla => RuleSet::HyperMla,
-    }
-}
-
-/// How near the first case is to its ceiling, as counters of the first kernel.
-fn add_ceiling(kernels: &mut [KernelProfile], campaign: &Campaign) {
-    let baseline = campaign
-        .baseline()
-        .and_then(|baseline| baseline.roof.as_ref());
-    let (Some(charter), Some(roof)) = (campaign.charter(), baseline) else {
-        return;
-    };
-    let times = cases::of_incumbent(campaign);
-    let found = ceilings(charter, &cases::visible(campaign), roof, &times);
-    let ceiling = found.first().map(|(_, ceiling)| *ceiling);
-    let (Some(kernel), Some(ceiling)) = (kernels.first_mut(), ceiling) else {
-        return;
-    };
-    let from = |quote: &str| Source::at("roofline", 0, quote);
-    kernel.set(
-        "intensity",
-        ceiling.intensity,
-        from("metric.work over metric.bytes"),
-    );
-    kernel.set(
-        "ridge",
-        ceiling.ridge,
-        from("peak over bandwidth of the baseline"),
-    );
-    if let Some(share) = ceiling.share {
-        kernel.set(
-            "ceiling_pct",
-            share * 100.0,
-            from("least time over measured time"),
-        );
     }
 }
 

@@ -10,14 +10,15 @@ use crate::git::{Applied, CandidateCommit, CommitNote, Expected, Oid, Past};
 use crate::harness::{Gated, Harness, Variant};
 use crate::reports;
 use crate::store;
-use karve_core::campaign::{Campaign, Event, ImplementStep, Step, Usage};
+use karve_core::campaign::{Campaign, Event, ImplementStep, Step};
 use karve_core::charter::{Branch, Case, CaseSet};
 use karve_core::contract::Examined;
 use karve_core::hypothesis::{Candidate, Hypothesis};
 use karve_core::integrity;
 use karve_core::measurement::Gate;
 use karve_core::strategy::Brief;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 impl World {
     pub(super) fn propose(&mut self, round: u32, try_no: u32, brief: &Brief) -> Result<Event> {
@@ -29,14 +30,17 @@ impl World {
         } else {
             self.dir.path().to_owned()
         };
+        let exchange = self.fresh_exchange();
         let desk = Desk {
             repo: &self.repo,
             tree: &tree,
             notes: &notes,
+            exchange: &exchange,
             stop: &self.stop,
             sandbox: self.sandbox.as_deref(),
         };
         let proposal = self.agent.propose(brief, &desk)?;
+        let exchange = self.take_exchange(&exchange)?;
         if self.agent.reads_worktree() {
             self.trees.remove(&self.repo, &tree)?;
         }
@@ -46,14 +50,30 @@ impl World {
                 try_no,
                 hypothesis,
                 usage,
+                exchange,
             },
             Proposal::Refused(refusal, usage) => Event::ProposalRefused {
                 round,
                 try_no,
                 refusal,
                 usage,
+                exchange,
             },
         })
+    }
+
+    /// Where an agent may write down what was said in its turn, outside of all that it sees.
+    pub(super) fn fresh_exchange(&self) -> PathBuf {
+        let path = self.dir.join("tmp").join("exchange.jsonl");
+        let _ = fs::remove_file(&path);
+        path
+    }
+
+    fn take_exchange(&self, path: &Path) -> Result<Option<String>> {
+        match path.is_file() {
+            true => store::take_artifact(&self.dir, path).map(Some),
+            false => Ok(None),
+        }
     }
 
     pub(super) fn implement(&mut self, step: &ImplementStep) -> Result<Event> {
@@ -70,14 +90,17 @@ impl World {
             }
         }
         let notes = self.dir.join("tmp").join("agent");
+        let exchange = self.fresh_exchange();
         let desk = Desk {
             repo: &self.repo,
             tree: &tree,
             notes: &notes,
+            exchange: &exchange,
             stop: &self.stop,
             sandbox: self.sandbox.as_deref(),
         };
         let implementation = self.agent.implement(step, &desk)?;
+        let exchange = self.take_exchange(&exchange)?;
         if self.agent.reads_worktree() {
             // A program may have changed more than its own worktree: the build of the incumbent,
             // or how git checks files out. Both arms are made anew, alike.
@@ -89,15 +112,26 @@ impl World {
                 retry,
                 why,
                 usage,
+                exchange,
             },
-            Implementation::Done { summary, usage } => self.commit(step, &tree, summary, usage)?,
+            Implementation::Done { summary, usage } => {
+                let candidate =
+                    self.candidate_in(&tree, (round, &step.parent), &step.hypothesis, summary)?;
+                Event::Implemented {
+                    round,
+                    retry,
+                    candidate,
+                    usage,
+                    exchange,
+                }
+            }
         };
         self.trees.remove(&self.repo, &tree)?;
         Ok(event)
     }
 
     /// A confined agent cannot write to the user's repository, and may not see all of it.
-    fn detach(&self, tree: &Path, parent: &str) -> Result<()> {
+    pub(super) fn detach(&self, tree: &Path, parent: &str) -> Result<()> {
         if self.sandbox.is_none() {
             return Ok(());
         }
@@ -109,25 +143,6 @@ impl World {
             false => Past::Sealed,
         };
         self.repo.detach_worktree(tree, &Oid::named(parent)?, past)
-    }
-
-    /// What the agent left in a worktree, as an event.
-    fn commit(
-        &self,
-        step: &ImplementStep,
-        tree: &Path,
-        summary: String,
-        usage: Usage,
-    ) -> Result<Event> {
-        let ImplementStep { round, retry, .. } = *step;
-        let candidate =
-            self.candidate_in(tree, (round, &step.parent), &step.hypothesis, summary)?;
-        Ok(Event::Implemented {
-            round,
-            retry,
-            candidate,
-            usage,
-        })
     }
 
     /// The parent's tree plus the worktree's granted files becomes a commit under a hidden ref.

@@ -33,6 +33,9 @@ fn the_four_kernels_of_a_real_profile_are_explained_and_each_gets_an_entry() {
         let entries = kernel["entries"].as_array().unwrap();
         let ids: Vec<&str> = entries.iter().map(|e| e["id"].as_str().unwrap()).collect();
         assert!(ids.contains(&entry), "{name}: {ids:?}");
+        let tries = kernel["diagnosis"]["opportunities"].as_array().unwrap();
+        let told = tries.iter().any(|t| t["entry"] == entry);
+        assert!(told, "{name}: {tries:?}");
     }
     let naive = of("sgemm_naive");
     let counter = &naive["kernel"]["counters"]["compute_pct"];
@@ -81,6 +84,154 @@ fn rules_and_forms_of_others_are_told_by_name() {
         .complains(&["hyper-mla"]);
 }
 
+/// Every sample that `karve profile` reads from a file.
+const SAMPLES: [&str; 8] = [
+    "ncu_details.csv",
+    "ncu_raw.csv",
+    "ptxas.txt",
+    "perf.csv",
+    "cachegrind.out",
+    "callgrind.out",
+    "rocprofv3.csv",
+    "torch_trace.json",
+];
+
+#[test]
+fn reports_of_the_contract_are_written_and_checked_in_both_variants() {
+    let lab = Lab::empty();
+    for (form, place) in [
+        ("hyper-mla", "for       b=32, s=1 (behind the title)"),
+        ("hyper-mla-table", "for       b=32, s=1 (in a table)"),
+    ] {
+        for name in SAMPLES {
+            let args = ["profile", &file(name), "--form", form, "--case", "b=32,s=1"];
+            let said = lab.karve(&args).ends(0);
+            lab.write("REPORT.md", &said.stdout);
+            lab.karve(&["profile", "--check", "REPORT.md"])
+                .ends(0)
+                .shows(&[
+                    "valid     ",
+                    place,
+                    "stage     ",
+                    "limit     ",
+                    "cause     ",
+                ]);
+        }
+    }
+    let read = lab.karve(&["profile", "--check", "REPORT.md", "--json"]);
+    let read = read.ends(0).json();
+    assert_eq!(read["valid"], true);
+    assert_eq!(read["report"]["configuration"][0][1], "32");
+}
+
+#[test]
+fn every_fault_of_a_report_is_listed() {
+    let lab = Lab::empty();
+    let ncu = file("ncu_details.csv");
+    let said = lab.karve(&["profile", &ncu, "--form", "hyper-mla"]).ends(0);
+    let broken = said.stdout.replace("-bound", "-ish").replace("est. ", "");
+    lab.write("REPORT.md", &broken);
+    lab.karve(&["profile", "--check", "REPORT.md"])
+        .ends(2)
+        .shows(&[
+            "fault     line ",
+            "is none of Memory, Compute, Latency",
+            "X% gain",
+        ])
+        .complains(&["does not keep the contract", "docs/profile.md"]);
+    let said = lab.karve(&["profile", "--check", "REPORT.md", "--json"]);
+    let said = said.ends(2).json();
+    assert_eq!(said["valid"], false);
+    assert!(said["faults"].as_array().unwrap().len() >= 3, "{said}");
+    lab.karve(&["profile", "--check", "nowhere.md"])
+        .complains(&["cannot read nowhere.md"]);
+}
+
+#[test]
+fn two_profiles_are_compared_kernel_by_kernel() {
+    let lab = Lab::empty();
+    let text = fs::read_to_string(file("ncu_details.csv")).unwrap();
+    // The same run, with the longest kernel twice as fast.
+    let faster = text.replace("\"6,548,672\"", "\"3,274,336\"");
+    lab.write("after.csv", &faster);
+    let before = file("ncu_details.csv");
+    let compared = ["profile", "after.csv", "--against", &before];
+    let said = lab.karve(&[&compared[..], &["--json"]].concat()).ends(0);
+    let said = said.json();
+    let time = |kernel: &serde_json::Value| {
+        let all = kernel["against"]["counters"].as_array().unwrap();
+        let mut all = all.iter();
+        all.find(|c| c["counter"] == "duration_us").unwrap().clone()
+    };
+    assert_eq!(said["against"], before);
+    let kernels = said["kernels"].as_array().unwrap();
+    let strided = kernels
+        .iter()
+        .find(|k| k["kernel"]["name"].as_str().unwrap().contains("strided"));
+    let strided = time(strided.unwrap());
+    assert_eq!(strided["change_pct"], -50.0, "{strided}");
+    assert_eq!(strided["is_better"], true);
+    for kernel in kernels {
+        assert_eq!(kernel["against"]["kernel"], kernel["kernel"]["name"]);
+    }
+    lab.karve(&compared).ends(0).shows(&[
+        "against   ",
+        "moved     duration_us: ",
+        "(-50.0%), better",
+        "still     ",
+    ]);
+    for form in ["hyper-mla", "hyper-mla-table"] {
+        let said = lab.karve(&[&compared[..], &["--form", form]].concat());
+        lab.write("REPORT.md", &said.ends(0).stdout);
+        lab.karve(&["profile", "--check", "REPORT.md"])
+            .ends(0)
+            .shows(&["moved     duration_us: "]);
+    }
+    // Figures of different tools are not compared.
+    lab.karve(&["profile", "after.csv", "--against", &file("perf.csv")])
+        .ends(0)
+        .shows(&["nothing is compared"]);
+}
+
+#[test]
+fn a_profile_of_a_project_tells_how_near_it_is_to_the_ceiling_and_what_moved() {
+    let lab = Lab::new("gains");
+    let karve = |args: &[&str]| {
+        let mut command = lab.command(args);
+        command.env("XDG_CACHE_HOME", lab.beside("cache"));
+        crate::lab::Said::of(&command.output().unwrap())
+    };
+    lab.replace(
+        "karve.toml",
+        "unit = \"us\"",
+        "unit = \"us\"\nwork = \"1000*n\"\nbytes = \"100*n\"",
+    );
+    lab.commit();
+    let unmeasured = karve(&["profile"]);
+    let told = format!("{}{}", unmeasured.stdout, unmeasured.stderr);
+    assert!(told.contains("\"karve roofline\" does that"), "{told}");
+    karve(&["roofline"]).ends(0);
+    let found = karve(&["profile", "--json"]).ends(0).json();
+    let counters = &found["kernels"][0]["kernel"]["counters"];
+    assert_eq!(counters["intensity"]["value"], 10.0);
+    for name in ["ridge", "ceiling_pct", "duration_us"] {
+        assert!(
+            counters[name]["value"].as_f64().unwrap() > 0.0,
+            "{counters}"
+        );
+    }
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("one core of this host"), "{notes}");
+    // Half the time is twice as near.
+    lab.replace("kernel.sh", "TIME=100", "TIME=50");
+    karve(&["profile", "--against", "HEAD"]).ends(0).shows(&[
+        "profile   the worktree, n=1",
+        "against   HEAD, n=1",
+        "moved     ceiling_pct: ",
+        "(+100.0%), better",
+    ]);
+}
+
 #[test]
 fn several_outputs_are_taken_together_and_garbage_is_refused() {
     let lab = Lab::empty();
@@ -125,4 +276,85 @@ fn a_project_is_profiled_with_the_tools_that_are_there() {
     lab.karve(&["profile", "no-such-revision"])
         .ends(2)
         .complains(&["no-such-revision"]);
+}
+
+/// Prints what perf would, of a kernel whose misses go with its time.
+const PERF: &str = "t=$(sed -n 's/^TIME=//p' kernel.sh)
+printf '# started on Sun Nov 15 22:57:09 2026\\n\\n'
+echo \"1000000,,instructions,276829,100.00,,\"
+echo \"$((t * 10000)),,cycles,276829,100.00,,\"
+echo \"100000,,L1-dcache-loads,276829,100.00,,\"
+echo \"$((t * 100)),,L1-dcache-load-misses,276829,100.00,,\"
+";
+
+#[test]
+fn a_hypothesis_is_told_whether_the_counters_moved_that_it_named() {
+    let lab = Lab::new("gains");
+    fs::remove_dir_all(lab.path("script")).unwrap();
+    lab.replace(
+        "karve.toml",
+        "artifacts = ",
+        "profile = \"sh profile.sh\"\nartifacts = ",
+    );
+    fs::write(lab.path("profile.sh"), PERF).unwrap();
+    let claim = |title: &str| {
+        format!(
+            "echo '{{\"title\": \"{title}\", \"mechanism\": \"fewer misses\", \"expected_ratio\": \
+             2, \"counters\": [\"l1_miss_pct down\", \"waves up\"]}}'"
+        )
+    };
+    lab.script("1", "propose", &claim("halve the work"));
+    lab.script("1", "implement", "edit s/TIME=.*/TIME=50/\necho done");
+    lab.script("2", "propose", &claim("spend twice as much"));
+    lab.script("2", "implement", "edit s/TIME=.*/TIME=90/\necho done");
+    lab.commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts()[0], "keep");
+    let learnt = lab.events("learnt");
+    let came = |round: usize| {
+        let all = learnt[round]["lesson"]["foretold"].as_array().unwrap();
+        let came = all.iter().map(|f| f["came"].as_str().unwrap().to_owned());
+        came.collect::<Vec<_>>()
+    };
+    assert_eq!(came(0), ["true", "unread"]);
+    assert_eq!(came(1), ["opposite", "unread"]);
+    // Nothing is profiled twice: the kept candidate was looked at when its round was over.
+    assert_eq!(lab.events("profiled").len(), 2);
+    let report = lab.read(".karve/toy/REPORT.md");
+    for part in [
+        "## Profile",
+        "Round 1 foretold: l1_miss_pct",
+        "moved as foretold",
+        "Round 2 foretold: l1_miss_pct",
+        "moved the other way",
+        "## Knowledge",
+        "a new finding",
+    ] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+}
+
+#[test]
+fn a_campaign_runs_the_profilers_that_are_there() {
+    let lab = Lab::new("gains");
+    lab.replace(
+        "karve.toml",
+        "artifacts = ",
+        "profile = \"auto\"\nartifacts = ",
+    );
+    lab.commit()
+        .karve(&["run", "--yes", "--rounds", "1"])
+        .ends(0);
+    let profiled = &lab.events("profiled")[0]["profile"];
+    match profiled["artifact"].as_str() {
+        Some(artifact) => {
+            let raw = fs::read(lab.campaign("artifacts").join(artifact)).unwrap();
+            assert!(!raw.is_empty());
+            let digest = profiled["digest"].as_str().unwrap();
+            assert!(digest.contains("kernel    "), "{digest}");
+        }
+        None => {
+            println!("skipped: neither perf nor valgrind works here");
+            assert!(!profiled["skipped"].as_str().unwrap().is_empty());
+        }
+    }
 }

@@ -60,6 +60,7 @@ fn events_that_a_script_seldom_shows_survive_too() {
             tokens: u64::MAX,
             usd: 0.1 + 0.2,
         },
+        exchange: Some("e".into()),
     });
 }
 

@@ -2,9 +2,12 @@
 
 use super::super::*;
 use crate::campaign::{Event, Step};
-use crate::knowledge::{Action, Effect, Known, Status, effect_of};
+use crate::knowledge::{Action, Effect, Known, Lesson, Status, effect_of};
+use crate::profile::compare::Came;
 use crate::profile::{Bottleneck, KernelProfile, Profile, ProfileDepth, Source};
-use crate::testing::script::{Script, play_until, script};
+use crate::strategy::recall::promise;
+use crate::testing::script::{Script, play_until, resume_until, script};
+use proptest::prelude::*;
 
 fn known(id: &str, expected_ratio: f64) -> Known {
     Known {
@@ -102,9 +105,107 @@ fn measured_gains_come_before_claims_however_large() {
     let ids: Vec<&str> = recall
         .usable
         .iter()
-        .map(|known| known.id.as_str())
+        .map(|usable| usable.known.id.as_str())
         .collect();
     assert_eq!(ids, ["shown", "claims", "near", "far", "loses"]);
+}
+
+#[test]
+fn a_show_case_of_another_operation_does_not_come_before_what_was_measured_here() {
+    let mut show_case = usable("show-case", 118.0, 2);
+    show_case.elsewhere = true;
+    let list = vec![show_case, usable("here", 2.0, 1), usable("claims", 50.0, 0)];
+    let campaign = proposing(&script(&[1.2]), list, &[]);
+    let recall = recall(&campaign);
+    let ids: Vec<&str> = recall.usable.iter().map(|u| u.known.id.as_str()).collect();
+    assert_eq!(ids, ["here", "show-case", "claims"]);
+    // Nobody is told to expect a hundred times as fast.
+    let told = recall.told.iter().find(|told| told.id == "show-case");
+    let told = told.unwrap();
+    assert!(told.expected_ratio < 2.0, "{}", told.expected_ratio);
+    assert_eq!(told.why, "shown in 2 rounds or runs of other operations");
+}
+
+#[test]
+fn entries_that_do_not_keep_their_promises_make_others_promise_less() {
+    let promise_after = |speeds: &[f64]| {
+        let mut script = script(speeds);
+        for (number, round) in script.rounds.iter_mut().enumerate() {
+            let crate::testing::script::Answer::Idea(idea) = &mut round[0] else {
+                panic!("an idea comes first");
+            };
+            idea.hypothesis.entry = Some(format!("e{number}"));
+            idea.hypothesis.expected_ratio = 2.0;
+        }
+        let last = u32::try_from(speeds.len()).unwrap() + 1;
+        let due = |step: &Step| matches!(step, Step::Propose { round, .. } if *round == last);
+        let (mut campaign, log) = play_until(&script, &due);
+        let mut far = usable("far", 4.0, 2);
+        far.elsewhere = true;
+        let read = Event::KnowledgeRead {
+            known: vec![far],
+            gone: Vec::new(),
+        };
+        campaign.record(&script.record(log.len(), read)).unwrap();
+        recall(&campaign).usable[0].promise
+    };
+    let untried = promise_after(&[]);
+    let kept = promise_after(&[2.5]);
+    let in_vain = promise_after(&[0.8, 0.8]);
+    assert!((kept - untried).abs() < 1e-12, "{kept} {untried}");
+    assert!(in_vain < 0.7 * untried, "{in_vain} {untried}");
+}
+
+fn any_known() -> impl Strategy<Value = Known> {
+    let ratio = prop_oneof![0.1..200.0_f64, Just(f64::NAN), Just(0.0)];
+    let fires = prop_oneof![Just(0), Just(5), Just(50)];
+    (0..40_u32, ratio, 0..3_u32, any::<bool>(), fires).prop_map(
+        |(id, ratio, n_evidence, elsewhere, limit)| Known {
+            elsewhere,
+            triggers: vec![format!("l1_miss_pct > {limit}")],
+            ..usable(&format!("e{id}"), ratio, n_evidence)
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(crate::testing::fixed(64))]
+
+    #[test]
+    fn the_order_of_entries_does_not_hang_on_the_order_of_the_library(
+        mut list in proptest::collection::vec(any_known(), 0..20),
+    ) {
+        list.sort_by(|a, b| a.id.cmp(&b.id));
+        list.dedup_by(|a, b| a.id == b.id);
+        let of = |list: Vec<Known>| -> Vec<String> {
+            let campaign = proposing(&script(&[1.2]), list, &[("l1_miss_pct", 9.0)]);
+            let usable = recall(&campaign).usable;
+            usable.iter().map(|usable| usable.known.id.clone()).collect()
+        };
+        let forward = of(list.clone());
+        list.reverse();
+        prop_assert_eq!(forward, of(list));
+    }
+
+    #[test]
+    fn what_is_near_promises_more_than_what_is_far_and_more_gain_more(
+        ratio in 1.0001..200.0_f64,
+        more in 1.0..4.0_f64,
+        kept_share in 0.0..=1.0_f64,
+    ) {
+        let of = |ratio: f64, n_evidence: u32, elsewhere: bool| {
+            promise(&Known { elsewhere, ..usable("x", ratio, n_evidence) }, kept_share)
+        };
+        let (near, far, claimed) =
+            (of(ratio, 1, false), of(ratio, 1, true), of(ratio, 0, false));
+        prop_assert!(near > far && near > claimed && claimed > 0.0 && far >= 0.0);
+        prop_assert!(far <= 0.5 && claimed <= 0.25);
+        prop_assert!(of(ratio * more, 1, true) >= far);
+        prop_assert!(of(ratio * more, 1, false) >= near);
+        prop_assert!(of(ratio * more, 0, false) >= claimed);
+        // A loss is a loss wherever it was seen.
+        prop_assert!(of(1.0 / ratio, 1, true) < 0.0);
+    }
 }
 
 /// What becomes of the first proposal.
@@ -155,7 +256,7 @@ fn learnt(
     };
     change(&mut idea.hypothesis);
     let (campaign, _) = play_until(&script, &|step| matches!(step, Step::Learn { .. }));
-    lesson(&campaign).learning.map(|learning| *learning)
+    lesson(&campaign, None).learning.map(|learning| *learning)
 }
 
 #[test]
@@ -174,6 +275,64 @@ fn a_round_teaches_what_it_showed_for_or_against_an_entry() {
     assert!(!kept.evidence.workload.is_empty() && kept.evidence.n > 1);
     let lost = learnt(0.8, &applied).unwrap();
     assert_eq!(effect_of(&lost.evidence), Effect::Refutes);
+    assert!(!kept.evidence.not_faster && !kept.evidence.parent.is_empty());
+}
+
+#[test]
+fn a_round_that_is_not_faster_counts_against_its_entry_however_wide_its_interval() {
+    let applied = |h: &mut crate::hypothesis::Hypothesis| h.entry = Some("unroll".into());
+    let equal = learnt(1.0, &applied).unwrap();
+    assert!(equal.evidence.not_faster);
+    assert_eq!(effect_of(&equal.evidence), Effect::Refutes);
+    let wide = crate::knowledge::Evidence {
+        high: Some(1.04),
+        ..equal.evidence
+    };
+    assert_eq!(effect_of(&wide), Effect::Refutes);
+}
+
+#[test]
+fn a_change_that_leaves_the_artifact_contradicts_only_what_was_shown_of_such_an_operation() {
+    let taught = |elsewhere: bool| {
+        let mut script = script(&[1.3]);
+        let crate::testing::script::Answer::Idea(idea) = &mut script.rounds[0][0] else {
+            panic!("an idea comes first");
+        };
+        idea.hypothesis.entry = Some("x".into());
+        idea.attempts[0].same_artifact = true;
+        let mut x = usable("x", 9.0, 2);
+        x.elsewhere = elsewhere;
+        let (_, mut log) = play_until(&script, &|step| matches!(step, Step::Propose { .. }));
+        let read = Event::KnowledgeRead {
+            known: vec![x],
+            gone: Vec::new(),
+        };
+        log.push(script.record(log.len(), read));
+        let due = |step: &Step| matches!(step, Step::Learn { .. });
+        let (campaign, _) = resume_until(&script, &log, &due);
+        lesson(&campaign, None).learning.unwrap().evidence
+    };
+    let (near, far) = (taught(false), taught(true));
+    assert_eq!((near.ratio, far.ratio), (1.0, 1.0));
+    assert_eq!(effect_of(&near), Effect::Refutes);
+    assert_eq!(effect_of(&far), Effect::Open);
+}
+
+#[test]
+fn more_of_what_is_in_the_kernel_already_says_nothing_about_the_entry() {
+    let taught = |second: &str| {
+        let mut script = script(&[1.3, 0.8]);
+        for (round, entry) in script.rounds.iter_mut().zip(["unroll", second]) {
+            let crate::testing::script::Answer::Idea(idea) = &mut round[0] else {
+                panic!("an idea comes first");
+            };
+            idea.hypothesis.entry = Some(entry.into());
+        }
+        let due = |step: &Step| matches!(step, Step::Learn { round: 2 });
+        lesson(&play_until(&script, &due).0, None).learning
+    };
+    assert!(taught("unroll").is_none());
+    assert!(taught("other").is_some());
 }
 
 #[test]
@@ -191,4 +350,71 @@ fn a_finding_without_an_entry_becomes_a_new_one_and_knob_values_do_not() {
         h.config = [("TILE".to_owned(), "8".to_owned())].into();
     };
     assert!(learnt(1.3, &knobs).is_none());
+}
+
+/// The campaign when its first round has been settled, the parent having been profiled.
+fn settled(speed: f64, counters: &[&str], before: &[(&str, f64)]) -> Campaign {
+    let mut script = script(&[speed]);
+    let crate::testing::script::Answer::Idea(idea) = &mut script.rounds[0][0] else {
+        panic!("an idea comes first");
+    };
+    idea.hypothesis.counters = counters.iter().map(|line| (*line).to_owned()).collect();
+    let (mut campaign, _) = play_until(&script, &|step| matches!(step, Step::Learn { .. }));
+    let parent = campaign.current_round().unwrap().parent.clone();
+    campaign.set_profile(profiled(&parent, before));
+    campaign
+}
+
+fn profiled(commit: &str, values: &[(&str, f64)]) -> Profile {
+    let mut kernel = KernelProfile::named("k");
+    for (name, value) in values {
+        assert!(kernel.set(name, *value, Source::default()));
+    }
+    Profile {
+        commit: commit.to_owned(),
+        depth: ProfileDepth::Light,
+        bottleneck: Bottleneck::Unknown,
+        digest: String::new(),
+        artifact: None,
+        skipped: None,
+        share: None,
+        kernels: vec![kernel],
+        diagnosis: None,
+    }
+}
+
+#[test]
+fn a_candidate_is_profiled_if_it_is_kept_or_something_was_foretold() {
+    let due = |speed: f64, counters: &[&str]| {
+        let campaign = settled(speed, counters, &[("l1_miss_pct", 30.0)]);
+        let candidate = campaign.current_round().unwrap().candidate.clone().unwrap();
+        to_compare(&campaign).map(|(commit, _)| assert_eq!(commit, candidate.commit))
+    };
+    assert!(due(1.3, &[]).is_some());
+    assert!(due(0.8, &["l1_miss_pct down"]).is_some());
+    assert!(due(0.8, &["it becomes faster"]).is_none());
+    let mut other = settled(1.3, &[], &[("l1_miss_pct", 30.0)]);
+    other.set_profile(profiled("another", &[("l1_miss_pct", 30.0)]));
+    assert_eq!(to_compare(&other), None);
+}
+
+#[test]
+fn a_hypothesis_is_told_whether_its_counters_moved() {
+    let before = [("l1_miss_pct", 30.0), ("registers", 64.0), ("ipc", 1.0)];
+    let counters = ["l1_miss_pct down", "registers down", "waves up"];
+    let campaign = settled(1.3, &counters, &before);
+    let after = profiled(
+        "c",
+        &[("l1_miss_pct", 5.0), ("registers", 64.0), ("ipc", 2.0)],
+    );
+    let lesson = lesson(&campaign, Some(&after));
+    let came: Vec<Came> = lesson.foretold.iter().map(|f| f.came).collect();
+    assert_eq!(came, [Came::True, Came::Still, Came::Unread]);
+    let moved: Vec<&str> = lesson.moved.iter().map(|m| m.counter.as_str()).collect();
+    assert_eq!(moved, ["ipc", "l1_miss_pct"], "what stood still is no news");
+    let words = "l1_miss_pct 30 to 5 (-83.3%) moved as foretold";
+    assert!(lesson.text.contains(words), "{}", lesson.text);
+    assert!(lesson.learning.unwrap().evidence.note.contains(words));
+    let json = serde_json::to_string(&Lesson::default()).unwrap();
+    assert_eq!(json, r#"{"text":""}"#, "an older karve reads what it knows");
 }

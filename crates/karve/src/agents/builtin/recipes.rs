@@ -5,9 +5,9 @@ use crate::error::Result;
 use crate::git::{Oid, Repo};
 use globset::Glob;
 use karve_core::hypothesis::{Direction, Hypothesis};
-use karve_core::knowledge::{Action, Known};
+use karve_core::knowledge::Action;
 use karve_core::space::Knob;
-use karve_core::strategy::{Recall, promise};
+use karve_core::strategy::{Recall, Usable};
 use regex::{Regex, RegexBuilder};
 use tree_sitter::{Node, Parser};
 
@@ -28,9 +28,11 @@ pub(super) struct Text {
 /// A recipe that can be applied, with what it changes.
 #[derive(Debug)]
 pub(super) struct Recipe<'a> {
-    known: &'a Known,
+    usable: &'a Usable,
     variant: usize,
     changes: Change,
+    /// Counters that should move, and which way.
+    foretells: &'a [String],
 }
 
 /// What an action changes.
@@ -54,9 +56,17 @@ pub(super) fn texts_at(repo: &Repo, commit: &str, granted: &[String]) -> Result<
     Ok(texts.collect())
 }
 
-/// The most promising recipe that was not tried and changes something.
+/// The most promising recipe that was not tried and changes something. Where the kernel has one way
+/// of an entry, its other ways come last.
 pub(super) fn next<'a>(recall: &'a Recall, texts: &[Text], knobs: &[Knob]) -> Option<Recipe<'a>> {
-    for known in &recall.usable {
+    let has = |usable: &&Usable| recall.kept.contains(&usable.known.id);
+    let (last, first): (Vec<&Usable>, Vec<&Usable>) = recall.usable.iter().partition(has);
+    for usable in first.into_iter().chain(last) {
+        let known = &usable.known;
+        // What was measured and gained nothing is not worth a round.
+        if usable.promise <= 0.0 && known.n_evidence > 0 {
+            continue;
+        }
         for (variant, action) in known.apply.iter().enumerate() {
             let tried = recall
                 .applied
@@ -67,9 +77,10 @@ pub(super) fn next<'a>(recall: &'a Recall, texts: &[Text], knobs: &[Knob]) -> Op
             }
             if let Some(changes) = apply(action, texts, knobs) {
                 return Some(Recipe {
-                    known,
+                    usable,
                     variant,
                     changes,
+                    foretells: recall.foretells.get(&known.id).map_or(&[], Vec::as_slice),
                 });
             }
         }
@@ -80,17 +91,25 @@ pub(super) fn next<'a>(recall: &'a Recall, texts: &[Text], knobs: &[Knob]) -> Op
 impl Recipe<'_> {
     /// The log speedup that it promises.
     pub(super) fn promise(&self) -> f64 {
-        promise(self.known)
+        self.usable.promise
     }
 
     /// As a hypothesis.
     pub(super) fn state(&self) -> Hypothesis {
-        let known = self.known;
-        let expected = known.expected_ratio.max(1.01);
+        let known = &self.usable.known;
+        let expected = match known.elsewhere {
+            true => self.usable.promise.exp().max(1.01),
+            false => known.expected_ratio.max(1.01),
+        };
+        let of = if known.elsewhere {
+            " of other operations"
+        } else {
+            ""
+        };
         let rests = match known.n_evidence {
             0 => "no measurement yet".to_owned(),
-            1 => "1 run".to_owned(),
-            n => format!("{n} runs"),
+            1 => format!("1 run{of}"),
+            n => format!("{n} runs{of}"),
         };
         let (files, config) = match &self.changes {
             Change::Texts(texts) => {
@@ -111,7 +130,7 @@ impl Recipe<'_> {
             direction: direction(action),
             high_risk: matches!(action, Action::Rewrite { .. }),
             files,
-            counters: Vec::new(),
+            counters: self.foretells.to_vec(),
             gate: None,
             config,
             question: None,

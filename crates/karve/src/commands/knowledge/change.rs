@@ -8,7 +8,7 @@ use crate::library::{Layer, Shelves, Stock};
 use crate::plain_file;
 use crate::project::Place;
 use crate::ui::{self, style};
-use karve_core::knowledge::{Entry, Grave, Retraction, Section, Status, dependants, lint};
+use karve_core::knowledge::{Entry, Grave, Retraction, Section, Status, VOUCHED, dependants, lint};
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -130,7 +130,7 @@ impl Promote {
         if let Some(why) = &self.vouch {
             entry.status = Status::Verified;
             entry.sections.push(Section {
-                heading: "Vouched for".into(),
+                heading: VOUCHED.into(),
                 text: format!("{}: {}", clock::day(), style::safe(why, 500)),
             });
         }

@@ -252,6 +252,7 @@ impl Player {
                     retry: step.retry,
                     candidate,
                     usage: usage(),
+                    exchange: None,
                 }
             }
             Step::Tune(step) => panic!("no candidate here has knobs: {step:?}"),
@@ -277,8 +278,9 @@ impl Player {
                 round,
                 lesson: Lesson {
                     text: self.round(round).1.lesson.into(),
-                    learning: None,
+                    ..Lesson::default()
                 },
+                usage: Usage::default(),
             },
             Step::Finish { reason } => Event::Finished { reason },
             Step::Profile { .. } => panic!("the charter has no profile command"),
@@ -327,6 +329,7 @@ impl Player {
                     errors: vec![why.into()],
                 },
                 usage: usage(),
+                exchange: None,
             };
         }
         Event::Proposed {
@@ -334,6 +337,7 @@ impl Player {
             try_no,
             hypothesis: Box::new(hypothesis(&said)),
             usage: usage(),
+            exchange: None,
         }
     }
 

@@ -1,0 +1,183 @@
+//! The knowledge benchmark: is a library of 5,000 entries as quick to ask as a small one?
+//!
+//! `cargo bench --bench knowledge` writes 5,000 entries, made of those that karve brings, into a
+//! directory. It reads them as a project's own, asks for what fits a real profile, a place and
+//! some words, alone and together, and lints them from the files on. The exit code is 1 if a bound
+//! is missed. A search is held to its bound in CPU time where that is less than the clock says.
+
+use karve::error::{CommandError, Context, Result};
+use karve::library::situation::of_words;
+use karve::library::{Layer, Shelves, Stock, catalog, markdown};
+use karve::profilers::{self, Tool};
+use karve::ui;
+use karve_core::knowledge::{Entry, Query, lint_all};
+use karve_core::profile::Values;
+use karve_core::profile::classify::with_derived;
+use karve_core::stats;
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Entries that are written, beside those that karve brings.
+const ENTRIES: usize = 5_000;
+/// A search at most.
+const MATCH_MS_MAX: f64 = 10.0;
+/// Reading and linting all files at most.
+const LINT_S_MAX: f64 = 2.0;
+/// How often each search is timed: the median by the clock, the mean in CPU time.
+const SEARCHES: usize = 51;
+/// Every so many entries one is refuted, and one depends on it.
+const REFUTED_EVERY: usize = 20;
+
+fn main() -> ExitCode {
+    match measure() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            ui::note(&error.to_string());
+            ExitCode::from(error.kind.exit_code())
+        }
+    }
+}
+
+/// Measures everything and says whether all bounds hold.
+fn measure() -> Result<bool> {
+    let scratch = tempfile::tempdir().context(|| "cannot make a scratch directory".into())?;
+    let bytes = write_entries(scratch.path())?;
+    let mut shelves = Shelves::default();
+    shelves.put(Layer::Project, scratch.path().to_owned());
+    let (stock, load_s) = timed(|| shelves.load())?;
+    tell("entries", stock.placed.len() as f64, "", None);
+    tell("their files", bytes as f64 / 1e6, "MB", None);
+    tell("reading and indexing them", load_s, "s", None);
+    let mut held = search_all(&stock)?;
+    // What the command does: read all files, and look at each entry and at all together.
+    let (n_complaints, lint_s) = timed(|| {
+        let stock = shelves.load()?;
+        let entries: Vec<Entry> = stock.placed.into_values().map(|p| p.entry).collect();
+        Ok(lint_all(&entries).len() + stock.unreadable.len())
+    })?;
+    tell("complaints", n_complaints as f64, "", None);
+    held &= tell("lint, from the files on", lint_s, "s", Some(LINT_S_MAX));
+    Ok(held)
+}
+
+/// Prints a figure, and says whether it holds its bound.
+fn tell(what: &str, value: f64, unit: &str, most: Option<f64>) -> bool {
+    let holds = most.is_none_or(|most| value <= most);
+    let bound = most.map_or_else(String::new, |most| {
+        let verdict = if holds { "ok" } else { "MISSED" };
+        format!(" <= {most}: {verdict}")
+    });
+    ui::outln(&format!("{what:<44} {value:>10.3} {unit}{bound}"));
+    holds
+}
+
+fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
+    let begun = Instant::now();
+    let made = work()?;
+    Ok((made, begun.elapsed().as_secs_f64()))
+}
+
+/// Writes entries of as many texts, triggers and scopes as the built-in ones have, under names of
+/// their own; gives their bytes.
+fn write_entries(dir: &Path) -> Result<usize> {
+    let seeds = catalog::built_in();
+    let mut bytes = 0;
+    for (number, seed) in seeds.iter().cycle().take(ENTRIES).enumerate() {
+        let mut entry = seed.clone();
+        entry.id = format!("{}-{number}", seed.id);
+        entry.title = format!("{}, number {number}", seed.title);
+        entry.interactions.depends_on.clear();
+        if number % REFUTED_EVERY == 0 {
+            entry.status = karve_core::knowledge::Status::Refuted;
+        } else if number % REFUTED_EVERY == 1
+            && let Some(before) = seeds.get((number - 1) % seeds.len())
+        {
+            let on = format!("{}-{}", before.id, number - 1);
+            entry.interactions.depends_on.push(on);
+        }
+        let text = markdown::render_entry(&entry)
+            .map_err(|why| CommandError::environment("cannot write an entry").cause(why))?;
+        let path = dir.join(format!("{}.md", entry.id));
+        fs::write(&path, &text).context(|| format!("cannot write {}", path.display()))?;
+        bytes += text.len();
+    }
+    Ok(bytes)
+}
+
+/// The counters of a real kernel.
+fn profile() -> Result<Values> {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/profiles/ncu_details.csv");
+    let text = fs::read_to_string(&path).context(|| format!("cannot read {}", path.display()))?;
+    let unreadable = |why| CommandError::environment("the sample cannot be read").cause(why);
+    let parsed = profilers::parse(Tool::Ncu, &text).map_err(unreadable)?;
+    let kernel = parsed.kernels.first().map(with_derived);
+    Ok(kernel.unwrap_or_default())
+}
+
+/// CPU time of this process up to now, in milliseconds; not a number where it is not told.
+fn cpu_ms() -> f64 {
+    let text = fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let first = text.split_whitespace().next();
+    let ns = first.and_then(|word| word.parse::<f64>().ok());
+    ns.map_or(f64::NAN, |ns| ns / 1e6)
+}
+
+/// Times searches by trigger, by scope and by words; says whether all hold the bound.
+fn search_all(stock: &Stock) -> Result<bool> {
+    let values = profile()?;
+    let at = of_words("strided copy", "cuda", "cuda", "NVIDIA H200");
+    let text = "coalesce strided global memory accesses of neighbouring threads";
+    let whole = Query {
+        situation: Some(&at),
+        values: Some(&values),
+        text,
+        refuted: false,
+    };
+    let mut held = true;
+    for (what, query) in [
+        (
+            "match by trigger",
+            Query {
+                situation: None,
+                text: "",
+                ..whole.clone()
+            },
+        ),
+        (
+            "match by trigger and scope",
+            Query {
+                text: "",
+                ..whole.clone()
+            },
+        ),
+        (
+            "match by words",
+            Query {
+                situation: None,
+                values: None,
+                ..whole.clone()
+            },
+        ),
+        ("match by trigger, scope and words", whole.clone()),
+    ] {
+        let mut times_ms = Vec::with_capacity(SEARCHES);
+        let mut hits = 0;
+        let cpu_before = cpu_ms();
+        for _ in 0..SEARCHES {
+            let begun = Instant::now();
+            hits = std::hint::black_box(stock.library.search(&query)).len();
+            times_ms.push(begun.elapsed().as_secs_f64() * 1e3);
+        }
+        let median = stats::median(&times_ms).unwrap_or(f64::NAN);
+        let cpu = (cpu_ms() - cpu_before) / SEARCHES as f64;
+        tell(&format!("{what}, by the clock"), median, "ms", None);
+        // What others do to the clock meanwhile is not the search's own.
+        let what = format!("{what}, {hits} hits");
+        held &= tell(&what, cpu.min(median), "ms", Some(MATCH_MS_MAX));
+    }
+    Ok(held)
+}

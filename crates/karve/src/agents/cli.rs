@@ -1,0 +1,315 @@
+//! Command-line agents: programs that talk to a model and work in a worktree by themselves.
+//!
+//! One adapter drives all of them. A kind is data: how its program is called, which variables it
+//! needs, and how its events are read. What counts as a failure is decided in one place, `heard`.
+//!
+//! ```text
+//! claude, codex, gemini, opencode, aider   one kind each
+//! heard    what was heard of a turn, and what makes it a failure
+//! listen   hears an agent while it speaks, in bounded memory
+//! left     what a turn left in its worktree
+//! turn     one turn: the program is started, heard, and ended with all it started
+//! trial    a small turn, to see whether an agent works here
+//! ```
+
+mod aider;
+mod claude;
+mod codex;
+mod gemini;
+mod heard;
+mod left;
+mod listen;
+mod opencode;
+#[cfg(test)]
+mod tests;
+mod trial;
+mod turn;
+
+pub use self::trial::{Found, Tried, find, try_turn};
+
+use self::heard::{Fault, Heard};
+use self::turn::{Caller, Place};
+use super::answer::{self, ProposalAnswer};
+use super::prompt;
+use super::{Agent, Desk, Implementation, Proposal};
+use crate::config::CliConfig;
+use crate::error::Result;
+use karve_core::campaign::{ImplementStep, Refusal, Usage};
+use karve_core::charter::Limits;
+use karve_core::strategy::Brief;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Where such an agent answers, in words.
+const ANSWER_TO: &str = "as your last message, in one fenced `json` block";
+
+/// The least that a program is told it may cost; the campaign stops by itself when all is spent.
+const USD_MIN: f64 = 0.01;
+
+/// A kind of command-line agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// opencode.
+    Opencode,
+    /// aider.
+    Aider,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Claude,
+        Self::Codex,
+        Self::Gemini,
+        Self::Opencode,
+        Self::Aider,
+    ];
+
+    /// The kind of a name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// What it is called in `karve.toml` and after `--agent`.
+    pub fn name(self) -> &'static str {
+        self.spec().name
+    }
+
+    /// What people call it.
+    pub fn title(self) -> &'static str {
+        self.spec().title
+    }
+
+    /// The program that is looked for on the `PATH`.
+    pub fn program(self) -> &'static str {
+        self.spec().program
+    }
+
+    /// How to install it.
+    pub fn install(self) -> &'static str {
+        self.spec().install
+    }
+
+    fn spec(self) -> &'static Spec {
+        match self {
+            Self::Claude => &claude::SPEC,
+            Self::Codex => &codex::SPEC,
+            Self::Gemini => &gemini::SPEC,
+            Self::Opencode => &opencode::SPEC,
+            Self::Aider => &aider::SPEC,
+        }
+    }
+}
+
+/// A kind as data.
+struct Spec {
+    name: &'static str,
+    title: &'static str,
+    program: &'static str,
+    install: &'static str,
+    /// Variables of karve that pass to it; a star stands for any rest.
+    variables: &'static [&'static str],
+    /// Variables that are set for it.
+    set: &'static [(&'static str, &'static str)],
+    /// Where in the user's home it keeps who it is.
+    homes: &'static [&'static str],
+    /// Variables that lead it elsewhere.
+    home_variables: &'static [&'static str],
+    /// What is its own in the directories that those name.
+    below: &'static str,
+    speaks: Speaks,
+    /// How it is called for a turn.
+    arguments: fn(&Ask<'_>) -> Vec<String>,
+    /// Variables that say what it may do in a turn.
+    settings: fn(&Ask<'_>) -> Vec<(String, String)>,
+}
+
+/// What it prints.
+#[derive(Clone, Copy)]
+enum Speaks {
+    /// One JSON object on each line.
+    Events(fn(&mut Heard, &Value)),
+    /// Text for people.
+    Text(fn(&mut Heard, &str)),
+}
+
+/// What a turn is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Task {
+    Propose,
+    Implement,
+    Mend,
+    Trial,
+}
+
+impl Task {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Propose => "propose",
+            Self::Implement => "implement",
+            Self::Mend => "mend",
+            Self::Trial => "trial",
+        }
+    }
+}
+
+/// What a kind must know to be called for a turn.
+struct Ask<'a> {
+    task: Task,
+    model: Option<&'a str>,
+    /// The conversation to go on with.
+    session: Option<&'a str>,
+    /// Whether karve confines the program.
+    confined: bool,
+    /// What it may still cost, as far as this process knows.
+    usd_left: Option<f64>,
+    /// The granted files that are named in full.
+    files: &'a [String],
+    brief_file: &'a Path,
+}
+
+/// A conversation within a round.
+#[derive(Debug)]
+struct Talk {
+    round: u32,
+    session: String,
+    /// What the conversation used so far, where only that is told.
+    used: Usage,
+}
+
+/// A command-line agent.
+#[derive(Debug)]
+pub struct CliAgent {
+    caller: Caller,
+    talk: Option<Talk>,
+    usd_max: Option<f64>,
+    usd_spent: f64,
+}
+
+impl CliAgent {
+    /// The program of a configuration, with what it may use.
+    pub fn new(
+        config: CliConfig,
+        env: BTreeMap<String, String>,
+        limits: &Limits,
+        tag: String,
+    ) -> Result<Self> {
+        let caller = Caller::new(config, env, limits.agent_s, tag)?;
+        Ok(Self {
+            caller,
+            talk: None,
+            usd_max: limits.agent_usd,
+            usd_spent: 0.0,
+        })
+    }
+
+    /// What may still be spent. A program that goes on with a conversation counts all of it.
+    fn usd_left(&self, talk: Option<&Talk>) -> Option<f64> {
+        let counted = talk.map_or(0.0, |talk| talk.used.usd);
+        let left = self.usd_max? - self.usd_spent + counted;
+        Some(left.max(USD_MIN))
+    }
+
+    /// One turn, in the conversation of its round if there is one.
+    fn turn(
+        &mut self,
+        task: Task,
+        (round, brief): (u32, &str),
+        granted: &[String],
+        desk: &Desk<'_>,
+    ) -> Result<(Heard, Option<Fault>)> {
+        let place = Place::of(desk);
+        let files = plain_files(granted, desk.tree);
+        let mut session = self.talk.take().filter(|talk| talk.round == round);
+        loop {
+            let ask = Ask {
+                task,
+                model: self.caller.model(),
+                session: session.as_ref().map(|talk| talk.session.as_str()),
+                confined: desk.sandbox.is_some(),
+                usd_left: self.usd_left(session.as_ref()),
+                files: &files,
+                brief_file: &place.brief_file(),
+            };
+            let (mut heard, mut fault) = turn::run(&self.caller, &ask, brief, &place)?;
+            // Some programs forget a conversation; then it is begun anew, once.
+            let is_lost = fault.as_ref().is_some_and(Fault::is_of_start) && heard.is_unheard();
+            if is_lost && session.take().is_some() {
+                continue;
+            }
+            let before = session.map_or_else(Usage::default, |talk| talk.used);
+            let used = heard.settle(before);
+            self.usd_spent += heard.usage.usd;
+            self.talk = heard.session.clone().map(|session| Talk {
+                round,
+                session,
+                used,
+            });
+            if fault.is_none() && matches!(task, Task::Implement | Task::Mend) {
+                fault = self.caller.examine(&heard, &place, granted)?;
+            } else if fault.is_none() && heard.text.trim().is_empty() {
+                fault = Some(match heard.denied.as_slice() {
+                    [] => Fault::SaidNothing,
+                    denied => Fault::Denied(denied.to_vec()),
+                });
+            }
+            return Ok((heard, fault));
+        }
+    }
+}
+
+/// Granted files that are named in full and are there; the other patterns are for people.
+fn plain_files(granted: &[String], tree: &Path) -> Vec<String> {
+    let named = granted.iter().filter(|name| tree.join(name).is_file());
+    named.cloned().collect()
+}
+
+impl Agent for CliAgent {
+    fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
+        let text = prompt::render_propose(brief, ANSWER_TO);
+        let turn = self.turn(Task::Propose, (brief.round, &text), &brief.granted, desk)?;
+        let (heard, fault) = turn;
+        let usage = heard.usage;
+        let refused = |refusal| Proposal::Refused(refusal, usage);
+        if let Some(fault) = fault {
+            let why = fault.describe();
+            return Ok(refused(Refusal::AgentFailed { why }));
+        }
+        Ok(match answer::parse_proposal(&heard.text) {
+            Ok(ProposalAnswer::Stated(hypothesis, _)) => Proposal::Stated(hypothesis, usage),
+            Ok(ProposalAnswer::Exhausted(why)) => refused(Refusal::Exhausted { why }),
+            Err(errors) => refused(Refusal::Unreadable { errors }),
+        })
+    }
+
+    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
+        let task = match step.mend {
+            Some(_) => Task::Mend,
+            None => Task::Implement,
+        };
+        let text = prompt::render_implement(step) + &format!("\nAnswer {ANSWER_TO}.\n");
+        let turn = self.turn(task, (step.round, &text), &step.brief.granted, desk)?;
+        let (heard, fault) = turn;
+        let usage: Usage = heard.usage;
+        Ok(match (fault, answer::parse_implementation(&heard.text)) {
+            (Some(fault), _) => Implementation::NotDone {
+                why: fault.describe(),
+                usage,
+            },
+            // What it claims to have used is not taken; what its program counted is.
+            (None, Ok((summary, _))) => Implementation::Done { summary, usage },
+            (None, Err(why)) => Implementation::NotDone { why, usage },
+        })
+    }
+
+    fn reads_worktree(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,83 @@
+//! Codex: events of `codex exec --json`. Its counts of tokens are those of the whole conversation,
+//! and no money is told.
+
+use super::heard::{Fault, Heard, count, message, text};
+use super::{Ask, Speaks, Spec, Task};
+use serde_json::Value;
+
+/// Codex as a kind of agent.
+pub(super) const SPEC: Spec = Spec {
+    name: "codex",
+    title: "Codex",
+    program: "codex",
+    install: "npm install -g @openai/codex",
+    variables: &["OPENAI_*", "CODEX_*", "AZURE_OPENAI_*"],
+    set: &[],
+    homes: &[".codex"],
+    home_variables: &["CODEX_HOME"],
+    below: "",
+    speaks: Speaks::Events(read),
+    arguments,
+    settings: |_| Vec::new(),
+};
+
+fn arguments(ask: &Ask<'_>) -> Vec<String> {
+    // A sandbox of mounts cannot be made within karve's, which holds in any case.
+    let sandbox = match (ask.confined, ask.task) {
+        (true, _) => "danger-full-access",
+        (false, Task::Implement | Task::Mend) => "workspace-write",
+        (false, Task::Propose | Task::Trial) => "read-only",
+    };
+    let mut args: Vec<String> = [
+        "exec",
+        "--json",
+        "--skip-git-repo-check",
+        "-s",
+        sandbox,
+        "-c",
+        "approval_policy=\"never\"",
+        "-c",
+        "check_for_update_on_startup=false",
+        "-c",
+        "analytics.enabled=false",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    if let Some(model) = ask.model {
+        args.extend(["-m".to_owned(), model.to_owned()]);
+    }
+    if let Some(session) = ask.session {
+        args.extend(["resume".to_owned(), session.to_owned()]);
+    }
+    // The brief comes from the standard input.
+    args.push("-".to_owned());
+    args
+}
+
+fn read(heard: &mut Heard, event: &Value) {
+    match text(event, "/type") {
+        "thread.started" => heard.session = Some(text(event, "/thread_id").to_owned()),
+        "item.completed" => match text(event, "/item/type") {
+            "agent_message" => heard.says(text(event, "/item/text")),
+            // Such as that a model is unknown to it: the turn goes on.
+            "error" => heard.complaint = message(text(event, "/item/message")),
+            "command_execution" | "file_change" if text(event, "/item/status") == "declined" => {
+                heard.is_denied(text(event, "/item/type"));
+            }
+            _ => {}
+        },
+        "error" => heard.complaint = message(text(event, "/message")),
+        "turn.failed" => {
+            heard.has_ended = true;
+            heard.fault = Some(Fault::Api(message(text(event, "/error/message"))));
+        }
+        "turn.completed" => {
+            heard.has_ended = true;
+            // Cached and reasoning tokens are parts of these.
+            let counts = ["/usage/input_tokens", "/usage/output_tokens"];
+            let counts = counts.iter().map(|path| count(event, path));
+            heard.tokens_of_all = Some(counts.fold(0, u64::saturating_add));
+        }
+        _ => {}
+    }
+}

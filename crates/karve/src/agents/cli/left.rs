@@ -1,0 +1,44 @@
+//! What a turn left in its worktree: which files changed while it lasted.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Files and directories that are looked at.
+const ENTRIES_MAX: usize = 200_000;
+
+/// When a file last changed in any way; a program cannot set it as it likes.
+pub(super) fn changed_at(path: &Path) -> Option<(i64, i64)> {
+    let data = fs::symlink_metadata(path).ok()?;
+    Some((data.ctime(), data.ctime_nsec()))
+}
+
+/// The files of a worktree that changed after a moment, and directories of which something was
+/// removed. What git keeps is left out.
+pub(super) fn changed(tree: &Path, since: (i64, i64)) -> Vec<PathBuf> {
+    let mut changed = Vec::new();
+    let mut dirs = vec![tree.to_owned()];
+    let mut seen = 0;
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+            seen += 1;
+            if seen > ENTRIES_MAX {
+                return changed;
+            }
+            let path = entry.path();
+            if entry.file_name() == ".git" {
+                continue;
+            }
+            if changed_at(&path).is_some_and(|at| at > since) {
+                changed.push(path.clone());
+            }
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                dirs.push(path);
+            }
+        }
+    }
+    if changed.is_empty() && changed_at(tree).is_some_and(|at| at > since) {
+        changed.push(tree.to_owned());
+    }
+    changed
+}

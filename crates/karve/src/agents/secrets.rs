@@ -1,0 +1,183 @@
+//! The values of keys, kept out of everything that is stored.
+//!
+//! What is a key is told by the name of its variable. An agent's words, its errors and the brief go
+//! through here before they become an artifact or an event.
+
+use regex::bytes::{Regex, RegexBuilder};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// Parts of the names of variables that hold keys.
+const NAMES: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
+
+/// A shorter value is no key; to take it out everywhere would garble the text.
+const KEY_BYTES_MIN: usize = 8;
+
+/// What a pattern of all keys may take in memory.
+const PATTERN_BYTES_MAX: usize = 256 << 20;
+
+/// What stands in the place of a key.
+const IN_PLACE: &[u8] = b"[key]";
+
+/// The values of keys.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Secrets {
+    /// Any of them; none if there are no keys.
+    any: Option<Regex>,
+    /// The length of the longest, in bytes.
+    longest: usize,
+}
+
+impl Secrets {
+    /// Those among the variables of karve and some more.
+    pub(super) fn of<'a>(more: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
+        let own = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        let more = more
+            .into_iter()
+            .map(|(name, value)| (name.clone(), value.clone()));
+        Self::among(own.chain(more))
+    }
+
+    fn among(variables: impl Iterator<Item = (String, String)>) -> Self {
+        let mut values = BTreeSet::new();
+        for (_, value) in variables.filter(|(name, value)| is_key(name, value)) {
+            // In JSON some characters are written differently.
+            let quoted = serde_json::to_string(&value).unwrap_or_default();
+            let inner = quoted
+                .strip_prefix('"')
+                .and_then(|text| text.strip_suffix('"'));
+            values.extend(inner.map(str::to_owned));
+            values.insert(value);
+        }
+        // The longest first: one may begin with another.
+        let mut values: Vec<String> = values.into_iter().collect();
+        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        let patterns: Vec<String> = values.iter().map(|value| regex::escape(value)).collect();
+        // An environment is far smaller than what this allows.
+        let any = || {
+            let mut builder = RegexBuilder::new(&patterns.join("|"));
+            builder.size_limit(PATTERN_BYTES_MAX).build()
+        };
+        let any = (!patterns.is_empty()).then(|| any().ok());
+        Self {
+            any: any.flatten(),
+            longest: values.first().map_or(0, String::len),
+        }
+    }
+
+    /// A text without them.
+    pub(super) fn redact(&self, text: &str) -> String {
+        match &self.any {
+            None => text.to_owned(),
+            Some(any) => {
+                let redacted = any.replace_all(text.as_bytes(), IN_PLACE);
+                String::from_utf8_lossy(&redacted).into_owned()
+            }
+        }
+    }
+
+    /// Whether one of them is in some bytes.
+    pub(super) fn are_in(&self, bytes: &[u8]) -> bool {
+        self.any.as_ref().is_some_and(|any| any.is_match(bytes))
+    }
+
+    /// Takes them out of bytes that come in pieces.
+    pub(super) fn redacting(&self) -> Redacting {
+        Redacting {
+            secrets: self.clone(),
+            held: Vec::new(),
+        }
+    }
+}
+
+fn is_key(name: &str, value: &str) -> bool {
+    let name = name.to_uppercase();
+    let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
+    // Where a key lies is no key.
+    let is_path = value.starts_with('/');
+    NAMES.iter().any(|part| name.contains(part))
+        && value.len() >= KEY_BYTES_MIN
+        && !is_number
+        && !is_path
+}
+
+/// Takes keys out of a stream; a key may lie across two pieces.
+#[derive(Debug)]
+pub(super) struct Redacting {
+    secrets: Secrets,
+    /// The end of what came, which may be the beginning of a key.
+    held: Vec<u8>,
+}
+
+impl Redacting {
+    /// Takes in a piece and gives what is certain by now.
+    pub(super) fn push<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        let Some(any) = &self.secrets.any else {
+            return Cow::Borrowed(bytes);
+        };
+        self.held.extend_from_slice(bytes);
+        let mut out = Vec::with_capacity(self.held.len());
+        let mut done = 0;
+        for found in any.find_iter(&self.held) {
+            out.extend_from_slice(&self.held[done..found.start()]);
+            out.extend_from_slice(IN_PLACE);
+            done = found.end();
+        }
+        let certain = self.held.len().saturating_sub(self.secrets.longest - 1);
+        if certain > done {
+            out.extend_from_slice(&self.held[done..certain]);
+            done = certain;
+        }
+        self.held.drain(..done);
+        Cow::Owned(out)
+    }
+
+    /// What is left at the end.
+    pub(super) fn rest(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secrets(variables: &[(&str, &str)]) -> Secrets {
+        let owned = variables.iter();
+        Secrets::among(owned.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+    }
+
+    #[test]
+    fn keys_are_told_by_the_name_of_their_variable() {
+        let found = secrets(&[
+            ("SOME_API_KEY", "sk-0123456789"),
+            ("HOME", "home-sweet-home"),
+            ("MAX_OUTPUT_TOKENS", "123456789"),
+            ("KEY_FILE", "/somewhere/key"),
+            ("SHORT_KEY", "abc"),
+        ]);
+        assert_eq!(
+            found.redact("a sk-0123456789 b home-sweet-home 123456789 /somewhere/key abc"),
+            "a [key] b home-sweet-home 123456789 /somewhere/key abc"
+        );
+        assert!(found.are_in(b"xsk-0123456789x") && !found.are_in(b"sk-012345678"));
+    }
+
+    #[test]
+    fn a_key_across_pieces_is_found_wherever_it_is_cut() {
+        let found = secrets(&[("A_KEY", "abcabcabd"), ("B_TOKEN", "quo\"ted!")]);
+        let text = b"abcabcabcabd abcabcab {\"k\": \"quo\\\"ted!\"} abcabcabd";
+        let want = "abc[key] abcabcab {\"k\": \"[key]\"} [key]";
+        for size in 1..text.len() {
+            let mut stream = found.redacting();
+            let mut out = Vec::new();
+            for piece in text.chunks(size) {
+                out.extend_from_slice(&stream.push(piece));
+            }
+            out.extend(stream.rest());
+            assert_eq!(String::from_utf8(out).unwrap(), want, "pieces of {size}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Whoever comes with an answer: a person with an editor, a script, or an agent that drives karve.
+//!
+//! A visitor is not asked; the campaign stands still at its next question until one comes and
+//! answers it. What is handed in is data like every other answer, and it is gated and measured in
+//! the same way.
+
+use super::answer::{self, ProposalAnswer};
+use super::{Agent, Desk, Implementation, Proposal};
+use crate::error::{CommandError, Context, ErrorKind, Result};
+use crate::git::{Applied, ChangeKind, Oid};
+use crate::plain_file;
+use karve_core::campaign::{ImplementStep, Refusal, Step, Usage};
+use karve_core::strategy::Brief;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The name of this agent in a charter.
+pub const VISITOR: &str = "visitor";
+
+/// Files that are taken from a directory at most.
+const FILES_MAX: usize = 1_000;
+/// Bytes of one of them.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// What a visitor brings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A proposal in the contract.
+    Proposal(String),
+    /// A change, with what its author says of it.
+    Change(Change, String),
+    /// No change, and why.
+    GiveUp(String),
+}
+
+/// Where a change is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// In a patch against the parent.
+    Patch(Vec<u8>),
+    /// In a directory that holds the project at the parent, changed.
+    Tree(PathBuf),
+}
+
+/// A visitor with an answer, or one who only looks.
+#[derive(Debug, Default)]
+pub struct Visitor {
+    answer: Option<Answer>,
+    left: Brings,
+}
+
+/// Whether an answer was taken, for who sent the visitor.
+#[derive(Clone, Debug, Default)]
+pub struct Brings(Arc<AtomicBool>);
+
+impl Brings {
+    /// Whether the answer is still there, because nobody asked for it.
+    pub fn is_left(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Visitor {
+    /// One who brings an answer.
+    pub fn with(answer: Answer) -> Self {
+        Self {
+            answer: Some(answer),
+            left: Brings(Arc::new(AtomicBool::new(true))),
+        }
+    }
+
+    /// Tells later whether the answer was taken.
+    pub fn brings(&self) -> Brings {
+        self.left.clone()
+    }
+
+    fn take(&mut self) -> Option<Answer> {
+        self.left.0.store(false, Ordering::Relaxed);
+        self.answer.take()
+    }
+}
+
+impl Agent for Visitor {
+    fn propose(&mut self, _: &Brief, _: &Desk<'_>) -> Result<Proposal> {
+        let Some(Answer::Proposal(text)) = self.take() else {
+            return Err(nobody());
+        };
+        let usage = Usage::default();
+        Ok(match answer::parse_proposal(&text) {
+            Ok(ProposalAnswer::Stated(hypothesis, usage)) => Proposal::Stated(hypothesis, usage),
+            Ok(ProposalAnswer::Exhausted(why)) => {
+                Proposal::Refused(Refusal::Exhausted { why }, usage)
+            }
+            Err(errors) => Proposal::Refused(Refusal::Unreadable { errors }, usage),
+        })
+    }
+
+    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
+        let usage = Usage::default();
+        let (change, summary) = match self.take() {
+            Some(Answer::Change(change, summary)) => (change, summary),
+            Some(Answer::GiveUp(why)) => return Ok(Implementation::NotDone { why, usage }),
+            Some(Answer::Proposal(_)) | None => return Err(nobody()),
+        };
+        let parent = Oid::named(&step.parent)?;
+        if step.mend.is_some() {
+            // What is handed in is the whole change, so the one to be mended must not be there.
+            desk.repo.worktree_add(desk.tree, &parent)?;
+        }
+        let refused = match change {
+            Change::Patch(patch) => match desk.repo.apply_patch(desk.tree, &patch)? {
+                Applied::Refused(why) => Some(format!("the patch does not apply: {why}")),
+                _ => None,
+            },
+            Change::Tree(tree) => take_over(&tree, desk, &parent)?,
+        };
+        Ok(match refused {
+            Some(why) => Implementation::NotDone { why, usage },
+            None => Implementation::Done { summary, usage },
+        })
+    }
+
+    fn reads_worktree(&self) -> bool {
+        false
+    }
+
+    fn awaits(&self, step: &Step) -> bool {
+        match step {
+            Step::Propose { .. } => !matches!(self.answer, Some(Answer::Proposal(_))),
+            Step::Implement(_) => {
+                !matches!(self.answer, Some(Answer::Change(..) | Answer::GiveUp(_)))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Brings what differs in a directory to the desk. What is granted is decided later, as always.
+fn take_over(from: &Path, desk: &Desk<'_>, parent: &Oid) -> Result<Option<String>> {
+    let changes = desk.repo.changes(from, parent)?;
+    if changes.len() > FILES_MAX {
+        let why = format!("more than {FILES_MAX} files differ from the parent");
+        return Ok(Some(why));
+    }
+    for change in changes {
+        let inside = Path::new(&change.path)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        if !inside {
+            return Ok(Some(format!("{} is no path of the project", change.path)));
+        }
+        let to = desk.tree.join(&change.path);
+        let cannot = || format!("cannot write {}", to.display());
+        if change.kind == ChangeKind::Deleted {
+            fs::remove_file(&to).context(cannot)?;
+            continue;
+        }
+        if change.is_symlink() || !change.mode.is_file() {
+            return Ok(Some(format!("{} is no plain file", change.path)));
+        }
+        let bytes = match plain_file::read(&from.join(&change.path), FILE_BYTES_MAX) {
+            Ok(bytes) => bytes,
+            Err(error) => return Ok(Some(format!("cannot read {}: {error}", change.path))),
+        };
+        if let Some(dir) = to.parent() {
+            fs::create_dir_all(dir).context(cannot)?;
+        }
+        fs::write(&to, bytes).context(cannot)?;
+    }
+    Ok(None)
+}
+
+fn nobody() -> CommandError {
+    CommandError::new(ErrorKind::Bug, "a visitor was asked who brought no answer")
+}

@@ -1,0 +1,227 @@
+//! `karve agents`: which agents there are, what is installed, and whether a small turn works.
+
+use crate::agents::cli::{self, Kind};
+use crate::config::{AgentConfig, CliConfig, Overrides, Runs};
+use crate::error::{CommandError, Context, ErrorKind, Result};
+use crate::process::StopFlag;
+use crate::project::Place;
+use crate::sandbox::{Sandbox, Site};
+use crate::scratch::{self, Scratch};
+use crate::ui::style::{Tone, colour, safe, toned};
+use crate::{process, session, ui};
+use karve_core::charter::SandboxRule;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+
+/// List the agents, what is installed, and whether a small turn works
+///
+/// Any agent of this list can be named with `karve run --agent NAME`. A trial asks the model for
+/// one word, in a directory of its own, confined as in a campaign; it takes two minutes at most
+/// and costs what such a question costs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve agents
+  karve agents --trial
+  karve agents --json | jq '.[] | select(.path != null) | .name'")]
+pub struct Agents {
+    /// Have a small turn with each that is installed
+    #[arg(long)]
+    trial: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One agent.
+#[derive(Clone, Debug, Serialize)]
+struct Listed {
+    name: String,
+    kind: &'static str,
+    configured: bool,
+    path: Option<String>,
+    version: Option<String>,
+    model: Option<String>,
+    trial: Option<Trial>,
+    hint: Option<String>,
+}
+
+/// How its small turn went.
+#[derive(Clone, Debug, Serialize)]
+struct Trial {
+    works: bool,
+    why: Option<String>,
+    tokens: u64,
+    usd: f64,
+}
+
+impl Agents {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let stop = StopFlag::new();
+        session::watch_signals_at_once(&stop, "stopping")?;
+        // Without a project there are the kinds.
+        let (configured, rule) = match place.config() {
+            Ok(_) => {
+                let loaded = place.load(&Overrides::default())?;
+                (loaded.agents, loaded.charter.sandbox)
+            }
+            Err(_) => (BTreeMap::new(), SandboxRule::default()),
+        };
+        let room = match self.trial {
+            true => Some(Room::make(&rule)?),
+            false => None,
+        };
+        let mut all = vec![builtin()];
+        let bare =
+            Kind::ALL.map(|kind| (kind.name().to_owned(), AgentConfig::of(CliConfig::of(kind))));
+        let bare = bare
+            .into_iter()
+            .filter(|(name, _)| !configured.contains_key(name))
+            .map(|(name, config)| (name, config, false));
+        let tables = configured.clone().into_iter();
+        for (name, config, is_configured) in bare.chain(tables.map(|(n, c)| (n, c, true))) {
+            let listed = look(&name, &config, (is_configured, room.as_ref()), &stop)?;
+            if stop.at_once() {
+                return Err(session::stopped());
+            }
+            all.push(listed);
+        }
+        match self.json {
+            true => ui::out_json(&all),
+            false => all.iter().for_each(show),
+        }
+        let failed = |one: &&Listed| one.trial.as_ref().is_some_and(|trial| !trial.works);
+        match all.iter().filter(failed).count() {
+            0 => Ok(()),
+            n => Err(
+                CommandError::new(ErrorKind::Negative, format!("trials that failed: {n}"))
+                    .hint("mend what the hints name, then run \"karve agents --trial\" again"),
+            ),
+        }
+    }
+}
+
+/// Where trials take place.
+struct Room {
+    scratch: Scratch,
+    sandbox: Option<Arc<Sandbox>>,
+}
+
+impl Room {
+    fn make(rule: &SandboxRule) -> Result<Self> {
+        let scratch = Scratch::new(scratch::Kind::Agents, &[])?;
+        // There is nothing to hide here but what is hidden from any agent.
+        let checkout = scratch.path().join("checkout");
+        fs::create_dir_all(checkout.join(".karve")).context(|| "cannot make a directory".into())?;
+        let site = Site {
+            worktrees: scratch.path().join("worktrees"),
+            ..Site::of_commands(&checkout, scratch.path())
+        };
+        let sandbox = Sandbox::open(rule, site)?;
+        Ok(Self { scratch, sandbox })
+    }
+}
+
+fn builtin() -> Listed {
+    Listed {
+        name: "builtin".into(),
+        kind: "builtin",
+        configured: false,
+        path: None,
+        version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        model: None,
+        trial: None,
+        hint: None,
+    }
+}
+
+fn look(
+    name: &str,
+    config: &AgentConfig,
+    (configured, room): (bool, Option<&Room>),
+    stop: &StopFlag,
+) -> Result<Listed> {
+    let mut listed = Listed {
+        name: name.to_owned(),
+        kind: "command",
+        configured,
+        path: None,
+        version: None,
+        model: None,
+        trial: None,
+        hint: None,
+    };
+    let cli = match &config.runs {
+        Runs::Line(line) => {
+            let program = line.split_whitespace().next().unwrap_or_default();
+            let found = process::find_program(program);
+            listed.path = found.map(|path| path.display().to_string());
+            if listed.path.is_none() {
+                listed.hint = Some(format!(
+                    "see that {program} is there, or mend agents.{name}.command in karve.toml"
+                ));
+            }
+            return Ok(listed);
+        }
+        Runs::Cli(cli) => cli,
+    };
+    listed.kind = cli.kind.name();
+    listed.model.clone_from(&cli.model);
+    let Some(found) = cli::find(cli, stop) else {
+        listed.hint = Some(match &cli.program {
+            None => format!(
+                "install {} with \"{}\"",
+                cli.kind.title(),
+                cli.kind.install()
+            ),
+            Some(program) => {
+                format!("there is no {program}; mend agents.{name}.program in karve.toml")
+            }
+        });
+        return Ok(listed);
+    };
+    listed.path = Some(found.path.display().to_string());
+    listed.version = found.version;
+    if let Some(room) = room {
+        let by = (room.sandbox.as_deref(), stop);
+        let tried = cli::try_turn(cli, &config.env, room.scratch.path(), by)?;
+        if tried.fault.is_some() {
+            listed.hint = Some(format!(
+                "see that \"{}\" works by itself and has its key; agents.{name} in karve.toml",
+                cli.kind.program()
+            ));
+        }
+        listed.trial = Some(Trial {
+            works: tried.fault.is_none(),
+            why: tried.fault,
+            tokens: tried.usage.tokens,
+            usd: tried.usage.usd,
+        });
+    }
+    Ok(listed)
+}
+
+fn show(listed: &Listed) {
+    let (word, tone) = match (&listed.trial, &listed.path, listed.kind) {
+        (Some(trial), _, _) if trial.works => ("works", Tone::Good),
+        (Some(_), _, _) => ("FAILED", Tone::Bad),
+        (None, Some(_), _) | (None, _, "builtin") => ("there", Tone::Good),
+        (None, None, _) => ("missing", Tone::Strong),
+    };
+    let word = toned(&format!("{word:<8}"), tone, colour());
+    let mut parts = vec![format!("{:<10}", listed.kind)];
+    parts.extend(listed.version.clone());
+    parts.extend(listed.path.clone());
+    parts.extend(listed.model.as_ref().map(|model| format!("model {model}")));
+    if let Some(trial) = &listed.trial {
+        parts.extend(trial.why.clone());
+        parts.push(format!("{} tokens, ${:.4}", trial.tokens, trial.usd));
+    }
+    let text = safe(&parts.join("  "), 400);
+    ui::outln(&format!("{word} {:<12} {text}", safe(&listed.name, 40)));
+    if let Some(hint) = &listed.hint {
+        ui::outln(&format!("         hint: {}", safe(hint, 300)));
+    }
+}

@@ -1,0 +1,91 @@
+//! `karve mcp`: serves agents that want to drive a campaign themselves.
+
+use crate::error::{CommandError, Context, Result};
+use crate::harness::secret;
+use crate::mcp::{Server, http};
+use crate::project::Place;
+use crate::ui;
+use rmcp::ServiceExt;
+use std::net::SocketAddr;
+
+/// The variable that holds the token of the HTTP server.
+const TOKEN: &str = "KARVE_MCP_TOKEN";
+/// Characters that a token has at least.
+const TOKEN_CHARS_MIN: usize = 16;
+
+/// Serve agents over MCP: they propose and implement, karve gates, measures and judges
+///
+/// On standard input and output, as agents start it; or over HTTP on loopback, for who has the
+/// token. Tools: next, propose, submit, verdict, status, tried, trend, profile, knowledge, report.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  claude mcp add karve -- karve mcp --yes       register it with an agent
+  karve mcp --http 127.0.0.1:7711               token from KARVE_MCP_TOKEN, or a fresh one is shown
+  karve -C path/to/project mcp                  for a project elsewhere")]
+pub struct Mcp {
+    /// Serve HTTP on this loopback address instead of standard input and output
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<SocketAddr>,
+    /// Let clients begin a new campaign, under the charter of karve.toml
+    #[arg(short, long)]
+    yes: bool,
+}
+
+impl Mcp {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        // A project that cannot be read is told before a client comes.
+        place.config()?;
+        let server = Server::new(place.clone(), self.yes);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .context(|| "cannot start the server".to_owned())?;
+        runtime.block_on(async {
+            match self.http {
+                Some(address) => serve_http(server, address).await,
+                None => serve_stdio(server).await,
+            }
+        })
+    }
+}
+
+async fn serve_stdio(server: Server) -> Result<()> {
+    let failed = |error: String| {
+        CommandError::environment("the client did not speak MCP")
+            .cause(error)
+            .hint("start \"karve mcp\" from an agent: \"claude mcp add karve -- karve mcp\"")
+    };
+    let serving = server.serve(rmcp::transport::stdio()).await;
+    let serving = serving.map_err(|error| failed(error.to_string()))?;
+    let ended = serving.waiting().await;
+    ended.map(|_| ()).map_err(|error| failed(error.to_string()))
+}
+
+async fn serve_http(server: Server, address: SocketAddr) -> Result<()> {
+    let listener = http::listen(address).await?;
+    let at = listener
+        .local_addr()
+        .context(|| "cannot tell the address".to_owned())?;
+    let (token, is_new) = token()?;
+    ui::note(&format!("serving http://{at}/"));
+    if is_new {
+        ui::note(&format!("token {token} (or set {TOKEN})"));
+    }
+    http::serve(server, listener, token).await
+}
+
+/// The token of the environment, or a fresh one.
+fn token() -> Result<(String, bool)> {
+    match std::env::var(TOKEN) {
+        Ok(token) if token.len() >= TOKEN_CHARS_MIN => Ok((token, false)),
+        Ok(_) => Err(CommandError::usage(format!(
+            "{TOKEN} has fewer than {TOKEN_CHARS_MIN} characters"
+        ))
+        .hint(format!(
+            "set a longer {TOKEN}, or none: then a fresh one is made"
+        ))),
+        Err(_) => Ok((format!("{:016x}{:016x}", secret()?, secret()?), true)),
+    }
+}

@@ -1,0 +1,98 @@
+//! `karve profile --check`: whether a report keeps A's contract of profilers.
+
+use crate::error::{CommandError, Context, Result};
+use crate::profilers::contract::{self, Report, Stage, Variant};
+use crate::ui::style::safe;
+use crate::{plain_file, ui};
+use karve_core::profile::predicate::short;
+use std::path::Path;
+
+/// Characters of a cell or a name that are shown.
+const SHOWN_CHARS: usize = 120;
+
+/// Says that a report is valid and what was read, or everything that is wrong with it.
+pub(super) fn run(here: &Path, name: &str, json: bool) -> Result<()> {
+    let text = plain_file::read_text(&here.join(name), contract::BYTES_MAX as u64)
+        .context(|| format!("cannot read {name}"))
+        .map_err(|error| error.hint("name a Markdown file: karve profile --check REPORT.md"))?;
+    let faults = match contract::parse(&text) {
+        Ok(report) if json => {
+            ui::out_json(&serde_json::json!({"valid": true, "report": report}));
+            return Ok(());
+        }
+        Ok(report) => {
+            tell(&report);
+            return Ok(());
+        }
+        Err(faults) => faults,
+    };
+    if json {
+        ui::out_json(&serde_json::json!({"valid": false, "faults": faults}));
+    } else {
+        for fault in &faults {
+            ui::outln(&format!("fault     {}", safe(fault, 400)));
+        }
+    }
+    Err(
+        CommandError::usage(format!("{name} does not keep the contract of profilers"))
+            .hint("docs/profile.md shows a report that does; --form hyper-mla writes one"),
+    )
+}
+
+fn tell(report: &Report) {
+    let shown = |text: &str| safe(text, SHOWN_CHARS);
+    let of = |(name, value): &(String, String)| format!("{}={}", shown(name), shown(value));
+    let configuration: Vec<String> = report.configuration.iter().map(of).collect();
+    let place = match report.variant {
+        Variant::Title => "behind the title",
+        Variant::Table => "in a table",
+    };
+    let (kernel, version) = (shown(&report.kernel), shown(&report.version));
+    ui::outln(&format!("valid     {kernel} {version}"));
+    ui::outln(&format!("for       {} ({place})", configuration.join(", ")));
+    for stage in &report.stages {
+        ui::outln(&format!(
+            "stage     {}: {}",
+            shown(&stage.name),
+            figures(stage)
+        ));
+    }
+    let class = report.bottleneck.name().to_lowercase();
+    ui::outln(&format!("limit     {class}"));
+    ui::outln(&format!("cause     {}", safe(&report.root_cause, 1_000)));
+    for opportunity in &report.opportunities {
+        let trigger: Vec<String> = opportunity.trigger.iter().map(of).collect();
+        let (name, gain) = (shown(&opportunity.name), short(opportunity.gain_pct));
+        ui::outln(&format!(
+            "try       {name}: {gain}% ({})",
+            trigger.join(", ")
+        ));
+    }
+    for row in &report.versus {
+        let [metric, before, after, change] =
+            [&row.metric, &row.previous, &row.current, &row.change].map(|text| shown(text));
+        ui::outln(&format!(
+            "moved     {metric}: {before} -> {after} ({change})"
+        ));
+    }
+}
+
+/// What was measured of a stage.
+fn figures(stage: &Stage) -> String {
+    let figures = [
+        ("duration", stage.duration_us, " us"),
+        ("matrix units", stage.tensor_pct, "%"),
+        ("device memory", stage.dram_pct, "%"),
+        ("occupancy", stage.occupancy_pct, "%"),
+    ];
+    let told = figures.iter().filter_map(|(name, value, unit)| {
+        let value = short((*value)?);
+        Some(format!("{name} {value}{unit}, "))
+    });
+    let told: String = told.collect();
+    let remark = match stage.remark.as_str() {
+        "" => String::new(),
+        remark => format!(" ({})", safe(remark, SHOWN_CHARS)),
+    };
+    format!("{told}{}{remark}", stage.bottleneck.name().to_lowercase())
+}

@@ -1,0 +1,118 @@
+//! How near the profiled case is to what this host can do, as `karve roofline` measured it before.
+
+use crate::error::Result;
+use crate::harness::{Call, Harness, Variant};
+use crate::profilers::Parsed;
+use crate::roofline::counters::add_ceiling;
+use crate::roofline::{self, Cores, Measured};
+use karve_core::charter::{Case, Charter};
+use karve_core::integrity::Demand;
+use karve_core::profile::roofline::{Ceiling, ceiling};
+use karve_core::score::implied_seconds;
+use std::path::Path;
+
+/// Adds the counters of the roofline to a profile, with one reading of the benchmark. Where the
+/// work or the bytes of the case are not declared, or the host was never measured, there are none.
+pub(super) fn add(
+    harness: &Harness,
+    charter: &Charter,
+    (tree, case): (&Path, &Case),
+    parsed: &mut Parsed,
+) -> Result<()> {
+    let declared = |demand: &Demand| demand.work.is_some() && demand.bytes.is_some();
+    let Some(demand) = charter.demand(case).filter(declared) else {
+        return Ok(());
+    };
+    let Some(host) = roofline::kept() else {
+        let note = "the host was not measured, so that nothing is told of its ceiling: \
+                    \"karve roofline\" does that";
+        parsed.notes.push(note.to_owned());
+        return Ok(());
+    };
+    let call = Call::fresh(Variant::Usual)?;
+    let time_s = match harness.bench(tree, std::slice::from_ref(case), call)? {
+        Ok(samples) => samples
+            .first()
+            .and_then(|sample| implied_seconds(&charter.metric, sample.value, case)),
+        Err(gate) => {
+            let why = gate.describe();
+            parsed.notes.push(format!("the case was not timed: {why}"));
+            None
+        }
+    };
+    let threads = charter.contract.as_ref().map(|contract| contract.threads);
+    if let Some((cores, found)) = under(&host, demand, (time_s, threads)) {
+        let whose = cores.name();
+        let note = format!("the ceiling is that of {whose} of this host, in fp32");
+        parsed.notes.push(note);
+        add_ceiling(&mut parsed.kernels, &charter.target.op, &found);
+    }
+    Ok(())
+}
+
+/// A call under the roof of one core, unless it has more threads or is faster than one core can be.
+fn under(
+    host: &Measured,
+    demand: Demand,
+    (time_s, threads): (Option<f64>, Option<u32>),
+) -> Option<(Cores, Ceiling)> {
+    let on = |cores| Some((cores, ceiling(demand, host.peaks(demand, cores), time_s)?));
+    let (_, one) = on(Cores::One)?;
+    let all = match threads {
+        Some(threads) => threads > 1,
+        None => one.share.is_some_and(|share| share > 1.0),
+    };
+    on(if all { Cores::All } else { Cores::One })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::roofline::{Moved, Pair, Peak};
+
+    fn pair(one: f64, all: f64) -> Pair {
+        let peak = |best| Peak {
+            best,
+            spread: 0.0,
+            runs: 1,
+        };
+        Pair {
+            one: peak(one),
+            all: peak(all),
+        }
+    }
+
+    #[test]
+    fn a_call_stands_under_one_core_unless_it_must_have_more() {
+        let rate = pair(1e9, 1e9);
+        let host = Measured {
+            version: 1,
+            fingerprint: String::new(),
+            cpu: String::new(),
+            cores: 4,
+            lanes: 8,
+            flops: pair(1e9, 4e9),
+            levels: vec![Moved {
+                level: "memory".into(),
+                holds_one: None,
+                holds_all: None,
+                read: rate,
+                copy: rate,
+                triad: rate,
+            }],
+        };
+        let demand = Demand {
+            work: Some(1e9),
+            bytes: Some(1e6),
+        };
+        let check = |time_s: Option<f64>, threads: Option<u32>, want: (Cores, Option<f64>)| {
+            let (cores, found) = under(&host, demand, (time_s, threads)).unwrap();
+            assert_eq!((cores, found.share), want, "{time_s:?} {threads:?}");
+        };
+        check(Some(2.0), None, (Cores::One, Some(0.5)));
+        check(Some(0.5), None, (Cores::All, Some(0.5)));
+        check(Some(0.5), Some(1), (Cores::One, Some(2.0)));
+        check(Some(0.5), Some(4), (Cores::All, Some(0.5)));
+        check(None, None, (Cores::One, None));
+    }
+}

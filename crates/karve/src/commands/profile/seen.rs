@@ -1,0 +1,251 @@
+//! What is seen of one version of a kernel: read from files, or taken of a built tree.
+
+use super::{Profile, roof};
+use crate::config::{self, Overrides};
+use crate::error::{CommandError, Context, Result};
+use crate::git::{CommitNote, Oid, Repo};
+use crate::harness::Harness;
+use crate::library::situation::situation_of;
+use crate::process::StopFlag;
+use crate::profilers::take::{self, Runs, Subject, Taken, Wish};
+use crate::profilers::{Parsed, Tool};
+use crate::project::Place;
+use crate::sandbox::Sandbox;
+use crate::scratch::{Kind, Scratch};
+use crate::trees::Trees;
+use crate::{clock, device, plain_file, ui};
+use karve_core::charter::{Case, Charter};
+use karve_core::knowledge::Situation;
+use karve_core::profile::KernelProfile;
+use std::path::Path;
+
+/// What is seen of one version.
+pub(super) struct Seen {
+    /// What was profiled.
+    pub(super) title: String,
+    /// The operation, where it is known.
+    pub(super) kernel: String,
+    /// Which version of it.
+    pub(super) version: String,
+    /// The parameters of the case.
+    pub(super) configuration: Vec<(String, String)>,
+    /// The profile.
+    pub(super) parsed: Parsed,
+    /// Where such kernels run.
+    pub(super) at: Option<Situation>,
+}
+
+impl Seen {
+    /// The kernel here that another version still has. Where the one that takes longest is gone
+    /// there, the one that takes longest there has come in its place.
+    pub(super) fn same_as(&self, kernel: &KernelProfile, later: &Parsed) -> Option<&KernelProfile> {
+        let mut all = self.parsed.kernels.iter().chain(&self.parsed.timeline);
+        let named = all.find(|own| own.name == kernel.name);
+        let first = self.parsed.kernels.first();
+        let is_gone = |own: &&KernelProfile| later.kernels.iter().all(|k| k.name != own.name);
+        let is_first = later.kernels.first().is_some_and(|k| k.name == kernel.name);
+        named.or(first.filter(|_| is_first).filter(is_gone))
+    }
+}
+
+impl Profile {
+    /// Whether all names are those of files; no name is the worktree.
+    pub(super) fn are_files(&self, place: &Place, names: &[String]) -> Result<bool> {
+        let here = place.here()?;
+        Ok(!names.is_empty() && names.iter().all(|name| here.join(name).is_file()))
+    }
+
+    /// What files or a revision show.
+    pub(super) fn seen(&self, place: &Place, names: &[String], stop: &StopFlag) -> Result<Seen> {
+        if self.are_files(place, names)? {
+            return self.read_files(&place.here()?, names);
+        }
+        let revision = match names {
+            [] => None,
+            [revision] => Some(revision.as_str()),
+            _ => {
+                let error = CommandError::usage("these are no files, and more than one revision");
+                return Err(error.hint(
+                    "name one revision, or files that a profiler wrote: karve profile FILE",
+                ));
+            }
+        };
+        let (mut seen, failed) = self.of_revision(place, revision, stop)?;
+        for (tool, hint) in failed {
+            let problem = ui::style::safe(&hint.problem, 300);
+            ui::note(&format!("note: {}: {problem}", tool.name()));
+            for hint in &hint.hints {
+                ui::note(&format!("hint: {hint}"));
+            }
+        }
+        if seen.parsed.kernels.is_empty() && seen.parsed.timeline.is_none() {
+            let mut error = CommandError::environment("no profiler gave a profile");
+            for note in std::mem::take(&mut seen.parsed.notes) {
+                error = error.cause(note);
+            }
+            return Err(error.hint("see the notes above, or read a file: karve profile FILE"));
+        }
+        Ok(seen)
+    }
+
+    /// What files say, all together, and where such kernels run.
+    fn read_files(&self, here: &Path, names: &[String]) -> Result<Seen> {
+        let mut parsed = Parsed::default();
+        let mut at = None;
+        for name in names {
+            let bytes = plain_file::read(&here.join(name), plain_file::RESULT_BYTES_MAX)
+                .context(|| format!("cannot read {name}"))
+                .map_err(|error| {
+                    error.hint("name a file that a profiler wrote: karve profile FILE")
+                })?;
+            let read = match self.tool {
+                Some(tool) if tool != Tool::Nsys => {
+                    let text = String::from_utf8_lossy(&bytes);
+                    take::read_text(tool, &text).map(|parsed| (tool, parsed))
+                }
+                _ => take::read_any(&bytes)?,
+            };
+            let (tool, more) = read.map_err(|why| {
+                CommandError::usage(format!("cannot read {name}"))
+                    .cause(why)
+                    .hint("--tool NAME says whose output it is; see \"karve profile --help\"")
+            })?;
+            take::merge(&mut parsed, more);
+            at.get_or_insert_with(|| situation_of_tool(tool));
+        }
+        let base = |name: &String| {
+            let file = Path::new(name).file_name();
+            file.map_or_else(|| name.clone(), |file| file.to_string_lossy().into_owned())
+        };
+        let version: Vec<String> = names.iter().map(base).collect();
+        Ok(Seen {
+            title: names.join(", "),
+            kernel: String::new(),
+            version: version.join("+"),
+            configuration: self.case.as_deref().map(pairs_of).unwrap_or_default(),
+            parsed,
+            at,
+        })
+    }
+
+    /// Builds a revision or the worktree, and profiles it.
+    fn of_revision(
+        &self,
+        place: &Place,
+        revision: Option<&str>,
+        stop: &StopFlag,
+    ) -> Result<(Seen, Failed)> {
+        let repo = Repo::discover(&place.here()?)?;
+        let loaded = place.load_in(&repo, &Overrides::default())?;
+        let charter = loaded.charter;
+        let case = self.chosen(&charter)?;
+        let scratch = Scratch::new(Kind::Check, &[&repo])?;
+        let harness = Harness::new(&charter, &scratch.path().join("tmp"), &scratch.tag(), stop);
+        let mut trees = Trees::new(&repo, scratch.path().join("worktrees"))?;
+        let sandbox = Sandbox::of(&repo, &loaded.root, scratch.path(), &charter)?;
+        let harness = harness.in_sandbox(sandbox.as_ref());
+        let (title, commit) = commit(&repo, &charter, revision)?;
+        let built = trees.built(&repo, &harness, commit.as_str())?;
+        let taken = match built {
+            Err(gate) => Err(CommandError::usage("it does not build")
+                .cause(gate.describe())
+                .hint("mend it; \"karve check\" says more")),
+            Ok(built) => {
+                let _lease = device::lease_for(&charter, "karve profile", stop, &ui::notices())?;
+                self.take(&harness, &charter, (&built.path, &case))
+            }
+        };
+        trees.clear(&repo)?;
+        let taken = taken?;
+        let seen = Seen {
+            title: format!("{title}, {}", case.name),
+            kernel: charter.target.op.clone(),
+            version: revision.unwrap_or("worktree").to_owned(),
+            configuration: match case.params.is_empty() {
+                true => pairs_of(&case.name),
+                false => case.params.into_iter().collect(),
+            },
+            parsed: taken.parsed,
+            at: Some(situation_of(&charter.target)),
+        };
+        Ok((seen, taken.failed))
+    }
+
+    fn take(
+        &self,
+        harness: &Harness,
+        charter: &Charter,
+        (tree, case): (&Path, &Case),
+    ) -> Result<Taken> {
+        let runs = Runs::at(&situation_of(&charter.target));
+        let wish = Wish {
+            tool: self.tool,
+            depth: self.depth,
+            without: &[],
+        };
+        let subject = Subject { tree, case, runs };
+        let mut taken = take::take(harness, subject, wish, self.rules)?;
+        if runs == Runs::Cpu {
+            roof::add(harness, charter, (tree, case), &mut taken.parsed)?;
+        }
+        Ok(taken)
+    }
+
+    fn chosen(&self, charter: &Charter) -> Result<Case> {
+        let visible = charter.visible_cases();
+        let mut cases = visible.iter().map(|index| &charter.cases[*index]);
+        let found = match &self.case {
+            Some(name) => cases.find(|case| case.name == *name),
+            None => cases.next(),
+        };
+        found.cloned().ok_or_else(|| {
+            let name = self.case.as_deref().unwrap_or_default();
+            CommandError::usage(format!("there is no visible case {name:?}"))
+                .hint("cases.list of karve.toml names them; --case takes one as it stands there")
+        })
+    }
+}
+
+/// Tools that gave no profile, and what to do.
+type Failed = Vec<(Tool, crate::profilers::run::Hint)>;
+
+/// The parameters that the name of a case tells; the name itself where it tells none.
+fn pairs_of(name: &str) -> Vec<(String, String)> {
+    let pair = |part: &str| {
+        let (name, value) = part.split_once('=')?;
+        Some((name.trim().to_owned(), value.trim().to_owned()))
+    };
+    let pairs: Option<Vec<(String, String)>> = name.split(',').map(pair).collect();
+    pairs.unwrap_or_else(|| vec![("case".to_owned(), name.to_owned())])
+}
+
+/// The commit to profile, and what it is.
+fn commit(repo: &Repo, charter: &Charter, revision: Option<&str>) -> Result<(String, Oid)> {
+    if let Some(revision) = revision {
+        return Ok((revision.to_owned(), repo.rev_parse(revision)?));
+    }
+    let head = repo.head()?.oid().clone();
+    let globs = config::glob_set(&charter.granted)?;
+    let note = CommitNote {
+        message: "karve profile\n",
+        date: clock::now_s(),
+    };
+    let made = repo.commit_candidate(repo.root(), &head, &globs, &note)?;
+    Ok(("the worktree".to_owned(), made.oid))
+}
+
+/// Where kernels run that a tool profiles, and what they may be written in.
+fn situation_of_tool(tool: Tool) -> Situation {
+    let (device, language): (&[&str], &[&str]) = match tool {
+        Tool::Ncu | Tool::Ptxas | Tool::Nsys => (
+            &["gpu", "cuda", "nvidia"],
+            &["cuda", "triton", "cutile", "cute", "tileir"],
+        ),
+        Tool::Rocprof | Tool::RocprofCompute => {
+            (&["gpu", "rocm", "amd"], &["hip", "triton", "flydsl"])
+        }
+        Tool::Perf | Tool::Cachegrind | Tool::Callgrind => (&["cpu"], &["c", "c++", "rust"]),
+        Tool::Torch => (&["gpu"], &[]),
+    };
+    Situation::new("", &[], language, device)
+}

@@ -1,0 +1,206 @@
+//! `karve next`, `karve propose` and `karve submit`: a person, a script or any agent drives a
+//! campaign, one answer at a time. karve keeps gate, measurement and verdict to itself.
+
+use super::run::confirm;
+use crate::agents::visitor::{Answer, Change, VISITOR};
+use crate::config::Overrides;
+use crate::error::{CommandError, Context, ErrorKind, Result};
+use crate::plain_file;
+use crate::process::StopFlag;
+use crate::project::Place;
+use crate::session::{self, Plan, Wish};
+use crate::ui::{self, Plain, Screen, Silent};
+use crate::visit::{Turn, Visit, visit, wish_of};
+use std::fs;
+use std::io::Read;
+use std::path::PathBuf;
+
+/// Bytes of a proposal.
+const PROPOSAL_BYTES_MAX: u64 = 1 << 20;
+/// Bytes of a patch.
+const PATCH_BYTES_MAX: u64 = 16 << 20;
+
+/// Do what is karve's to do, and say what is yours: the brief for the next proposal or change
+///
+/// Goes on with the newest campaign that is not finished, or begins one. Whoever answers is the
+/// agent of the campaign from here on.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve next --yes              begin, and show the brief of the first round
+  karve propose idea.json       state a hypothesis
+  karve submit                  hand in what you changed in the desk
+  karve next --json             for scripts")]
+pub struct Next {
+    /// Agree to the charter of a new campaign without being asked
+    #[arg(short, long)]
+    yes: bool,
+    /// Start a new campaign even if one is not finished
+    #[arg(long)]
+    new: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// State a hypothesis, in the form that the brief of `karve next` asks for
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve propose idea.json
+  echo '{\"title\": \"...\", \"mechanism\": \"...\", \"expected_ratio\": 1.2}' | karve propose")]
+pub struct Propose {
+    /// A file with the proposal; standard input without it
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Hand in a change; it is gated, measured and judged, and the next brief is shown
+///
+/// Without an option, what you changed in the desk: the directory that `karve next` names.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve submit                          what differs in the desk
+  karve submit --diff change.patch      a patch against the parent
+  karve submit --tree ../my-checkout    a directory that holds the parent, changed
+  karve submit --give-up \"it cannot be done without more registers\"")]
+pub struct Submit {
+    /// A patch against the parent; - is standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["tree", "give_up"])]
+    diff: Option<PathBuf>,
+    /// A directory that holds the project at the parent, changed
+    #[arg(long, value_name = "DIR", conflicts_with = "give_up")]
+    tree: Option<PathBuf>,
+    /// No change, and why
+    #[arg(long, value_name = "WHY")]
+    give_up: Option<String>,
+    /// What was changed and why, in a sentence
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    summary: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Next {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let wish = match self.new {
+            true => Wish::New,
+            false => wish_of(place),
+        };
+        let overrides = Overrides {
+            agent: Some(VISITOR.to_owned()),
+            ..Overrides::default()
+        };
+        let loaded = place.load_in(&place.repo()?, &overrides)?;
+        if let Plan::Start(charter) = session::plan(&loaded, wish, (None, None))? {
+            confirm(&charter, self.yes)?;
+        }
+        show(go(place, (wish, None), self.json)?, self.json)
+    }
+}
+
+impl Propose {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let text = read(self.file.as_ref(), PROPOSAL_BYTES_MAX)?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let came = go(
+            place,
+            (wish_of(place), Some(Answer::Proposal(text))),
+            self.json,
+        )?;
+        show(came, self.json)
+    }
+}
+
+impl Submit {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let summary = self.summary.clone();
+        let answer = match (&self.diff, &self.tree, &self.give_up) {
+            (_, _, Some(why)) => Answer::GiveUp(why.clone()),
+            (Some(file), _, _) => {
+                let file = Some(file).filter(|file| file.as_os_str() != "-");
+                Answer::Change(Change::Patch(read(file, PATCH_BYTES_MAX)?), summary)
+            }
+            (None, Some(tree), None) => {
+                let tree = fs::canonicalize(tree)
+                    .context(|| format!("cannot go to {}", tree.display()))
+                    .map_err(|error| error.hint("name a directory with --tree DIR"))?;
+                Answer::Change(Change::Tree(tree), summary)
+            }
+            (None, None, None) => {
+                let desk = place.pick()?.join(crate::world::DESK);
+                Answer::Change(Change::Tree(desk), summary)
+            }
+        };
+        let came = go(place, (wish_of(place), Some(answer)), self.json)?;
+        show(came, self.json)
+    }
+}
+
+fn go(place: &Place, what: (Wish<'_>, Option<Answer>), quiet: bool) -> Result<Visit> {
+    let stop = StopFlag::new();
+    session::watch_signals_of(&stop, "stopping at once; go on with \"karve next\"")?;
+    let mut screen: Box<dyn Screen> = match quiet {
+        true => Box::new(Silent),
+        false => Box::new(Plain::new()),
+    };
+    visit(place, what, &stop, screen.as_mut())
+}
+
+fn read(file: Option<&PathBuf>, bytes_max: u64) -> Result<Vec<u8>> {
+    let Some(file) = file else {
+        let mut bytes = Vec::new();
+        let stdin = std::io::stdin().lock();
+        stdin
+            .take(bytes_max + 1)
+            .read_to_end(&mut bytes)
+            .context(|| "cannot read standard input".into())?;
+        if bytes.len() as u64 > bytes_max {
+            return Err(CommandError::usage(format!(
+                "standard input is longer than {bytes_max} bytes"
+            ))
+            .hint("hand in less, or a file: see \"karve propose --help\""));
+        }
+        return Ok(bytes);
+    };
+    plain_file::read(file, bytes_max)
+        .context(|| format!("cannot read {}", file.display()))
+        .map_err(|error| {
+            error.hint("name a file that can be read; \"karve propose\" alone reads standard input")
+        })
+}
+
+/// What is to be done next. A proposal that was refused is a negative answer.
+fn show(came: Visit, json: bool) -> Result<()> {
+    if json {
+        ui::out_json(&came);
+    }
+    match &came.turn {
+        Turn::Propose { brief, .. } if !json => ui::out(brief),
+        Turn::Implement { brief, desk, .. } if !json => {
+            ui::out(brief);
+            ui::outln(&format!(
+                "\nThe files are in {}; hand them in with \"karve submit\".",
+                desk.display()
+            ));
+        }
+        Turn::Finished { why } if !json => ui::outln(&format!("finished  {why}")),
+        Turn::Propose { .. } | Turn::Implement { .. } | Turn::Finished { .. } => {}
+        Turn::Stopped => return Err(session::paused()),
+    }
+    match &came.turn {
+        Turn::Propose { errors, .. } if !errors.is_empty() => {
+            let mut error = CommandError::new(ErrorKind::Negative, "the proposal was refused");
+            for why in errors {
+                error = error.cause(why);
+            }
+            Err(error.hint("state another one with \"karve propose FILE\""))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,182 @@
+//! Serves a visitor: takes an answer, does every step that is karve's own, and says whose turn it
+//! is then. `karve next`, `karve propose`, `karve submit` and the MCP server are this.
+
+use crate::agents;
+use crate::agents::visitor::{Answer, VISITOR, Visitor};
+use crate::config::Overrides;
+use crate::drive::End;
+use crate::error::{CommandError, Result};
+use crate::process::StopFlag;
+use crate::project::Place;
+use crate::session::{self, Plan, Setting, Wish};
+use crate::store::CampaignDir;
+use crate::ui::Screen;
+use crate::world::DESK;
+use karve_core::campaign::{Campaign, Step};
+use karve_core::strategy::{Tried, brief};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Where an answer goes, in words of a brief.
+const ANSWER_TO: &str = "handed in with \"karve propose FILE\" or the tool `propose`";
+
+/// What a visitor is to do next.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "turn", rename_all = "snake_case")]
+pub enum Turn {
+    /// State a hypothesis.
+    Propose {
+        /// The round.
+        round: u32,
+        /// Which try of the round this is.
+        try_no: u32,
+        /// What was wrong with the last one.
+        errors: Vec<String>,
+        /// All that is needed for it.
+        brief: String,
+    },
+    /// Realize it.
+    Implement {
+        /// The round.
+        round: u32,
+        /// How often the gate refused it already.
+        retry: u32,
+        /// The files to change lie here.
+        desk: PathBuf,
+        /// All that is needed for it.
+        brief: String,
+    },
+    /// Nothing: the campaign is finished.
+    Finished {
+        /// Why.
+        why: String,
+    },
+    /// Nothing yet: the campaign was stopped on the way.
+    Stopped,
+}
+
+/// How a campaign stands after a visit.
+#[derive(Clone, Debug, Serialize)]
+pub struct Visit {
+    /// The campaign.
+    pub campaign: String,
+    /// The speedup so far, as the rounds say.
+    pub speedup: f64,
+    /// The round that was settled last.
+    pub last: Option<Tried>,
+    /// What is to be done next.
+    #[serde(flatten)]
+    pub turn: Turn,
+}
+
+/// The rounds that a visitor may see, newest first. Hidden cases are not told.
+pub fn tried(campaign: &Campaign) -> Vec<Tried> {
+    brief(campaign, &[]).tried
+}
+
+/// The campaign that is named, or else the newest one.
+pub fn wish_of(place: &Place) -> Wish<'_> {
+    match place.campaign.as_deref() {
+        Some(name) => Wish::Named(name),
+        None => Wish::Newest,
+    }
+}
+
+/// Takes an answer, if there is one, and goes on until it is a visitor's turn.
+pub fn visit(
+    place: &Place,
+    (wish, answer): (Wish<'_>, Option<Answer>),
+    stop: &StopFlag,
+    screen: &mut dyn Screen,
+) -> Result<Visit> {
+    let overrides = Overrides {
+        agent: Some(VISITOR.to_owned()),
+        ..Overrides::default()
+    };
+    let repo = place.repo()?;
+    let loaded = place.load_in(&repo, &overrides)?;
+    let plan = session::plan(&loaded, wish, (None, None))?;
+    if matches!(plan, Plan::Start(_)) && answer.is_some() {
+        return Err(
+            CommandError::usage("there is no campaign that waits for an answer")
+                .hint("begin one with \"karve next --yes\""),
+        );
+    }
+    let visitor = answer.map_or_else(Visitor::default, Visitor::with);
+    let brings = visitor.brings();
+    let setting = Setting {
+        repo,
+        root: &loaded.root,
+        agents: &loaded.agents,
+        agent: Some(VISITOR),
+        visitor: Some(visitor),
+    };
+    let (campaign, dir, end) = session::run(plan, setting, stop, screen)
+        .map_err(|error| session::with_way_on(error, &loaded.root))?;
+    let turn = turn_of(&campaign, &dir, end);
+    if brings.is_left() {
+        return Err(not_due(&turn));
+    }
+    let mut seen = tried(&campaign);
+    seen.truncate(1);
+    Ok(Visit {
+        campaign: dir.name(),
+        speedup: campaign.lineage().cumulative_ratio(),
+        last: seen.pop(),
+        turn,
+    })
+}
+
+/// Whose turn it is, and what is to be done.
+fn turn_of(campaign: &Campaign, dir: &CampaignDir, end: End) -> Turn {
+    let step = campaign.next_step();
+    let brief = |step: &Step| agents::brief_of(step, ANSWER_TO).unwrap_or_default();
+    match (end, &step) {
+        (
+            End::Waiting,
+            Some(
+                step @ Step::Propose {
+                    round,
+                    try_no,
+                    brief: of,
+                },
+            ),
+        ) => Turn::Propose {
+            round: *round,
+            try_no: *try_no,
+            errors: of.errors.clone(),
+            brief: brief(step),
+        },
+        (End::Waiting, Some(step @ Step::Implement(of))) => Turn::Implement {
+            round: of.round,
+            retry: of.retry,
+            desk: dir.join(DESK),
+            brief: brief(step),
+        },
+        (End::Finished, _) => Turn::Finished {
+            why: campaign
+                .stop_reason()
+                .map_or_else(String::new, |reason| reason.describe()),
+        },
+        (End::Paused | End::Waiting, _) => Turn::Stopped,
+    }
+}
+
+/// An answer that nobody asked for changes nothing.
+fn not_due(turn: &Turn) -> CommandError {
+    match turn {
+        Turn::Propose { round, .. } => CommandError::usage(format!(
+            "round {round} waits for a proposal, not for a change"
+        ))
+        .hint("state a hypothesis first: \"karve propose FILE\"; \"karve next\" says more"),
+        Turn::Implement { round, desk, .. } => {
+            let message = format!("round {round} waits for a change, not for a proposal");
+            let hint = format!("change {} and hand it in: \"karve submit\"", desk.display());
+            CommandError::usage(message).hint(hint)
+        }
+        Turn::Finished { why } => CommandError::usage(format!("the campaign is finished: {why}"))
+            .hint("go on with \"karve run --campaign NAME --rounds N\"")
+            .hint("or begin anew with \"karve next --new\""),
+        Turn::Stopped => session::paused(),
+    }
+}

@@ -1,0 +1,257 @@
+//! Command-line agents that misbehave, played by small programs that speak like one: every fault
+//! has a name, and nothing keeps running.
+
+use crate::lab::{Lab, Said};
+use crate::tidy::{is_tidy, processes_of};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+/// The value of a key; it may be in nothing that is stored.
+const KEY: &str = "sk-never-to-be-stored-0123456789";
+
+/// Begins a program: `said` and `ends` print the event that ends a turn of Claude Code, and a
+/// request for a hypothesis is answered.
+const BEGIN: &str = r#"#!/bin/sh
+brief=$(cat)
+round=$(printf '%s\n' "$brief" | sed -n 's/^# Round \([0-9]*\):.*/\1/p')
+init() { echo '{"type":"system","subtype":"init","session_id":"x"}'; }
+ends() { printf '{"type":"result","subtype":"%s","is_error":%s,%s}\n' "$1" "$2" "$3"; }
+said() {
+    used='"total_cost_usd":0.01,"usage":{"input_tokens":90,"output_tokens":10}'
+    ends success false "\"session_id\":\"s-$round\",$used,\"result\":\"$1\""
+}
+case $brief in
+*'state one hypothesis'*)
+    q='\"'
+    title="${q}title$q: ${q}idea $round$q, ${q}mechanism$q: ${q}m $round$q"
+    said "{$title, ${q}expected_ratio$q: 2.0}"
+    exit 0 ;;
+esac
+"#;
+
+/// A project whose agent speaks like Claude Code; a body is what it does in a round to implement.
+fn lab_of(bodies: &[&str]) -> Lab {
+    let lab = Lab::new("gains");
+    fs::remove_dir_all(lab.path("script")).unwrap();
+    let mut program = format!("{BEGIN}case $round in\n");
+    for (at, body) in bodies.iter().enumerate() {
+        program += &format!("{}) {body}\n;;\n", at + 1);
+    }
+    program += "esac\n";
+    let path = lab.beside("played-agent");
+    fs::write(&path, program).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let table = format!("[agents.claude]\nprogram = \"{}\"", path.display());
+    lab.replace("karve.toml", "name = \"script\"", "name = \"claude\"")
+        .replace(
+            "karve.toml",
+            "[agents.script]\ncommand = \"sh agent.sh\"",
+            &table,
+        )
+        .replace(
+            "karve.toml",
+            "rounds = 10",
+            &format!("rounds = {}", bodies.len()),
+        );
+    lab.commit();
+    lab
+}
+
+fn run(lab: &Lab) -> Said {
+    let mut command = lab.command(&["run", "--yes"]);
+    Said::of(&command.env("ANTHROPIC_API_KEY", KEY).output().unwrap())
+}
+
+/// Why each round has no candidate.
+#[track_caller]
+fn check(bodies: &[&str], want: &[&str]) {
+    check_in(&lab_of(bodies), want);
+}
+
+#[track_caller]
+fn check_in(lab: &Lab, want: &[&str]) {
+    run(lab).ends(0);
+    let why: Vec<String> = lab
+        .events("not_implemented")
+        .iter()
+        .map(|event| event["why"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(why.len(), want.len(), "{why:?}");
+    for (why, want) in why.iter().zip(want) {
+        assert!(why.starts_with(want), "{why:?} is not {want:?}");
+    }
+    assert_eq!(processes_of(lab), Vec::<String>::new());
+    is_tidy(lab);
+    nothing_stored_has_a_key(lab);
+}
+
+#[track_caller]
+fn nothing_stored_has_a_key(lab: &Lab) {
+    let mut dirs = vec![lab.campaign("")];
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(&dir).unwrap().flatten() {
+            if entry.file_type().unwrap().is_dir() {
+                dirs.push(entry.path());
+            } else {
+                let bytes = fs::read(entry.path()).unwrap();
+                let text = String::from_utf8_lossy(&bytes);
+                assert!(!text.contains(KEY), "{} has a key", entry.path().display());
+            }
+        }
+    }
+}
+
+#[test]
+fn an_exit_code_of_zero_is_no_success() {
+    check(
+        &[
+            "exit 0",
+            "echo 'Segmentation fault, or whatever this is'; exit 0",
+        ],
+        &["said nothing", "malformed: 1 lines, such as \"Segm"],
+    );
+    let refused = r#"ends success true '"api_error_status":401,"result":"bad key"'"#;
+    check(
+        &["init; exit 0", refused],
+        &["no result: exit code 0", "api error: 401 bad key"],
+    );
+    let denied = r#"ends success false '"permission_denials":[{"tool_name":"Edit"}]'"#;
+    let turns = r#"ends error_max_turns true '"errors":["20"]'; exit 1"#;
+    check(
+        &[denied, turns],
+        &["denied: it may not use Edit", "max turns"],
+    );
+}
+
+#[test]
+fn one_that_hangs_or_is_killed_is_ended_with_all_its_processes() {
+    let hangs = "setsid sleep 1000 &\n(setsid sh -c 'sleep 1000; true' &)\nsleep 1000";
+    let lab = lab_of(&[hangs, "setsid sleep 1000 & kill -9 $$"]);
+    lab.replace("karve.toml", "agent_s = 20", "agent_s = 4")
+        .commit();
+    run(&lab).ends(0);
+    let events = lab.events("not_implemented");
+    assert_eq!(events[0]["why"], "over time: the agent ran past 4 s");
+    assert_eq!(events[1]["why"], "killed: ended by signal 9 (killed)");
+    assert_eq!(processes_of(&lab), Vec::<String>::new());
+    is_tidy(&lab);
+}
+
+#[test]
+fn children_and_daemons_that_it_leaves_end_with_its_turn() {
+    let lab = lab_of(&[
+        "sed -i 's/^TIME=.*/TIME=50/' kernel.sh; sleep 1000 & said done",
+        "sed -i 's/^TIME=.*/TIME=20/' kernel.sh\n\
+         (setsid sh -c 'exec >/dev/null 2>&1 </dev/null; (sleep 1000 &); sleep 1000' &)\n\
+         said done",
+    ]);
+    run(&lab).ends(0);
+    assert_eq!(lab.verdicts(), ["keep", "keep"]);
+    assert_eq!(processes_of(&lab), Vec::<String>::new());
+    is_tidy(&lab);
+}
+
+#[test]
+fn one_that_floods_is_ended_and_a_key_is_never_stored() {
+    let lab = lab_of(&[
+        "yes \"$ANTHROPIC_API_KEY$(head -c 65000 /dev/zero | tr '\\0' x)\"",
+        "echo \"# $ANTHROPIC_API_KEY\" >>kernel.sh; said done",
+    ]);
+    lab.replace("karve.toml", "agent_s = 20", "agent_s = 600")
+        .commit();
+    check_in(
+        &lab,
+        &["flooded: it printed more than", "leaked: kernel.sh"],
+    );
+}
+
+#[test]
+fn it_gets_its_own_key_and_no_other_and_what_it_says_is_stored_without() {
+    let lab = lab_of(&[
+        "[ -z \"$OPENAI_API_KEY\" ] || exit 7\n[ -n \"$ANTHROPIC_API_KEY\" ] || exit 8\n\
+         sed -i 's/^TIME=.*/TIME=50/' kernel.sh; said \"my key is $ANTHROPIC_API_KEY\"",
+    ]);
+    let mut command = lab.command(&["run", "--yes"]);
+    command
+        .env("ANTHROPIC_API_KEY", KEY)
+        .env("OPENAI_API_KEY", "of-another-agent");
+    Said::of(&command.output().unwrap()).ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    let event = &lab.events("implemented")[0];
+    assert_eq!(event["candidate"]["summary"], "my key is [key]");
+    assert_eq!(event["usage"]["tokens"], 100);
+    let exchange = event["exchange"].as_str().unwrap();
+    let exchange = fs::read_to_string(lab.campaign("artifacts").join(exchange)).unwrap();
+    let lines: Vec<&str> = exchange.lines().collect();
+    assert!(lines[0].starts_with("{\"agent\":\"claude\"") && lines[0].contains("# Round 1"));
+    assert!(lines[1].contains("my key is [key]"), "{exchange}");
+    assert!(lines[2].contains("\"karve\":\"end\""));
+    nothing_stored_has_a_key(&lab);
+    is_tidy(&lab);
+}
+
+#[test]
+fn a_round_is_one_conversation_and_a_lost_one_begins_anew() {
+    let lab = lab_of(&[
+        "case \"$*\" in *'--resume s-1'*) ;; *) exit 9 ;; esac\n\
+         sed -i 's/^TIME=.*/TIME=50/' kernel.sh; said done",
+        "case \"$*\" in *--resume*) echo 'no such conversation' >&2; exit 1 ;; esac\n\
+         sed -i 's/^TIME=.*/TIME=20/' kernel.sh; said done",
+    ]);
+    run(&lab).ends(0);
+    assert_eq!(lab.verdicts(), ["keep", "keep"]);
+}
+
+#[test]
+fn a_transcript_of_200_mib_costs_little_memory() {
+    // The parent of an agent that is not confined is karve.
+    let lab = lab_of(&[
+        "peak() { sed -n 's/^VmHWM:[^0-9]*\\([0-9]*\\) kB/\\1/p' /proc/$PPID/status; }\n\
+         peak >>../../../../peaks\n\
+         line=$(head -c 65000 /dev/zero | tr '\\0' x)\n\
+         yes \"{\\\"type\\\":\\\"user\\\",\\\"message\\\":\\\"$line\\\"}\" | head -n 3226\n\
+         peak >>../../../../peaks\nsed -i 's/^TIME=.*/TIME=50/' kernel.sh; said done",
+    ]);
+    lab.unconfined()
+        .replace("karve.toml", "agent_s = 20", "agent_s = 600")
+        .commit();
+    run(&lab).ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    let exchange = lab.events("implemented")[0]["exchange"].clone();
+    let exchange = lab.campaign("artifacts").join(exchange.as_str().unwrap());
+    assert!(fs::metadata(exchange).unwrap().len() > 200 << 20);
+    let peaks = fs::read_to_string(lab.path("peaks")).unwrap();
+    let peaks: Vec<i64> = peaks.lines().map(|line| line.parse().unwrap()).collect();
+    let more_kib = peaks[1] - peaks[0];
+    println!("200 MiB of transcript cost {more_kib} KiB of memory");
+    assert!(more_kib <= 64 << 10, "{peaks:?}");
+}
+
+#[test]
+fn what_is_there_and_what_works_is_listed() {
+    let lab = lab_of(&["exit 0"]);
+    let listed = lab.karve(&["agents"]).ends(0);
+    listed.shows(&[
+        "builtin",
+        "claude",
+        "played-agent",
+        "hint: install Codex with \"npm install -g @openai/codex\"",
+    ]);
+    let all = lab.karve(&["agents", "--json"]).ends(0).json();
+    let find = |name: &str| {
+        let all = all.as_array().unwrap();
+        all.iter().find(|one| one["name"] == name).unwrap().clone()
+    };
+    assert_eq!(find("claude")["configured"], true);
+    assert_eq!(find("aider")["path"], serde_json::Value::Null);
+    // It has nothing to say to a question that is no brief.
+    let said = lab.karve(&["agents", "--trial"]).ends(1);
+    said.shows(&["FAILED", "said nothing", "hint: see that \"claude\" works"])
+        .complains(&["trials that failed: 1"]);
+    // Without a project the kinds are listed.
+    let empty = Lab::empty();
+    empty
+        .karve(&["agents"])
+        .ends(0)
+        .shows(&["missing", "opencode"]);
+}

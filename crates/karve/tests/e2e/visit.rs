@@ -1,0 +1,319 @@
+//! A campaign that somebody drives from outside: by commands, and through MCP.
+
+use crate::lab::Lab;
+use crate::tidy::is_tidy;
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+/// How often a test looks whether a call was let in.
+const PATIENCE: u32 = 3_000;
+
+fn lab() -> Lab {
+    let lab = Lab::new("gains");
+    fs::remove_dir_all(lab.path("script")).unwrap();
+    lab.commit();
+    lab
+}
+
+fn idea(title: &str) -> String {
+    json!({"title": title, "mechanism": "half of it is not needed", "expected_ratio": 2.0})
+        .to_string()
+}
+
+fn propose(lab: &Lab, title: &str) {
+    fs::write(lab.beside("idea.json"), idea(title)).unwrap();
+    let file = lab.beside("idea.json").to_string_lossy().into_owned();
+    let turn = lab.karve(&["propose", &file, "--json"]).ends(0).json();
+    assert_eq!(turn["turn"], "implement", "{turn}");
+}
+
+/// A patch that makes the kernel wrong.
+fn wrong(kernel: &str) -> String {
+    let mut patch = "--- a/kernel.sh\n+++ b/kernel.sh\n@@ -1,3 +1,3 @@\n".to_owned();
+    for line in kernel.lines() {
+        patch += &match line.starts_with("result=") {
+            true => format!("-{line}\n+result=8\n"),
+            false => format!(" {line}\n"),
+        };
+    }
+    patch
+}
+
+/// Hands in a wrong kernel until the round is over.
+fn hand_in_wrong(lab: &Lab) -> Value {
+    propose(lab, "answer without looking");
+    let patch = wrong(&fs::read_to_string(lab.campaign("desk").join("kernel.sh")).unwrap());
+    fs::write(lab.beside("wrong.patch"), patch).unwrap();
+    let file = lab.beside("wrong.patch").to_string_lossy().into_owned();
+    let mut turn = lab
+        .karve(&["submit", "--diff", &file, "--json"])
+        .ends(0)
+        .json();
+    while turn["turn"] == "implement" {
+        turn = lab
+            .karve(&["submit", "--diff", &file, "--json"])
+            .ends(0)
+            .json();
+    }
+    turn
+}
+
+#[test]
+fn a_person_with_an_editor_is_an_agent_too() {
+    let lab = lab();
+    lab.karve(&["next"])
+        .ends(2)
+        .complains(&["nobody is there to agree"]);
+    let first = lab.karve(&["next", "--yes"]).ends(0);
+    first.shows(&["# Round 1: state one hypothesis", "karve propose FILE"]);
+    // A change before a hypothesis is not taken.
+    lab.karve(&["submit"])
+        .ends(2)
+        .complains(&["waits for a proposal"]);
+    fs::write(lab.beside("bad.json"), "{\"title\": \"no more\"}").unwrap();
+    let bad = lab.beside("bad.json").to_string_lossy().into_owned();
+    lab.karve(&["propose", &bad])
+        .ends(1)
+        .complains(&["the proposal was refused", "mechanism is missing"]);
+    propose(&lab, "halve the work");
+    let desk = lab.campaign("desk");
+    let kernel = fs::read_to_string(desk.join("kernel.sh")).unwrap();
+    let fast = kernel.replace("TIME=100", "TIME=50");
+    fs::write(desk.join("kernel.sh"), fast).unwrap();
+    // The desk is the visitor's: to look again does not undo what was written there.
+    let turn = lab.karve(&["next", "--json"]).ends(0).json();
+    assert_eq!(turn["turn"], "implement");
+    let turn = lab.karve(&["submit", "--json"]).ends(0).json();
+    assert_eq!(turn["last"]["verdict"], "keep", "{turn}");
+    assert_eq!(
+        (&turn["turn"], &turn["round"]),
+        (&json!("propose"), &json!(2))
+    );
+
+    // An attempt on the harness is refused, and can be mended or given up.
+    propose(&lab, "skip the test");
+    let kernel = fs::read_to_string(desk.join("kernel.sh")).unwrap();
+    fs::write(desk.join("kernel.sh"), kernel.replace("TIME=50", "TIME=40")).unwrap();
+    fs::write(desk.join("test.sh"), "exit 0\n").unwrap();
+    let turn = lab.karve(&["submit", "--json"]).ends(0).json();
+    assert_eq!(
+        (&turn["turn"], &turn["retry"]),
+        (&json!("implement"), &json!(1))
+    );
+    assert!(
+        turn["brief"]
+            .as_str()
+            .unwrap()
+            .contains("protected files changed: test.sh")
+    );
+    let turn = lab
+        .karve(&["submit", "--json", "--give-up", "it was no good idea"])
+        .ends(0)
+        .json();
+    assert_eq!(turn["last"]["verdict"], "drop", "{turn}");
+
+    // A patch, of a kernel that is wrong.
+    let turn = hand_in_wrong(&lab);
+    assert_eq!(turn["last"]["verdict"], "drop", "{turn}");
+    assert_eq!(lab.verdicts(), ["keep", "out_of_scope", "wrong_result"]);
+    is_tidy(&lab);
+}
+
+/// A client of the server on its standard input and output.
+struct Client {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    id: u64,
+}
+
+impl Client {
+    fn start(lab: &Lab, args: &[&str]) -> Self {
+        let mut command = lab.command(args);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut client = Self {
+            child,
+            input,
+            output,
+            id: 0,
+        };
+        let hello = client.ask(
+            "initialize",
+            json!({"protocolVersion": "2025-06-18", "capabilities": {},
+                   "clientInfo": {"name": "test", "version": "1"}}),
+        );
+        assert_eq!(hello["result"]["serverInfo"]["name"], "karve");
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client
+    }
+
+    fn send(&mut self, message: &Value) {
+        writeln!(self.input, "{message}").unwrap();
+        self.input.flush().unwrap();
+    }
+
+    fn begin(&mut self, method: &str, params: Value) -> u64 {
+        self.id += 1;
+        let id = self.id;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        id
+    }
+
+    /// The answer to a question, and how many messages of progress came before it.
+    fn wait(&mut self, id: u64) -> (Value, usize) {
+        let mut progress = 0;
+        loop {
+            let mut line = String::new();
+            assert!(
+                self.output.read_line(&mut line).unwrap() > 0,
+                "the server is gone"
+            );
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["id"] == id {
+                return (message, progress);
+            }
+            progress += usize::from(message["method"] == "notifications/progress");
+        }
+    }
+
+    fn ask(&mut self, method: &str, params: Value) -> Value {
+        let id = self.begin(method, params);
+        self.wait(id).0
+    }
+
+    /// What a tool says, and whether it is an error.
+    fn call(&mut self, tool: &str, arguments: Value) -> (String, bool) {
+        let answer = self.ask("tools/call", json!({"name": tool, "arguments": arguments}));
+        let result = &answer["result"];
+        let text = result["content"][0]["text"].as_str().unwrap_or_default();
+        (text.to_owned(), result["isError"] == true)
+    }
+
+    fn turn(&mut self, tool: &str, arguments: Value) -> Value {
+        let (text, error) = self.call(tool, arguments);
+        assert!(!error, "{text}");
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn an_agent_drives_a_campaign_through_mcp() {
+    let lab = lab();
+    let mut shy = Client::start(&lab, &["mcp"]);
+    let (text, error) = shy.call("next", json!({}));
+    assert!(error && text.contains("karve next --yes"), "{text}");
+    drop(shy);
+    let mut client = Client::start(&lab, &["mcp", "--yes"]);
+    let tools = client.ask("tools/list", json!({}));
+    let tools = tools["result"]["tools"].as_array().unwrap();
+    let names: Vec<&str> = tools
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    for name in [
+        "next",
+        "propose",
+        "submit",
+        "verdict",
+        "status",
+        "tried",
+        "trend",
+        "profile",
+        "knowledge",
+        "report",
+    ] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    let params = json!({"name": "next", "arguments": {}, "_meta": {"progressToken": "p"}});
+    let id = client.begin("tools/call", params);
+    let (answer, progress) = client.wait(id);
+    assert!(progress >= 3, "{progress} messages of progress");
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    let turn: Value = serde_json::from_str(text).unwrap();
+    assert_eq!(turn["turn"], "propose");
+    assert!(!text.contains("n=3"), "a hidden case is told: {text}");
+    let (text, error) = client.call("submit", json!({"diff": "x"}));
+    assert!(error && text.contains("waits for a proposal"), "{text}");
+    let idea: Value = serde_json::from_str(&idea("halve the work")).unwrap();
+    let turn = client.turn("propose", idea);
+    let desk = turn["desk"].as_str().unwrap().to_owned();
+    let kernel = fs::read_to_string(format!("{desk}/kernel.sh")).unwrap();
+    let time = kernel
+        .lines()
+        .find(|line| line.starts_with("TIME="))
+        .unwrap();
+    fs::write(format!("{desk}/kernel.sh"), kernel.replace(time, "TIME=50")).unwrap();
+    let turn = client.turn("submit", json!({"summary": "half"}));
+    assert_eq!(turn["last"]["verdict"], "keep", "{turn}");
+    assert_eq!(client.turn("status", json!({}))["kept"], 1);
+    assert_eq!(
+        client.turn("verdict", json!({"round": 1}))["verdict"],
+        "keep"
+    );
+    assert_eq!(client.turn("trend", json!({})).as_array().unwrap().len(), 1);
+    let found = client.turn("knowledge", json!({"text": "cache tiling"}));
+    assert!(!found.as_array().unwrap().is_empty());
+    let (report, _) = client.call("report", json!({}));
+    assert!(
+        report.contains("# Report") && !report.contains("n=3"),
+        "{report}"
+    );
+    let turn = client.turn("propose", json!({"exhausted": "nothing is left"}));
+    assert_eq!(turn["turn"], "finished");
+    // Who asks on and on does not begin another one.
+    let (text, error) = client.call("next", json!({}));
+    assert!(error && text.contains("is finished"), "{text}");
+    assert!(!lab.path(".karve/toy-2").exists());
+    drop(client);
+    is_tidy(&lab);
+}
+
+#[test]
+fn a_call_that_is_cancelled_ends_and_the_campaign_goes_on() {
+    let lab = lab();
+    let bench = lab.read("bench.sh");
+    lab.write("bench.sh", &format!("sleep 0.2\n{bench}"));
+    lab.commit();
+    let mut client = Client::start(&lab, &["mcp", "--yes"]);
+    let params = json!({"name": "next", "arguments": {}, "_meta": {"progressToken": 1}});
+    let id = client.begin("tools/call", params);
+    // Wait until it measures.
+    let mut line = String::new();
+    while !line.contains("measure baseline") {
+        line.clear();
+        assert!(
+            client.output.read_line(&mut line).unwrap() > 0,
+            "the server is gone"
+        );
+    }
+    client.send(
+        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                        "params": {"requestId": id, "reason": "no more"}}),
+    );
+    // It has let go as soon as another call is let in.
+    let refused = (0..PATIENCE).find(|_| {
+        let (text, _) = client.call("next", json!({}));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        !text.contains("another call is at work")
+    });
+    assert!(refused.is_some(), "the call that was cancelled goes on");
+    drop(client);
+    is_tidy(&lab);
+    lab.karve(&["status"]).ends(0);
+}
