@@ -169,13 +169,21 @@ pub fn agent_of(
             )),
         );
     };
-    let AgentConfig { runs, env, learn } = config;
+    let AgentConfig {
+        runs,
+        env,
+        learn,
+        reach,
+    } = config;
     let (limits, tag) = (&charter.limits, tag.to_owned());
     Ok(match runs {
         Runs::Line(line) => {
             let agent = command::CommandAgent::new(line, env, limits.agent_s, tag);
-            Box::new(agent.learning(learn))
+            Box::new(agent.learning(learn).reaching(reach))
         }
-        Runs::Cli(config) => Box::new(cli::CliAgent::new(config, env, limits, tag)?),
+        Runs::Cli(config) => {
+            let agent = cli::CliAgent::new(config, env, limits, tag)?;
+            Box::new(agent.reaching(reach))
+        }
     })
 }

@@ -45,6 +45,7 @@ pub use scope::glob_set;
 use crate::agents::cli::Kind;
 use crate::error::{CommandError, Context, Result};
 use crate::plain_file;
+use crate::sandbox::Host;
 use karve_core::charter::Charter;
 use source::Source;
 use std::collections::BTreeMap;
@@ -77,6 +78,20 @@ pub struct AgentConfig {
     pub env: BTreeMap<String, String>,
     /// Whether it is asked what a round taught.
     pub learn: bool,
+    /// What it may reach.
+    pub reach: Reach,
+}
+
+/// What an agent may reach on the network, where it may use that at all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// Its model, where its kind says where that is; else all.
+    #[default]
+    Usual,
+    /// Everything.
+    All,
+    /// These hosts, and where its own variables lead.
+    Only(Vec<Host>),
 }
 
 impl AgentConfig {
@@ -86,6 +101,7 @@ impl AgentConfig {
             runs: Runs::Cli(config),
             env: BTreeMap::new(),
             learn: false,
+            reach: Reach::Usual,
         }
     }
 }

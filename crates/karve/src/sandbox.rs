@@ -10,16 +10,22 @@
 //! view         what of the host is hidden, and what is shown all the same
 //! environment  which variables pass
 //! private      a home and temporary files that nobody else sees, empty before every command
+//! hosts        which hosts an agent may reach
+//! gateway      the way there, and nowhere else
 //! ```
 
 mod environment;
+mod gateway;
+mod hosts;
 mod private;
 mod view;
 
+pub use self::gateway::Gateway;
+pub use self::hosts::Host;
 pub use self::private::Private;
 pub use self::view::Site;
 
-use crate::error::{CommandError, Result};
+use crate::error::{CommandError, Context, Result};
 use crate::git::Repo;
 use crate::process::{Access, Bounds, Confinement, Grants, Kernel, Room, Variables, View};
 use karve_core::charter::{Caches, Charter, SandboxMode, SandboxRule};
@@ -284,8 +290,9 @@ impl Sandbox {
     }
 
     /// What an agent may do in one turn: change its worktree, answer in its notes, and see neither
-    /// the campaign nor the checkout.
-    pub fn confine_agent(&self, places: &Places<'_>) -> Result<Confinement> {
+    /// the campaign nor the checkout. Where it may reach some hosts only, it does so by a gateway,
+    /// which must be kept for as long as it runs; on a host without rooms that is not held.
+    pub fn confine_agent(&self, places: &Places<'_>) -> Result<(Confinement, Option<Gateway>)> {
         let (tree, notes) = (view::settled(places.tree), view::settled(places.notes));
         self.private.clean("home", Caches::Run)?;
         let room = match &self.rooms {
@@ -313,6 +320,13 @@ impl Sandbox {
             read.extend(places.read.iter().map(|path| view::settled(path)));
             write.extend(view::usual_devices());
         }
+        let gateway = match (&room, places.hosts) {
+            (Some(room), Some(hosts)) if self.rule.agent_network => {
+                let opened = Gateway::open(room, hosts);
+                Some(opened.context(|| "cannot open the way to the model".into())?)
+            }
+            _ => None,
+        };
         let grants = Grants {
             write,
             read,
@@ -323,7 +337,8 @@ impl Sandbox {
             bounds: bounds(&self.rule),
         };
         let variables = environment::of_agent(&self.rule, &self.private.variables("home"));
-        Confinement::new(self.offer.kernel, room.as_ref(), &grants, variables)
+        let confinement = Confinement::new(self.offer.kernel, room.as_ref(), &grants, variables)?;
+        Ok((confinement, gateway))
     }
 
     /// Where `{out}` may be written.
@@ -343,6 +358,8 @@ pub struct Places<'a> {
     pub read: &'a [PathBuf],
     /// Where its program keeps who it is, beside the usual places.
     pub write: &'a [PathBuf],
+    /// The hosts that it may reach; all that the rule allows if none are named.
+    pub hosts: Option<&'a [Host]>,
 }
 
 impl<'a> Places<'a> {
@@ -353,6 +370,7 @@ impl<'a> Places<'a> {
             notes,
             read: &[],
             write: &[],
+            hosts: None,
         }
     }
 }

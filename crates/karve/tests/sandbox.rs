@@ -11,9 +11,10 @@
 )]
 
 use karve::process::{Command, Exit, Run, StopFlag, run};
-use karve::sandbox::{Offer, Places, Purpose, Sandbox, Site};
+use karve::sandbox::{Host, Offer, Places, Purpose, Sandbox, Site};
 use karve_core::charter::{Caches, SandboxMode, SandboxRule};
 use std::fs;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -401,7 +402,7 @@ fn an_agent_changes_its_worktree_and_sees_no_other() {
     let notes = lab.path("project/.karve/toy/tmp/agent");
     fs::create_dir_all(&tree).unwrap();
     fs::create_dir_all(&notes).unwrap();
-    let confinement = lab
+    let (confinement, _) = lab
         .sandbox
         .confine_agent(&Places::of(&tree, &notes))
         .unwrap();
@@ -426,6 +427,90 @@ fn an_agent_changes_its_worktree_and_sees_no_other() {
     let log = lab.path("project/.karve/toy/events.jsonl");
     sh(&format!("echo x >> {}", log.display()));
     assert_eq!(fs::read_to_string(log).unwrap(), "the log");
+}
+
+/// Answers every connection with one word, for as long as the test runs.
+fn one_word_server() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut asked = [0; 1_000];
+            let _ = stream.read(&mut asked);
+            let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\n";
+            let _ = write!(stream, "{head}model");
+        }
+    });
+    port
+}
+
+/// Asks a server by HTTP, straight or by a proxy, and prints what came back.
+const ASK: &str = r"
+import os, socket, sys
+way, port = sys.argv[1], int(sys.argv[2])
+END = b' HTTP/1.1\r\n\r\n'
+proxy = int(os.environ['HTTPS_PROXY'].rsplit(':', 1)[1])
+s = socket.create_connection(('127.0.0.1', port if way == 'straight' else proxy), 5)
+if way == 'tunnel':
+    s.sendall(b'CONNECT localhost:%d' % port + END)
+    s.recv(100)
+asked = {'page': b'GET http://localhost:%d/' % port, 'elsewhere': b'CONNECT example.com:443'}
+s.sendall(asked.get(way, b'GET /') + END)
+said = b''
+while part := s.recv(1000):
+    said += part
+print(said.decode())
+";
+
+#[test]
+fn an_agent_reaches_its_model_and_nothing_else() {
+    if Offer::of_host().no_room.is_some() || !has_program("python3 --version") {
+        return;
+    }
+    let rule = SandboxRule {
+        agent_network: true,
+        ..auto()
+    };
+    let lab = Lab::new(&rule);
+    let tree = lab.path("project/.karve/toy/worktrees/agent");
+    let notes = lab.path("project/.karve/toy/tmp/agent");
+    fs::create_dir_all(&tree).unwrap();
+    fs::create_dir_all(&notes).unwrap();
+    fs::write(tree.join("ask.py"), ASK).unwrap();
+    let (model, other) = (one_word_server(), one_word_server());
+    let hosts = [Host::parse(&format!("http://127.0.0.1:{model}/v1")).unwrap()];
+    let places = Places {
+        hosts: Some(&hosts),
+        ..Places::of(&tree, &notes)
+    };
+    let (confinement, gateway) = lab.sandbox.confine_agent(&places).unwrap();
+    let gateway = gateway.unwrap();
+    let ask = |way: &str, port: u16| {
+        let line = format!("python3 ask.py {way} {port}");
+        let mut command = Command::shell(&line, &tree).confined(&confinement);
+        for (name, value) in gateway.variables() {
+            command = command.env(name, value);
+        }
+        let run = run(&command, &StopFlag::new()).unwrap();
+        run.stdout.text().into_owned() + &run.stderr.text()
+    };
+    for way in ["straight", "tunnel", "page"] {
+        let said = ask(way, model);
+        assert!(
+            said.contains("200 OK") && said.contains("model"),
+            "{way}: {said}"
+        );
+        let said = ask(way, other);
+        assert!(!said.contains("200 OK"), "{way}: {said}");
+    }
+    let said = ask("elsewhere", 0);
+    assert!(
+        said.contains("403") && said.contains("add it to hosts"),
+        "{said}"
+    );
+    let local = format!("localhost:{other}");
+    assert_eq!(gateway.refused(), ["example.com:443".to_owned(), local]);
+    drop(gateway);
 }
 
 /// Whether a program is there and answers; a test without it says so.

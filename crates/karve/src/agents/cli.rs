@@ -32,7 +32,7 @@ use self::turn::{Caller, Place};
 use super::answer::{self, ProposalAnswer};
 use super::prompt;
 use super::{Agent, Desk, Implementation, Proposal};
-use crate::config::CliConfig;
+use crate::config::{CliConfig, Reach};
 use crate::error::Result;
 use karve_core::campaign::{ImplementStep, Refusal, Usage};
 use karve_core::charter::Limits;
@@ -124,6 +124,13 @@ struct Spec {
     home_variables: &'static [&'static str],
     /// What is its own in the directories that those name.
     below: &'static str,
+    /// The hosts of its model, each with a variable that must be set for it, if any; none if they
+    /// depend on how it is configured.
+    hosts: &'static [(&'static str, &'static str)],
+    /// Variables that lead it to a model elsewhere.
+    host_variables: &'static [&'static str],
+    /// Where else its own files in a directory lead it.
+    addresses: fn(&Path) -> Vec<String>,
     speaks: Speaks,
     /// How it is called for a turn.
     arguments: fn(&Ask<'_>) -> Vec<String>,
@@ -208,6 +215,13 @@ impl CliAgent {
             usd_max: limits.agent_usd,
             usd_spent: 0.0,
         })
+    }
+
+    /// The same, with what it may reach.
+    #[must_use]
+    pub fn reaching(mut self, reach: Reach) -> Self {
+        self.caller.reach = reach;
+        self
     }
 
     /// What may still be spent. A program that goes on with a conversation counts all of it.

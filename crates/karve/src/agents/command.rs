@@ -9,11 +9,12 @@ use super::answer::{self, ProposalAnswer};
 use super::prompt;
 use super::secrets::Secrets;
 use super::{Agent, Desk, Implementation, Proposal, Said, Taught};
+use crate::config::Reach;
 use crate::error::{Context, Result};
 use crate::harness::excerpt;
 use crate::plain_file;
 use crate::process::{self, Command, Exit, Run};
-use crate::sandbox::Places;
+use crate::sandbox::{Gateway, Places};
 use karve_core::campaign::{ImplementStep, Refusal, Usage};
 use karve_core::strategy::Brief;
 use std::collections::BTreeMap;
@@ -36,6 +37,8 @@ pub struct CommandAgent {
     secrets: Secrets,
     /// Whether it is asked what a round taught.
     learns: bool,
+    /// What it may reach.
+    reach: Reach,
 }
 
 /// How a turn went.
@@ -54,7 +57,15 @@ impl CommandAgent {
             limit: Duration::from_secs(limit_s),
             tag,
             learns: false,
+            reach: Reach::Usual,
         }
+    }
+
+    /// The same, with what it may reach.
+    #[must_use]
+    pub fn reaching(mut self, reach: Reach) -> Self {
+        self.reach = reach;
+        self
     }
 
     /// The same, asked or not what a round taught.
@@ -82,10 +93,25 @@ impl CommandAgent {
         for (name, value) in &self.env {
             command = command.env(name, value);
         }
+        // Kept until the program has ended.
+        let mut gateway = None;
         if let Some(sandbox) = desk.sandbox {
-            command = command.confined(&sandbox.confine_agent(&Places::of(desk.tree, desk.notes))?);
+            let places = Places {
+                hosts: match &self.reach {
+                    Reach::Only(hosts) => Some(hosts),
+                    Reach::Usual | Reach::All => None,
+                },
+                ..Places::of(desk.tree, desk.notes)
+            };
+            let confined = sandbox.confine_agent(&places)?;
+            command = command.confined(&confined.0);
+            gateway = confined.1;
+        }
+        for (name, value) in gateway.iter().flat_map(Gateway::variables) {
+            command = command.env(name, value);
         }
         let run = process::run(&command, desk.stop)?;
+        drop(gateway);
         let turn = match run.exit {
             Exit::Code(0) => read_answer(&answer_path, &run),
             Exit::TimedOut => {

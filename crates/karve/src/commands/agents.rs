@@ -186,7 +186,7 @@ fn look(
     listed.version = found.version;
     if let Some(room) = room {
         let by = (room.sandbox.as_deref(), stop);
-        let tried = cli::try_turn(cli, &config.env, room.scratch.path(), by)?;
+        let tried = cli::try_turn((cli, &config.reach), &config.env, room.scratch.path(), by)?;
         if tried.fault.is_some() {
             listed.hint = Some(format!(
                 "see that \"{}\" works by itself and has its key; agents.{name} in karve.toml",

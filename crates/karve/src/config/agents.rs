@@ -3,14 +3,18 @@
 use super::commands::env_of;
 use super::file::{AgentKind, AgentProgram, File};
 use super::source::{Source, shown, suggestion};
-use super::{AgentConfig, CliConfig, Overrides, Runs};
+use super::{AgentConfig, CliConfig, Overrides, Reach, Runs};
 use crate::agents::cli::Kind;
 use crate::agents::visitor::VISITOR;
 use crate::error::{CommandError, Result};
+use crate::sandbox::Host;
 use std::collections::BTreeMap;
 
 /// Agents that need no table, beside the kinds of command-line agents.
 const AGENTS: [&str; 3] = ["builtin", VISITOR, "replay:<directory>"];
+
+/// Hosts of one agent.
+const HOSTS_MAX: usize = 64;
 
 /// The agents of all tables.
 pub(super) fn agents_of(
@@ -34,12 +38,14 @@ pub(super) fn agents_of(
         }
         let env = env_of(source, &format!("{path}.env"), &table.env)?;
         let runs = runs_of(source, (&path, name), table)?;
+        let reach = reach_of(source, &path, table)?;
         agents.insert(
             name.clone(),
             AgentConfig {
                 runs,
                 env,
                 learn: table.learn,
+                reach,
             },
         );
     }
@@ -101,6 +107,31 @@ fn runs_of(source: &Source<'_>, (path, name): (&str, &str), table: &AgentProgram
             model: table.model.clone(),
             args: table.args.clone(),
         })),
+    }
+}
+
+/// The hosts that a table allows.
+fn reach_of(source: &Source<'_>, path: &str, table: &AgentProgram) -> Result<Reach> {
+    let Some(hosts) = &table.hosts else {
+        return Ok(Reach::Usual);
+    };
+    if hosts.iter().any(|host| host == "*") {
+        return Ok(Reach::All);
+    }
+    let parsed: Result<Vec<Host>, String> = hosts.iter().map(|host| Host::parse(host)).collect();
+    match parsed {
+        Ok(hosts) if hosts.len() <= HOSTS_MAX => Ok(Reach::Only(hosts)),
+        Ok(_) => Err(source
+            .error_at(
+                &format!("{path}.hosts"),
+                format!("more than {HOSTS_MAX} hosts"),
+            )
+            .hint(format!("name fewer in {path}.hosts, or \"*\" for all"))),
+        Err(why) => Err(source
+            .error_at(&format!("{path}.hosts"), shown(&why))
+            .hint(format!(
+                "write names such as \"api.example.com\" or \"localhost:8080\" in {path}.hosts"
+            ))),
     }
 }
 

@@ -384,6 +384,10 @@ pub(super) struct AgentProgram {
     /// Further arguments of a command-line agent.
     #[serde(default)]
     pub(super) args: Vec<String>,
+    /// The hosts that it may reach, such as `api.example.com` or `localhost:8080`; `*` for all. By
+    /// default those of its model, where its kind says which they are.
+    #[schemars(length(min = 1, max = 64))]
+    pub(super) hosts: Option<Vec<String>>,
 }
 
 /// What may happen in the repository.

@@ -1,8 +1,9 @@
 //! The whole way from text to charter, and every fault with its line and its hint.
 
-use super::{AgentConfig, CliConfig, Loaded, Now, Overrides, Runs, parse, schema_json};
+use super::{AgentConfig, CliConfig, Loaded, Now, Overrides, Reach, Runs, parse, schema_json};
 use crate::agents::cli::Kind;
 use crate::error::ErrorKind;
+use crate::sandbox::Host;
 use karve_core::charter::{
     Better, Branch, Case, CaseSet, ClockLock, Delivery, DeviceRule, Goal, KnobDeclaration, Limits,
     Mode, Pin, Target,
@@ -125,6 +126,7 @@ fn the_full_file_gives_the_expected_target_and_commands() {
         runs: Runs::Line("python3 agent.py".into()),
         env: BTreeMap::new(),
         learn: false,
+        reach: Reach::Usual,
     };
     assert_eq!(agents, BTreeMap::from([("mine".to_owned(), mine)]));
 }
@@ -309,6 +311,28 @@ fn a_flag_counts_more_than_the_file() {
                 agent: None
             })
             .is_err()
+        );
+    }
+}
+
+#[test]
+fn an_agent_reaches_the_hosts_of_its_table() {
+    let with = |hosts: &str| read(&format!("{SHORT}\n[agents.claude]\nhosts = {hosts}\n"));
+    let reach = |hosts: &str| with(hosts).unwrap().agents["claude"].reach.clone();
+    let only = vec![
+        Host::parse("api.example.com").unwrap(),
+        Host::parse("localhost:8080").unwrap(),
+    ];
+    assert_eq!(
+        reach("[\"api.example.com\", \"localhost:8080\"]"),
+        Reach::Only(only)
+    );
+    assert_eq!(reach("[\"a.b\", \"*\"]"), Reach::All);
+    for bad in ["[\"a b\"]", "[\"localhost\"]", "[\"*.\"]"] {
+        let error = with(bad).unwrap_err();
+        assert!(
+            format!("{error:?}").contains("agents.claude.hosts"),
+            "{bad}"
         );
     }
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::io;
+use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -91,6 +92,8 @@ pub struct View {
     pub shown: Vec<Shown>,
     /// Whether the network of the host is there.
     pub network: bool,
+    /// Ports of its loopback where karve hears, if it has no other network; any port for 0.
+    pub doors: Vec<u16>,
 }
 
 /// Namespaces with a view of their own, which end when it is dropped, with all that runs there.
@@ -114,6 +117,11 @@ impl Room {
             }
             why.hint("set sandbox.mode = \"auto\" in karve.toml to do with less")
         })
+    }
+
+    /// What hears on the loopback of the room, in the order of the view.
+    pub fn doors(&self) -> &[TcpListener] {
+        &self.0.doors
     }
 
     /// Where the files of the room are for karve.
@@ -167,6 +175,10 @@ fn plan(view: &View) -> Result<Plan> {
     Ok(Plan {
         maps: (!sys::is_root()).then(|| [map(uid), map(gid)]),
         network: view.network,
+        doors: match view.network {
+            true => Vec::new(),
+            false => view.doors.clone(),
+        },
         trees,
         acts,
     })

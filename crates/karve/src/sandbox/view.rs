@@ -3,7 +3,7 @@
 //! Everything is there and read-only, but for what belongs to people: homes, the checkout, the
 //! campaigns, temporary files and sockets of services. Of a home, tools and compilers are shown.
 
-use super::{Places, Private};
+use super::{Places, Private, gateway};
 use crate::error::{Context, Result};
 use crate::git::Repo;
 use crate::process::{Access, Layered, Shown, View};
@@ -205,6 +205,7 @@ pub(super) fn of_commands(
         layered: None,
         shown,
         network: rule.network,
+        doors: Vec::new(),
     })
 }
 
@@ -246,7 +247,8 @@ pub(super) fn of_agent(
     {
         shown.push(Shown::in_place(&path, Access::Write));
     }
-    if rule.agent_network {
+    let network = rule.agent_network && agent.hosts.is_none();
+    if network {
         shown.extend(read_only(RUN_NETWORK.map(PathBuf::from)));
     }
     Ok(View {
@@ -255,7 +257,11 @@ pub(super) fn of_agent(
         masked: Vec::new(),
         layered: None,
         shown,
-        network: rule.agent_network,
+        network,
+        doors: match (rule.agent_network, agent.hosts) {
+            (true, Some(hosts)) => gateway::doors(hosts),
+            (false, _) | (true, None) => Vec::new(),
+        },
     })
 }
 

@@ -3,7 +3,12 @@
 
 use super::heard::{Fault, Heard, count, message, text};
 use super::{Ask, Speaks, Spec, Task};
+use crate::plain_file;
 use serde_json::Value;
+use std::path::Path;
+
+/// The largest file of settings that is read.
+const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
 /// Codex as a kind of agent.
 pub(super) const SPEC: Spec = Spec {
@@ -16,10 +21,30 @@ pub(super) const SPEC: Spec = Spec {
     homes: &[".codex"],
     home_variables: &["CODEX_HOME"],
     below: "",
+    hosts: &[
+        ("", "api.openai.com"),
+        ("", "auth.openai.com"),
+        ("", "chatgpt.com"),
+    ],
+    host_variables: &["OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT"],
+    addresses,
     speaks: Speaks::Events(read),
     arguments,
     settings: |_| Vec::new(),
 };
+
+/// The `base_url` of the providers in its `config.toml`.
+fn addresses(home: &Path) -> Vec<String> {
+    let text = plain_file::read_text(&home.join("config.toml"), CONFIG_BYTES_MAX);
+    let table: Option<toml::Table> = text.ok().and_then(|text| text.parse().ok());
+    let providers = table
+        .as_ref()
+        .and_then(|table| table.get("model_providers"));
+    let providers = providers.and_then(toml::Value::as_table);
+    let urls = providers.into_iter().flatten();
+    let urls = urls.filter_map(|(_, provider)| provider.get("base_url")?.as_str());
+    urls.map(str::to_owned).collect()
+}
 
 fn arguments(ask: &Ask<'_>) -> Vec<String> {
     // A sandbox of mounts cannot be made within karve's, which holds in any case.

@@ -2,7 +2,7 @@
 
 use super::turn::{self, Caller, Place};
 use super::{Ask, Kind, Task};
-use crate::config::CliConfig;
+use crate::config::{CliConfig, Reach};
 use crate::error::{Context, Result};
 use crate::process::{self, Command, StopFlag};
 use crate::sandbox::Sandbox;
@@ -61,13 +61,14 @@ pub fn find(config: &CliConfig, stop: &StopFlag) -> Option<Found> {
 
 /// Has a small turn in a directory of its own.
 pub fn try_turn(
-    config: &CliConfig,
+    (config, reach): (&CliConfig, &Reach),
     env: &BTreeMap<String, String>,
     dir: &Path,
     (sandbox, stop): (Option<&Sandbox>, &StopFlag),
 ) -> Result<Tried> {
     let tag = dir.to_string_lossy().into_owned();
-    let caller = Caller::new(config.clone(), env.clone(), TRIAL_S, tag)?;
+    let mut caller = Caller::new(config.clone(), env.clone(), TRIAL_S, tag)?;
+    caller.reach = reach.clone();
     let [tree, notes] = ["worktrees/trial", "tmp/agent"].map(|name| dir.join(name));
     let _ = fs::remove_dir_all(&notes);
     for dir in [&tree, &notes] {

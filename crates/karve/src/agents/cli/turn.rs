@@ -5,11 +5,11 @@ use super::heard::{Fault, Heard, message};
 use super::listen::{EXCHANGE_BYTES_MAX, Listener};
 use super::{Ask, Desk, Speaks, Spec, left};
 use crate::agents::secrets::Secrets;
-use crate::config::{self, CliConfig};
+use crate::config::{self, CliConfig, Reach};
 use crate::error::{CommandError, Context, Result};
 use crate::plain_file;
 use crate::process::{self, Command, StopFlag};
-use crate::sandbox::{self, Places, Sandbox};
+use crate::sandbox::{self, Gateway, Host, Places, Sandbox};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -35,6 +35,7 @@ pub(super) struct Caller {
     limit_s: u64,
     tag: String,
     secrets: Secrets,
+    pub(super) reach: Reach,
 }
 
 /// Where a turn takes place.
@@ -89,6 +90,7 @@ impl Caller {
             program,
             limit_s,
             tag,
+            reach: Reach::Usual,
         })
     }
 
@@ -134,14 +136,10 @@ impl Caller {
     /// Where it keeps who it is, if it is led there: variables to set, and directories to show.
     fn state(&self, notes: &Path) -> (Vec<(String, String)>, Vec<PathBuf>) {
         let spec = self.spec();
-        let value = |name: &str| {
-            let own = self.env.get(name).cloned();
-            own.or_else(|| std::env::var(name).ok())
-        };
         let led: Vec<PathBuf> = spec
             .home_variables
             .iter()
-            .filter_map(|name| value(name))
+            .filter_map(|name| self.value(name))
             .map(|dir| PathBuf::from(dir).join(spec.below))
             .filter(|dir| dir.is_absolute() && dir.exists())
             .collect();
@@ -159,7 +157,50 @@ impl Caller {
         (set.collect(), Vec::new())
     }
 
-    fn command(&self, ask: &Ask<'_>, brief: &str, place: &Place<'_>) -> Result<Command> {
+    /// The variable as the program sees it.
+    fn value(&self, name: &str) -> Option<String> {
+        let own = self.env.get(name).cloned();
+        let value = own.or_else(|| std::env::var(name).ok());
+        value.filter(|value| !value.is_empty())
+    }
+
+    /// The hosts that it may reach; none if it may reach all.
+    fn hosts(&self) -> Option<Vec<Host>> {
+        let spec = self.spec();
+        let mut hosts = match &self.reach {
+            Reach::All => return None,
+            Reach::Usual if spec.hosts.is_empty() => return None,
+            Reach::Only(hosts) => hosts.clone(),
+            Reach::Usual => {
+                let meant = spec.hosts.iter();
+                let meant = meant.filter(|(by, _)| by.is_empty() || self.value(by).is_some());
+                meant
+                    .filter_map(|(_, host)| Host::parse(host).ok())
+                    .collect()
+            }
+        };
+        let mut led: Vec<String> = spec
+            .host_variables
+            .iter()
+            .filter_map(|name| self.value(name))
+            .collect();
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let homes = spec
+            .homes
+            .iter()
+            .filter_map(|at| Some(home.as_ref()?.join(at)));
+        let elsewhere = spec
+            .home_variables
+            .iter()
+            .filter_map(|name| self.value(name));
+        for dir in homes.chain(elsewhere.map(PathBuf::from)) {
+            led.extend((spec.addresses)(&dir));
+        }
+        hosts.extend(led.iter().filter_map(|url| Host::parse(url).ok()));
+        Some(hosts)
+    }
+
+    fn command(&self, ask: &Ask<'_>, brief: &str, place: &Place<'_>) -> Result<Started> {
         let spec = self.spec();
         let mut words = vec![self.program.clone().into_os_string()];
         words.extend((spec.arguments)(ask).into_iter().map(Into::into));
@@ -188,17 +229,31 @@ impl Caller {
         for (name, value) in set.chain(self.env.clone()) {
             command = command.env(name, value);
         }
+        let mut gateway = None;
         if let Some(sandbox) = place.sandbox {
+            let hosts = self.hosts();
             let places = Places {
                 tree: place.tree,
                 notes: place.notes,
                 read: &beside(&self.program),
                 write: &shown,
+                hosts: hosts.as_deref(),
             };
-            command = command.confined(&sandbox.confine_agent(&places)?);
+            let confined = sandbox.confine_agent(&places)?;
+            command = command.confined(&confined.0);
+            gateway = confined.1;
         }
-        Ok(command)
+        for (name, value) in gateway.iter().flat_map(Gateway::variables) {
+            command = command.env(name, value);
+        }
+        Ok(Started { command, gateway })
     }
+}
+
+/// What is started, and its way to the model, which is kept until it has ended.
+struct Started {
+    command: Command,
+    gateway: Option<Gateway>,
 }
 
 /// A program, and what it cannot do without: the packages that it came with.
@@ -229,18 +284,26 @@ pub(super) fn run(
     let brief = caller.secrets.redact(brief);
     fs::write(place.brief_file(), &brief).context(cannot)?;
     let exchange = begin(caller, ask, &brief, place)?;
-    let command = caller.command(ask, &brief, place)?;
+    let Started { command, gateway } = caller.command(ask, &brief, place)?;
     let mut listener = Listener::new(caller.spec(), &caller.secrets, exchange);
     let run = process::run_tapped(&command, place.stop, &mut |bytes| listener.push(bytes))?;
     let cannot = || format!("cannot write {}", place.exchange.display());
     let (heard, mut file) = listener.finish().context(cannot)?;
     let stderr = caller.secrets.redact(&run.stderr.text());
-    let fault = heard.judge(run.exit, &stderr, caller.limit_s);
+    let mut fault = heard.judge(run.exit, &stderr, caller.limit_s);
+    let kept_from = gateway.map_or_else(Vec::new, |gateway| gateway.refused());
+    if let (Some(Fault::Api(said)), false) = (&mut fault, kept_from.is_empty()) {
+        let hosts = kept_from.join(", ");
+        *said = message(&format!(
+            "{said}; karve kept it from {hosts}, see hosts in docs/agents.md"
+        ));
+    }
     let end = json!({
         "karve": "end",
         "exit": run.exit.describe(),
         "fault": fault.as_ref().map(Fault::describe),
         "strays": run.strays,
+        "kept_from": kept_from,
         "tokens": heard.tokens_of_all.unwrap_or(heard.usage.tokens),
         "usd": heard.usd_of_all.unwrap_or(heard.usage.usd),
         "stderr": message(&stderr),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::Pid;
 
 /// Descriptors in one message at most.
-const FDS_MAX: usize = 8;
+pub(in crate::process) const FDS_MAX: usize = 8;
 
 /// Room for the header and the descriptors of a control message.
 #[repr(C, align(8))]
@@ -64,16 +64,24 @@ pub(in crate::process) fn send_message(
     message: &[u8],
     fds: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
-    if fds.len() > FDS_MAX {
-        return Err(io::ErrorKind::InvalidInput.into());
+    let mut raw: [RawFd; FDS_MAX] = [-1; FDS_MAX];
+    for (place, fd) in raw.iter_mut().zip(fds) {
+        *place = fd.as_raw_fd();
     }
+    match raw.get(..fds.len()) {
+        Some(raw) => send_numbers(socket.as_raw_fd(), message, raw),
+        None => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+/// The same for descriptors that are open by these numbers. Async-signal-safe.
+pub(super) fn send_numbers(socket: RawFd, message: &[u8], raw: &[RawFd]) -> io::Result<()> {
     let mut part = libc::iovec {
         iov_base: message.as_ptr().cast_mut().cast(),
         iov_len: message.len(),
     };
     let mut control = Control([0; 64]);
-    let raw: Vec<RawFd> = fds.iter().map(AsRawFd::as_raw_fd).collect();
-    let size = (raw.len() * mem::size_of::<RawFd>()) as libc::c_uint;
+    let size = (raw.len().min(FDS_MAX) * mem::size_of::<RawFd>()) as libc::c_uint;
     // SAFETY: a zeroed header is valid; every pointer in it is to a place that outlives the call,
     // and the control message is written inside the room that was made for it.
     let sent = unsafe {
@@ -90,12 +98,53 @@ pub(in crate::process) fn send_message(
             ptr::copy_nonoverlapping(raw.as_ptr().cast(), libc::CMSG_DATA(first), size as usize);
         }
         let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-        libc::sendmsg(socket.as_raw_fd(), &header, flags)
+        libc::sendmsg(socket, &header, flags)
     };
     match sent {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
+}
+
+/// Waits for one message, and takes the descriptors that came with it.
+pub(super) fn receive_with_fds(
+    socket: BorrowedFd<'_>,
+    buffer: &mut [u8],
+) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut part = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
+    let mut control = Control([0; 64]);
+    let mut fds = Vec::new();
+    // SAFETY: a zeroed header is valid; every pointer in it is to a place that outlives the calls.
+    // The kernel has made the descriptors of the control message for us, and nobody else knows them.
+    let n = unsafe {
+        let mut header: libc::msghdr = mem::zeroed();
+        header.msg_iov = &mut part;
+        header.msg_iovlen = 1;
+        header.msg_control = control.0.as_mut_ptr().cast();
+        header.msg_controllen = control.0.len() as _;
+        let n = loop {
+            let n = libc::recvmsg(socket.as_raw_fd(), &mut header, libc::MSG_CMSG_CLOEXEC);
+            if n != -1 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                break n;
+            }
+        };
+        if n == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        let first = libc::CMSG_FIRSTHDR(&header);
+        if !first.is_null() && (*first).cmsg_type == libc::SCM_RIGHTS {
+            let bytes = ((*first).cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
+            for index in 0..(bytes / mem::size_of::<RawFd>()).min(FDS_MAX) {
+                let at = libc::CMSG_DATA(first).cast::<RawFd>().add(index);
+                fds.push(OwnedFd::from_raw_fd(ptr::read_unaligned(at)));
+            }
+        }
+        n
+    };
+    Ok((n as usize, fds))
 }
 
 /// Takes in one message; descriptors that came with it are refused by the kernel.

@@ -6,10 +6,12 @@
 //! nothing, so what it runs is async-signal-safe.
 
 use std::ffi::{CStr, CString};
-use std::io::{self, PipeWriter, Read};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::io::{self, PipeWriter};
+use std::net::TcpListener;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::{mem, ptr};
 
+use super::companion::{FDS_MAX, receive_with_fds, send_numbers, socket_pair};
 use super::{Pid, Wait, pidfd_open, wait};
 
 /// Flags of `open_tree` and `move_mount`.
@@ -23,6 +25,9 @@ const NO_SUID: u64 = 2;
 
 /// How many trees a room can show beside the rest.
 pub(in crate::process) const TREES_MAX: usize = 256;
+
+/// Connections that wait at a door.
+const DOOR_BACKLOG: libc::c_int = 64;
 
 /// One thing that is done to the view, in order.
 #[derive(Debug)]
@@ -57,6 +62,8 @@ pub(in crate::process) struct Plan {
     pub(in crate::process) maps: Option<[CString; 2]>,
     /// Whether it has the network of the host.
     pub(in crate::process) network: bool,
+    /// Where karve hears on the loopback of a room without it; any port for 0.
+    pub(in crate::process) doors: Vec<u16>,
     /// Files and directories as they are before anything is hidden.
     pub(in crate::process) trees: Vec<CString>,
     /// What is done then, when all else is read-only.
@@ -72,6 +79,8 @@ pub(in crate::process) struct Room {
     /// The first process ends when this is closed.
     pipe: Option<PipeWriter>,
     namespaces: libc::c_int,
+    /// What hears on its loopback, in the order of the plan.
+    pub(in crate::process) doors: Vec<TcpListener>,
 }
 
 /// Where making a room failed: the number of the act, or before.
@@ -92,7 +101,7 @@ impl Room {
     pub(in crate::process) fn make(plan: &Plan) -> Result<Self, RoomError> {
         let before = |cause| RoomError { act: None, cause };
         let (control, pipe) = io::pipe().map_err(before)?;
-        let (mut said, say) = io::pipe().map_err(before)?;
+        let (said, say) = socket_pair().map_err(before)?;
         let mut namespaces =
             libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
         if !plan.network {
@@ -123,7 +132,11 @@ impl Room {
         let pid = pid as Pid;
         drop((control, say));
         let mut report = [0_u8; 8];
-        let heard = said.read_exact(&mut report);
+        let heard = match receive_with_fds(said.as_fd(), &mut report) {
+            Ok((8, doors)) => Ok(doors),
+            Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(error) => Err(error),
+        };
         let [a, b, c, d, errno @ ..] = report;
         let act = i32::from_ne_bytes([a, b, c, d]);
         let pidfd = pidfd_open(pid);
@@ -132,17 +145,18 @@ impl Room {
             Err(RoomError { act, cause })
         };
         match (heard, act, pidfd) {
-            (Ok(()), READY, Ok(pidfd)) => Ok(Self {
+            (Ok(doors), READY, Ok(pidfd)) => Ok(Self {
                 pid,
                 pidfd,
                 pipe: Some(pipe),
                 namespaces,
+                doors: doors.into_iter().map(TcpListener::from).collect(),
             }),
-            (Ok(()), READY, Err(cause)) | (Err(cause), _, _) => {
+            (Ok(_), READY, Err(cause)) | (Err(cause), _, _) => {
                 drop(pipe);
                 failed(None, cause)
             }
-            (Ok(()), act, _) => {
+            (Ok(_), act, _) => {
                 let cause = io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
                 failed(usize::try_from(act).ok(), cause)
             }
@@ -174,15 +188,13 @@ impl Drop for Room {
 /// The life of the first process. Async-signal-safe.
 fn hold(plan: &Plan, control: libc::c_int, say: libc::c_int) -> ! {
     let mut trees = [-1; TREES_MAX];
-    let done = if prepare(plan, &mut trees) {
+    let mut done = if prepare(plan, &mut trees) {
         let failed = plan.acts.iter().position(|act| !perform(act, &trees));
         failed.map_or(READY, |act| act as i32)
     } else {
         BEFORE
     };
-    let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
-    let [[a, b, c, d], [e, f, g, h]] = [done.to_ne_bytes(), errno.to_ne_bytes()];
-    let report = [a, b, c, d, e, f, g, h];
+    let mut errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
     // SAFETY: plain system calls; the buffers are valid for their lengths.
     unsafe {
         // Orphans of the room are nobody's to wait for.
@@ -198,17 +210,47 @@ fn hold(plan: &Plan, control: libc::c_int, say: libc::c_int) -> ! {
         libc::dup2(control, 0);
         libc::dup2(say, 1);
         libc::syscall(libc::SYS_close_range, 2, libc::c_uint::MAX, 0);
-        libc::write(1, report.as_ptr().cast(), report.len());
-        if done != READY {
+        let mut doors = [-1; FDS_MAX];
+        let n_doors = plan.doors.len().min(FDS_MAX);
+        for (door, port) in doors.iter_mut().zip(&plan.doors) {
+            *door = hear(*port);
+            if *door == -1 && done == READY {
+                (done, errno) = (BEFORE, *libc::__errno_location());
+            }
+        }
+        let [[a, b, c, d], [e, f, g, h]] = [done.to_ne_bytes(), errno.to_ne_bytes()];
+        let given = if done == READY { n_doors } else { 0 };
+        let sent = send_numbers(1, &[a, b, c, d, e, f, g, h], &doors[..given]);
+        if done != READY || sent.is_err() {
             libc::_exit(1);
         }
-        libc::close(1);
+        // Karve has the doors; only it must hear there.
+        libc::syscall(libc::SYS_close_range, 1, libc::c_uint::MAX, 0);
         let mut byte = 0_u8;
         loop {
             let n = libc::read(0, ptr::from_mut(&mut byte).cast(), 1);
             if n == 0 || (n == -1 && *libc::__errno_location() != libc::EINTR) {
                 libc::_exit(0);
             }
+        }
+    }
+}
+
+/// Hears on a port of the loopback; -1 if that is not possible. Async-signal-safe.
+fn hear(port: u16) -> libc::c_int {
+    // SAFETY: a zeroed address is valid, and outlives the calls.
+    unsafe {
+        let fd = libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);
+        let mut address: libc::sockaddr_in = mem::zeroed();
+        address.sin_family = libc::AF_INET as libc::sa_family_t;
+        address.sin_port = port.to_be();
+        address.sin_addr.s_addr = libc::INADDR_LOOPBACK.to_be();
+        let size = mem::size_of::<libc::sockaddr_in>() as libc::socklen_t;
+        let bound = libc::bind(fd, ptr::from_ref(&address).cast(), size) == 0;
+        if bound && libc::listen(fd, DOOR_BACKLOG) == 0 {
+            fd
+        } else {
+            -1
         }
     }
 }

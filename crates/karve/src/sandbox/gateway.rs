@@ -1,0 +1,293 @@
+//! The way of an agent to its model, and to nothing else.
+//!
+//! A room with a gateway has no network but a loopback of its own, and karve hears on it: at one
+//! port as a proxy that leads to the allowed hosts, and at the ports of allowed servers on the
+//! host's own loopback, which are led there as they are.
+
+use super::hosts::{Host, Target};
+use crate::process::Room;
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Doors of one room at most; the first is the proxy's.
+const DOORS_MAX: usize = 8;
+/// Connections at a time.
+const OPEN_MAX: usize = 128;
+/// Bytes of what a client asks of the proxy.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+/// How long a client may take to ask, and a host to answer a call.
+const CALL_LIMIT: Duration = Duration::from_secs(30);
+/// How often a door looks whether somebody came.
+const LOOK: Duration = Duration::from_millis(10);
+/// Hosts that are remembered because they were asked for in vain.
+const REFUSED_MAX: usize = 16;
+
+/// The ports of a room's loopback where karve must hear for these hosts: the proxy's, which is any,
+/// and those of servers on the host's own loopback.
+pub(super) fn doors(hosts: &[Host]) -> Vec<u16> {
+    let local: BTreeSet<u16> = hosts.iter().filter_map(Host::loopback_port).collect();
+    [0].into_iter().chain(local).take(DOORS_MAX).collect()
+}
+
+/// Hears at the doors of a room until it is dropped.
+#[derive(Debug)]
+pub struct Gateway {
+    shared: Arc<Shared>,
+    proxy: u16,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    hosts: Vec<Host>,
+    ended: AtomicBool,
+    next: AtomicU64,
+    open: Mutex<BTreeMap<u64, Vec<TcpStream>>>,
+    refused: Mutex<BTreeSet<String>>,
+}
+
+impl Gateway {
+    /// Hears at the doors of a room, which were made for these hosts.
+    pub(super) fn open(room: &Room, hosts: &[Host]) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            hosts: hosts.to_vec(),
+            ended: AtomicBool::new(false),
+            next: AtomicU64::new(0),
+            open: Mutex::default(),
+            refused: Mutex::default(),
+        });
+        let mut gateway = Self {
+            shared,
+            proxy: 0,
+            threads: Vec::new(),
+        };
+        for (index, door) in room.doors().iter().enumerate() {
+            let door = door.try_clone()?;
+            let port = door.local_addr()?.port();
+            door.set_nonblocking(true)?;
+            let shared = gateway.shared.clone();
+            let leads = match index {
+                0 => {
+                    gateway.proxy = port;
+                    Leads::Anywhere
+                }
+                _ => Leads::Home(port),
+            };
+            gateway
+                .threads
+                .push(thread::spawn(move || hear(&door, leads, &shared)));
+        }
+        Ok(gateway)
+    }
+
+    /// The variables that lead programs to the proxy.
+    pub fn variables(&self) -> Vec<(String, String)> {
+        let proxy = format!("http://127.0.0.1:{}", self.proxy);
+        let mut set = Vec::new();
+        for name in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
+            set.push((name.to_owned(), proxy.clone()));
+        }
+        for name in ["NO_PROXY", "no_proxy"] {
+            set.push((name.to_owned(), "127.0.0.1,localhost,::1".to_owned()));
+        }
+        set
+    }
+
+    /// Hosts that were asked for and are not allowed.
+    pub fn refused(&self) -> Vec<String> {
+        lock(&self.shared.refused).iter().cloned().collect()
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.shared.ended.store(true, Ordering::Release);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+        for stream in lock(&self.shared.open).values().flatten() {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+/// Where a door leads.
+#[derive(Clone, Copy, Debug)]
+enum Leads {
+    /// Where the client asks for, if that is allowed.
+    Anywhere,
+    /// To this port of the host's own loopback.
+    Home(u16),
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn hear(door: &TcpListener, leads: Leads, shared: &Arc<Shared>) {
+    while !shared.ended.load(Ordering::Acquire) {
+        let Ok((client, _)) = door.accept() else {
+            thread::sleep(LOOK);
+            continue;
+        };
+        if lock(&shared.open).len() >= OPEN_MAX {
+            continue;
+        }
+        let id = shared.next.fetch_add(1, Ordering::Relaxed);
+        let shared = shared.clone();
+        thread::spawn(move || {
+            // What fails is told to the client by the end of its connection.
+            let _ = serve(client, leads, (id, &shared));
+            lock(&shared.open).remove(&id);
+        });
+    }
+}
+
+fn serve(mut client: TcpStream, leads: Leads, (id, shared): (u64, &Shared)) -> io::Result<()> {
+    client.set_nonblocking(false)?;
+    lock(&shared.open).insert(id, vec![client.try_clone()?]);
+    let (mut server, first) = match leads {
+        Leads::Home(port) => (TcpStream::connect(("127.0.0.1", port))?, Vec::new()),
+        Leads::Anywhere => match call(&mut client, shared)? {
+            Some(called) => called,
+            None => return Ok(()),
+        },
+    };
+    if let Some(both) = lock(&shared.open).get_mut(&id) {
+        both.push(server.try_clone()?);
+    }
+    if shared.ended.load(Ordering::Acquire) {
+        return Ok(());
+    }
+    server.write_all(&first)?;
+    let (mut from_client, mut to_client) = (client.try_clone()?, client);
+    let mut to_server = server.try_clone()?;
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let _ = io::copy(&mut from_client, &mut to_server);
+            let _ = to_server.shutdown(Shutdown::Write);
+        });
+        let _ = io::copy(&mut server, &mut to_client);
+        let _ = to_client.shutdown(Shutdown::Write);
+    });
+    Ok(())
+}
+
+/// Reads what a client asks of the proxy, and calls the host if it is allowed; gives the connection
+/// and what must be sent there first.
+fn call(client: &mut TcpStream, shared: &Shared) -> io::Result<Option<(TcpStream, Vec<u8>)>> {
+    client.set_read_timeout(Some(CALL_LIMIT))?;
+    let Some((head, rest)) = read_head(client)? else {
+        return answer(client, "400 Bad Request", "this is no request to a proxy");
+    };
+    client.set_read_timeout(None)?;
+    let Some(target) = Target::asked_for(&head) else {
+        return answer(client, "400 Bad Request", "this is no request to a proxy");
+    };
+    let (name, port) = (&target.name, target.port);
+    if !shared.hosts.iter().any(|host| host.allows(name, port)) {
+        let mut refused = lock(&shared.refused);
+        if refused.len() < REFUSED_MAX {
+            refused.insert(format!("{name}:{port}"));
+        }
+        let why = format!(
+            "karve lets this agent reach its model only; to allow {name}, add it to hosts of the \
+             agent's table in karve.toml\n"
+        );
+        return answer(client, "403 Forbidden", &why);
+    }
+    let server = match connect(&target) {
+        Ok(server) => server,
+        Err(error) => return answer(client, "502 Bad Gateway", &format!("{name}: {error}\n")),
+    };
+    let mut first = match &target.request {
+        None => {
+            client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")?;
+            Vec::new()
+        }
+        Some(request) => request.clone().into_bytes(),
+    };
+    first.extend(rest);
+    Ok(Some((server, first)))
+}
+
+fn answer<T>(client: &mut TcpStream, status: &str, text: &str) -> io::Result<Option<T>> {
+    let size = text.len();
+    write!(
+        client,
+        "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Type: text/plain\r\n\
+         Content-Length: {size}\r\n\r\n{text}"
+    )?;
+    client.shutdown(Shutdown::Write)?;
+    Ok(None)
+}
+
+/// The head of a request, and what came behind it; nothing if it has no end.
+fn read_head(client: &mut TcpStream) -> io::Result<Option<(String, Vec<u8>)>> {
+    let mut seen = Vec::new();
+    let mut part = [0; 4_096];
+    loop {
+        let end = seen.windows(4).position(|four| four == b"\r\n\r\n");
+        if let Some(end) = end {
+            let rest = seen.split_off(end + 4);
+            return Ok(String::from_utf8(seen).ok().map(|head| (head, rest)));
+        }
+        if seen.len() > HEAD_BYTES_MAX {
+            return Ok(None);
+        }
+        match client.read(&mut part)? {
+            0 => return Ok(None),
+            n => seen.extend(part.iter().take(n)),
+        }
+    }
+}
+
+/// Connects to a host: by the proxy that karve's own environment names, if it names one.
+fn connect(target: &Target) -> io::Result<TcpStream> {
+    let variable = |names: [&str; 2]| names.iter().find_map(|name| env::var(name).ok());
+    let proxy = variable(["HTTPS_PROXY", "https_proxy"]).filter(|proxy| !proxy.is_empty());
+    let spared = variable(["NO_PROXY", "no_proxy"]).unwrap_or_default();
+    let Some(proxy) = proxy.filter(|_| !target.is_spared(&spared)) else {
+        return reach(&target.name, target.port);
+    };
+    let Some(by) = Target::of_url(&proxy) else {
+        let why = "HTTPS_PROXY is no address such as http://proxy:3128";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    };
+    let mut server = reach(&by.name, by.port)?;
+    let (name, port) = (&target.name, target.port);
+    write!(
+        server,
+        "CONNECT {name}:{port} HTTP/1.1\r\nHost: {name}:{port}\r\n\r\n"
+    )?;
+    server.set_read_timeout(Some(CALL_LIMIT))?;
+    let head = read_head(&mut server)?.map(|(head, _)| head);
+    server.set_read_timeout(None)?;
+    let status = head.unwrap_or_default();
+    let status = status.lines().next().unwrap_or_default();
+    if status.split(' ').nth(1) == Some("200") {
+        Ok(server)
+    } else {
+        Err(io::Error::other(format!(
+            "the proxy {} says {status:?}",
+            by.name
+        )))
+    }
+}
+
+fn reach(name: &str, port: u16) -> io::Result<TcpStream> {
+    let mut why = io::Error::other("the name leads nowhere");
+    for address in (name, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, CALL_LIMIT) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => why = error,
+        }
+    }
+    Err(why)
+}
