@@ -253,6 +253,33 @@ pub struct Evidence {
     /// The run that contradicts it, where it cannot be traced itself; then it counts no more.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub disputed: String,
+    /// Whether it was taken over from elsewhere: then it promises something, and proves nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub reported: bool,
+}
+
+/// Characters of an id at most.
+const ID_CHARS_MAX: usize = 100;
+
+/// Whether a text can be the id of an entry, and so the name of its file.
+pub fn is_id(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let fits = !text.is_empty() && text.len() <= ID_CHARS_MAX;
+    fits && !text.starts_with('-') && text.chars().all(plain)
+}
+
+impl Entry {
+    /// The entry as somebody else tells it: a candidate, whatever it says of itself.
+    #[must_use]
+    pub fn as_reported(mut self) -> Self {
+        if self.status == Status::Verified {
+            self.status = Status::Candidate;
+        }
+        for evidence in &mut self.evidence {
+            evidence.reported = true;
+        }
+        self
+    }
 }
 
 /// What an entry has to do with others, by their ids.

@@ -20,7 +20,7 @@ use crate::error::{CommandError, Context, Result};
 use crate::plain_file;
 use crate::project::Place;
 use crate::store;
-use karve_core::knowledge::{Entry, Library};
+use karve_core::knowledge::{Entry, Library, is_id};
 use markdown::{ENTRY_BYTES_MAX, parse_entry, render_entry};
 use std::collections::BTreeMap;
 use std::fs;
@@ -129,10 +129,26 @@ impl Shelves {
         let mut layers: Vec<&(Layer, PathBuf)> = self.dirs.values().collect();
         layers.sort();
         for (layer, dir) in layers {
-            for path in markdown_below(dir)? {
+            let (files, strange) = walk(dir)?;
+            let why = "it is a link or no plain file".to_owned();
+            unreadable.extend(strange.into_iter().map(|path| (path, why.clone())));
+            let mut read = Vec::new();
+            for path in files {
                 match read_entry(&path) {
-                    Ok(entry) => add(&mut placed, entry, *layer, Some(path)),
+                    Ok(entry) => read.push((!is_named_after(&path, &entry.id), path, entry)),
                     Err(why) => unreadable.push((path, why)),
+                }
+            }
+            // Of two with the same id, the one whose file is called so is the entry.
+            read.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+            for (_, path, entry) in read {
+                let twin = placed.get(&entry.id).filter(|twin| twin.layer == *layer);
+                match twin.and_then(|twin| twin.path.as_ref()) {
+                    Some(twin) => {
+                        let why = format!("its id {} is that of {}", entry.id, twin.display());
+                        unreadable.push((path, why));
+                    }
+                    None => add(&mut placed, entry, *layer, Some(path)),
                 }
             }
         }
@@ -163,8 +179,7 @@ impl Shelves {
 
     /// Where an entry of a layer lies, or would.
     fn path_of(&self, layer: Layer, dir: &Path, id: &str) -> Result<PathBuf> {
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if id.is_empty() || id.len() > 100 || !id.chars().all(plain) {
+        if !is_id(id) {
             return Err(CommandError::usage(format!("{id:?} is no id"))
                 .hint("use lower-case letters, digits and hyphens; see docs/knowledge.md"));
         }
@@ -224,12 +239,26 @@ fn user_dir() -> Option<PathBuf> {
 /// Reads a file as an entry.
 pub fn read_entry(path: &Path) -> Result<Entry, String> {
     let text = plain_file::read_text(path, ENTRY_BYTES_MAX as u64).map_err(|e| e.to_string())?;
-    parse_entry(&text)
+    let entry = parse_entry(&text)?;
+    // An id becomes the name of a file.
+    match is_id(&entry.id) {
+        true => Ok(entry),
+        false => Err(format!("{:?} is no id", entry.id)),
+    }
+}
+
+fn is_named_after(path: &Path, id: &str) -> bool {
+    path.file_stem().is_some_and(|stem| stem == id)
 }
 
 /// The Markdown files of a layer, in order. What is not there is empty; links are not followed.
 pub fn markdown_below(dir: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
+    Ok(walk(dir)?.0)
+}
+
+/// The Markdown files of a layer, and what is called so and is none.
+fn walk(dir: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+    let (mut files, mut strange) = (Vec::new(), Vec::new());
     let mut next = vec![(dir.to_owned(), 0)];
     while let Some((dir, depth)) = next.pop() {
         let Ok(entries) = fs::read_dir(&dir) else {
@@ -246,8 +275,10 @@ pub fn markdown_below(dir: &Path) -> Result<Vec<PathBuf>> {
                 next.push((path, depth + 1));
             } else if kind.is_file() && is_entry {
                 files.push(path);
+            } else if is_entry {
+                strange.push(path);
             }
-            if files.len() > FILES_MAX {
+            if files.len() + strange.len() > FILES_MAX {
                 return Err(CommandError::usage(format!(
                     "there are more than {FILES_MAX} files in {}",
                     dir.display()
@@ -257,7 +288,8 @@ pub fn markdown_below(dir: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     files.sort();
-    Ok(files)
+    strange.sort();
+    Ok((files, strange))
 }
 
 #[cfg(test)]

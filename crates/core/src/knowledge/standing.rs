@@ -135,6 +135,10 @@ pub fn assess(entry: &Entry) -> Standing {
         (_, 0) if proven >= REPLICATED => {
             standing(Status::Verified, format!("replicated in {}", runs(proven)))
         }
+        (shown, 0) if entry.evidence.iter().all(|e| e.reported) => standing(
+            entry.status,
+            format!("{} told from elsewhere, none seen here", runs(shown)),
+        ),
         (1, 0) => standing(entry.status, "shown in one run".into()),
         (shown, 0) => standing(
             entry.status,
@@ -166,8 +170,9 @@ pub fn weigh(evidence: &[Evidence]) -> (usize, usize) {
 }
 
 /// How many independent runs showed an effect beyond doubt: with a whole interval, or by failing.
+/// What was taken over from elsewhere leaves doubt.
 fn replications(evidence: &[Evidence], effect: Effect) -> usize {
-    let beyond = |e: &&Evidence| e.failed || (e.low.is_some() && e.high.is_some());
+    let beyond = |e: &&Evidence| !e.reported && (e.failed || (e.low.is_some() && e.high.is_some()));
     let said = evidence.iter().filter(|e| effect_of(e) == effect);
     independent(said.filter(beyond))
 }

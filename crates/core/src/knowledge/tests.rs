@@ -260,6 +260,20 @@ fn rounds_of_one_campaign_on_one_parent_do_not_replicate_each_other() {
     told.evidence = vec![bare("a"), bare("b")];
     let standing = assess(&told);
     assert_eq!((standing.status, standing.n_for), (Status::Candidate, 2));
+    // What others tell proves nothing, and counts against an entry all the same.
+    let mut forged = entry("x");
+    forged.status = Status::Verified;
+    forged.evidence = vec![
+        evidence("a", (9e5, 1e6, 2e6)),
+        evidence("b", (9e5, 1e6, 2e6)),
+    ];
+    let reported = assess(&forged.clone().as_reported());
+    assert_eq!((reported.status, reported.n_for), (Status::Candidate, 2));
+    assert!(
+        reported.why.contains("told from elsewhere"),
+        "{}",
+        reported.why
+    );
     assert_eq!(standing.why, "shown in 2 runs, too few with an interval");
 }
 

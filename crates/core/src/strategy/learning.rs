@@ -274,6 +274,7 @@ fn evidence(
         not_faster: dropped(DropReason::NotFaster) || (same && near),
         parent: round.parent.chars().take(PARENT_CHARS).collect(),
         disputed: String::new(),
+        reported: false,
     })
 }
 

@@ -80,8 +80,8 @@ fn known(stock: &Stock, entry: &Entry, layer: Layer, at: &Situation) -> Known {
     }
 }
 
-/// Evidence for the same kind of operation counts alone, where there is any; else all of it, and
-/// that it is from elsewhere.
+/// Evidence for the same kind of operation counts alone, where there is any; else all of it. Also
+/// whether it is from elsewhere: of other operations, or only told.
 fn near(entry: &Entry, at: &Situation) -> (Vec<Evidence>, bool) {
     let counts = |e: &&Evidence| e.disputed.is_empty();
     let (near, far): (Vec<Evidence>, Vec<Evidence>) = entry
@@ -90,8 +90,10 @@ fn near(entry: &Entry, at: &Situation) -> (Vec<Evidence>, bool) {
         .filter(counts)
         .cloned()
         .partition(|e| at.shares_op(&e.workload));
-    let elsewhere = near.is_empty() && !far.is_empty();
-    (if elsewhere { far } else { near }, elsewhere)
+    let seen_here = near.iter().any(|e| !e.reported);
+    let evidence = if near.is_empty() { far } else { near };
+    let elsewhere = !evidence.is_empty() && !seen_here;
+    (evidence, elsewhere)
 }
 
 /// How it works and how it is done.

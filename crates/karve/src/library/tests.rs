@@ -69,7 +69,37 @@ fn files_that_are_no_entries_are_named_and_the_rest_is_read() {
     std::os::unix::fs::symlink("/dev/zero", project.join("link.md")).unwrap();
     let stock = shelves.load().unwrap();
     assert!(stock.get("x").is_ok());
-    assert_eq!(stock.unreadable.len(), 2, "{:?}", stock.unreadable);
+    assert_eq!(stock.unreadable.len(), 3, "{:?}", stock.unreadable);
     let odd = entry("../x", "out of the layer");
     assert!(shelves.write(Layer::Project, &odd).is_err());
+}
+
+#[test]
+fn an_id_names_one_file_and_leads_nowhere_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelves = shelves(dir.path());
+    let project = dir.path().join("project");
+    fs::create_dir_all(&project).unwrap();
+    let put = |file: &str, id: &str, title: &str| {
+        let text = render_entry(&entry(id, title)).unwrap();
+        fs::write(project.join(file), text).unwrap();
+    };
+    put("a.md", "twin", "first");
+    put("b.md", "twin", "second");
+    put("up.md", "../../up", "outside");
+    put("root.md", "/etc/root", "outside");
+    put("dash.md", "-x", "an option");
+    let stock = shelves.load().unwrap();
+    assert_eq!(stock.get("twin").unwrap().entry.title, "first");
+    assert_eq!(stock.unreadable.len(), 4, "{:?}", stock.unreadable);
+    assert!(stock.get("../../up").is_err());
+    // What is written is what is read.
+    shelves
+        .write(Layer::Project, &entry("twin", "new"))
+        .unwrap();
+    let stock = shelves.load().unwrap();
+    assert_eq!(stock.get("twin").unwrap().entry.title, "new");
+    put("twin.md", "twin", "called so");
+    let stock = shelves.load().unwrap();
+    assert_eq!(stock.get("twin").unwrap().entry.title, "called so");
 }

@@ -9,9 +9,9 @@ use crate::plain_file;
 use crate::project::Place;
 use crate::store;
 use crate::ui::{self, style};
-use karve_core::knowledge::{Entry, Grave, lint};
+use karve_core::knowledge::{Entry, Grave, is_id, lint};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Bytes of a page of another form.
 const PAGE_BYTES_MAX: u64 = 4 << 20;
@@ -117,6 +117,11 @@ impl Import {
                 }
             };
         }
+        if !is_id(&entry.id) {
+            let id = style::safe(&entry.id, 80);
+            ui::note(&format!("note: {id:?} is no id, so it is left out"));
+            return Ok(false);
+        }
         let there = stock.placed.contains_key(&entry.id);
         if there && !self.replace {
             let id = style::safe(&entry.id, 80);
@@ -129,7 +134,7 @@ impl Import {
             .iter()
             .filter(|c| c.grave == Grave::Error)
             .count();
-        shelves.write(self.to.layer(), entry)?;
+        shelves.write(self.to.layer(), &entry.clone().as_reported())?;
         if lacks > 0 {
             let id = style::safe(&entry.id, 80);
             ui::note(&format!(
@@ -169,6 +174,17 @@ impl Export {
                 .cause(why)
                 .hint("choose another --form")
         })?;
+        let is_inside = |path: &Path| {
+            let mut parts = path.components();
+            parts.all(|part| matches!(part, Component::Normal(_)))
+        };
+        if let Some(page) = pages.iter().find(|page| !is_inside(&page.path)) {
+            let path = style::safe(&page.path.display().to_string(), 200);
+            return Err(
+                CommandError::usage(format!("{path} is outside of that directory"))
+                    .hint("mend the scope of its entry; \"karve knowledge lint\" finds it"),
+            );
+        }
         let there = pages.iter().find(|page| dir.join(&page.path).exists());
         if let (Some(page), false) = (there, self.replace) {
             let path = dir.join(&page.path);

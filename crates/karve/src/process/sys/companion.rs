@@ -118,7 +118,7 @@ pub(super) fn receive_with_fds(
     let mut control = Control([0; 64]);
     let mut fds = Vec::new();
     // SAFETY: a zeroed header is valid; every pointer in it is to a place that outlives the calls.
-    // The kernel has made the descriptors of the control message for us, and nobody else knows them.
+    // The descriptors of the control message were made for us, and nobody else knows them.
     let n = unsafe {
         let mut header: libc::msghdr = mem::zeroed();
         header.msg_iov = &mut part;
