@@ -167,6 +167,16 @@ impl Repo {
         &self.root
     }
 
+    /// Whether a commit is here; one that cannot be asked for is not.
+    pub fn has_commit(&self, oid: &str) -> bool {
+        let Ok(oid) = Oid::named(oid) else {
+            return false;
+        };
+        let commit = format!("{oid}^{{commit}}");
+        let asked = self.call().args(["cat-file", "-e", &commit]).ask();
+        asked.is_ok_and(|answer| answer.code == 0)
+    }
+
     /// The same repository, with temporary files in a directory that the caller clears up: a
     /// process that is killed does not.
     #[must_use]

@@ -397,13 +397,8 @@ impl Server {
     /// A campaign that is not finished goes on; another one is begun only where that is allowed,
     /// and after the first only where it is asked for: an agent that asks on and on ends there.
     fn may_go_on(&self, begin: bool) -> Result<(), String> {
-        let root = self.place.root().map_err(words)?;
-        let last = store::list(&root).map_err(words)?.pop();
-        let dir = match &self.place.campaign {
-            Some(_) => self.place.pick().ok(),
-            None => last,
-        };
-        let Some(dir) = dir.filter(store::has_begun) else {
+        self.place.root().map_err(words)?;
+        let Some(dir) = self.place.pick().ok().filter(store::has_begun) else {
             return match self.may_begin {
                 true => Ok(()),
                 false => Err(

@@ -131,11 +131,30 @@ impl Place {
                 )
             };
         }
-        store::list(&root)?.pop().ok_or_else(|| {
+        newest(&root, self.repo().ok().as_ref())?.ok_or_else(|| {
             CommandError::usage(format!("there is no campaign under {}", root.display()))
                 .hint("start one with \"karve run\"")
         })
     }
+}
+
+/// Whether a campaign is of a repository. Projects may share a root, and what has not found its
+/// commit yet could be anybody's.
+pub fn is_of(dir: &CampaignDir, repo: Option<&Repo>) -> bool {
+    let base = store::base_of(dir);
+    base.zip(repo)
+        .is_none_or(|(base, repo)| repo.has_commit(&base))
+}
+
+/// The newest campaign of a repository under a root.
+pub fn newest(root: &Path, repo: Option<&Repo>) -> Result<Option<CampaignDir>> {
+    let mut dirs = store::list(root)?;
+    while let Some(dir) = dirs.pop() {
+        if is_of(&dir, repo) {
+            return Ok(Some(dir));
+        }
+    }
+    Ok(None)
 }
 
 /// A campaign that was read.

@@ -9,6 +9,7 @@ use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::git::Repo;
 use crate::host;
 use crate::process::{self, StopFlag};
+use crate::project;
 use crate::sandbox;
 use crate::store::{self, CampaignDir, Store};
 use crate::ui::{self, Screen};
@@ -259,7 +260,7 @@ pub fn plan(loaded: &Loaded, wish: Wish<'_>, limits: (Option<u32>, Option<u64>))
     let found = match wish {
         Wish::Named(name) => Some(CampaignDir::new(&loaded.root, name)).filter(CampaignDir::exists),
         Wish::New => None,
-        Wish::Newest => newest_unfinished(&loaded.root)?,
+        Wish::Newest => newest_unfinished(&loaded.root, Repo::discover(&loaded.dir).ok().as_ref())?,
     };
     let mut charter = loaded.charter.clone();
     if let Some(dir) = found {
@@ -297,8 +298,8 @@ fn rename(charter: &mut Charter, name: &str) {
     name.clone_into(&mut charter.name);
 }
 
-fn newest_unfinished(root: &Path) -> Result<Option<CampaignDir>> {
-    let Some(dir) = store::list(root)?.pop() else {
+fn newest_unfinished(root: &Path, repo: Option<&Repo>) -> Result<Option<CampaignDir>> {
+    let Some(dir) = project::newest(root, repo)? else {
         return Ok(None);
     };
     // One that died after its last record still has to clean up and to report.
@@ -310,7 +311,7 @@ fn newest_unfinished(root: &Path) -> Result<Option<CampaignDir>> {
 /// baseline is better begun again once its project is mended.
 pub fn with_way_on(error: CommandError, root: &Path) -> CommandError {
     let mendable = matches!(error.kind, ErrorKind::Usage | ErrorKind::Environment);
-    let open = newest_unfinished(root).ok().flatten();
+    let open = newest_unfinished(root, None).ok().flatten();
     let bare = open.and_then(|dir| store::read(&dir).ok());
     match bare.is_some_and(|read| read.campaign.baseline().is_none()) && mendable {
         true => error.hint("once that is mended and committed, begin again: \"karve run --new\""),

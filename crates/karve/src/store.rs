@@ -21,6 +21,8 @@ const LOCK: &str = "lock";
 const DIE: &str = "KARVE_TEST_DIE";
 /// A line of the log at most; a longer one is not ours.
 const LINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Records in which the base of a campaign is found.
+const FIRST_RECORDS: usize = 8;
 
 /// The directory of one campaign.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +94,20 @@ pub fn list(root: &Path) -> Result<Vec<CampaignDir>> {
 /// Whether a campaign has at least its first record.
 pub fn has_begun(dir: &CampaignDir) -> bool {
     started_at(dir).is_some()
+}
+
+/// The commit that a campaign started from; none before it was found.
+pub fn base_of(dir: &CampaignDir) -> Option<String> {
+    let file = File::open(dir.join(LOG)).ok()?;
+    let mut reader = BufReader::new(file.take(LINE_BYTES_MAX));
+    for _ in 0..FIRST_RECORDS {
+        let mut line = Vec::new();
+        reader.read_until(b'\n', &mut line).ok()?;
+        if let Event::Prepared(preparation) = parse_line(&line).ok()?.event {
+            return Some(preparation.base);
+        }
+    }
+    None
 }
 
 /// Whether the last process that ran a campaign died in it, or is still at it: one that ends takes

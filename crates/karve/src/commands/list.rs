@@ -1,7 +1,7 @@
 //! `karve list`.
 
 use crate::error::Result;
-use crate::project::Place;
+use crate::project::{self, Place};
 use crate::{store, ui};
 
 /// List the campaigns of this project
@@ -18,8 +18,13 @@ pub struct List {
 impl List {
     /// Runs the command.
     pub fn run(&self, place: &Place) -> Result<()> {
-        let mut views = Vec::new();
+        let (mut views, mut others) = (Vec::new(), 0_u32);
+        let repo = place.repo().ok();
         for dir in store::list(&place.root()?)? {
+            if !project::is_of(&dir, repo.as_ref()) {
+                others += 1;
+                continue;
+            }
             match store::read(&dir) {
                 Ok(loaded) => views.push(loaded.campaign.view()),
                 Err(error) => ui::note(&format!("note: {}: {}", dir.name(), error.message)),
@@ -28,6 +33,11 @@ impl List {
         if self.json {
             ui::out_json(&views);
             return Ok(());
+        }
+        if others > 0 {
+            ui::note(&format!(
+                "note: {others} campaigns of other projects are in the same root"
+            ));
         }
         if views.is_empty() {
             ui::outln("no campaign yet; start one with \"karve run\"");

@@ -187,3 +187,29 @@ fn a_branch_that_somebody_moved_is_not_overwritten() {
         .complains(&["somebody else moved", "optimize/toy"]);
     assert_eq!(lab.git(&["rev-parse", "optimize/toy"]), moved);
 }
+
+#[test]
+fn projects_that_share_a_root_have_campaigns_of_their_own() {
+    let (one, other) = (Lab::new("gains"), Lab::new("gains"));
+    let root = one.beside("shared");
+    let named = format!("name = \"toy\"\nroot = {:?}", root.display().to_string());
+    for (lab, text) in [(&one, "one"), (&other, "other")] {
+        lab.replace("karve.toml", "name = \"toy\"", &named);
+        lab.write("README", text);
+        lab.commit();
+    }
+    one.karve(&["run", "--yes", "--rounds", "1"]).ends(0);
+    other
+        .karve(&["status"])
+        .ends(2)
+        .complains(&["there is no campaign under", "karve run"]);
+    other
+        .karve(&["list"])
+        .ends(0)
+        .complains(&["1 campaigns of other projects"]);
+    other.karve(&["run", "--yes", "--rounds", "1"]).ends(0);
+    let campaign = |lab: &Lab| lab.karve(&["status", "--json"]).json()["campaign"].take();
+    assert_eq!(campaign(&other), "toy-2");
+    assert_eq!(campaign(&one), "toy");
+    one.karve(&["diff"]).ends(0);
+}
