@@ -5,6 +5,7 @@
 //! a profile, told to an agent, applied by the built-in strategy where it says how, and judged by
 //! what rounds show of it. Words come from people and agents, numbers from measurements.
 
+mod expected;
 mod learning;
 mod lint;
 mod matching;
@@ -14,12 +15,13 @@ mod standing;
 mod tests;
 mod text;
 
+pub use expected::{Expected, expected, promises};
 pub use learning::{Foretold, Learning, Lesson, Words};
 pub use lint::{Complaint, Grave, lint, lint_all};
 pub use matching::{Known, Library, Match, Query, Why};
 pub use scope::{Scope, Situation};
 pub use standing::{
-    Effect, Standing, VOUCHED, assess, dependants, effect_of, is_of, narrowed, weigh,
+    Effect, Standing, VOUCHED, assess, dependants, effect_of, is_of, narrowed, spent_after, weigh,
 };
 
 use crate::hypothesis::Direction;
@@ -250,6 +252,9 @@ pub struct Evidence {
     /// The commit that was changed; two rounds of a campaign on the same one are one run.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub parent: String,
+    /// Other ways to the same end that were in the kernel already.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub on_top_of: Vec<String>,
     /// The run that contradicts it, where it cannot be traced itself; then it counts no more.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub disputed: String,
@@ -298,6 +303,9 @@ pub struct Interactions {
     /// Other ways to the same end.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alternative_to: Vec<String>,
+    /// Whoever does one of these has done it, too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub contained_in: Vec<String>,
 }
 
 /// That an entry was taken back. It stays, so that nobody writes it again.
@@ -308,6 +316,26 @@ pub struct Retraction {
     pub date: String,
     /// Why.
     pub why: String,
+}
+
+/// The beginning of a text, of at most so many characters: whole sentences and lines, and no half
+/// of a fenced block, where there is one to end at.
+pub fn cut_at_sentence(text: &str, chars_max: usize) -> String {
+    let Some((end, _)) = text.char_indices().nth(chars_max) else {
+        return text.to_owned();
+    };
+    let mut cut = &text[..end];
+    if cut.matches("```").count() % 2 == 1 {
+        cut = cut.rfind("```").map_or(cut, |at| &cut[..at]);
+    }
+    let stops = cut.match_indices(['.', '!', '?', '\n']);
+    let ends = |(at, stop): &(usize, &str)| {
+        let next = text[at + stop.len()..].chars().next();
+        *stop == "\n" || next.is_none_or(char::is_whitespace)
+    };
+    let last = stops.filter(ends).last();
+    let whole = last.map_or(cut, |(at, stop)| &cut[..at + stop.len()]);
+    whole.trim_end().to_owned()
 }
 
 impl Interactions {
@@ -323,6 +351,7 @@ impl Interactions {
             &self.composes_with,
             &self.incompatible_with,
             &self.alternative_to,
+            &self.contained_in,
         ];
         lists.into_iter().flatten()
     }
@@ -346,11 +375,12 @@ impl Entry {
     /// The speedup to expect before a trial: what was shown, or what is said.
     pub fn expected_ratio(&self) -> f64 {
         let said = self.impact.map(|impact| (impact.low * impact.high).sqrt());
-        let expected = self.shown_ratio().or(said).unwrap_or(1.05);
+        let expected = self.shown_ratio().or(said);
+        let expected = expected.unwrap_or(expected::UNSAID_RATIO);
         if expected.is_finite() {
             expected.clamp(0.01, 100.0)
         } else {
-            1.05
+            expected::UNSAID_RATIO
         }
     }
 }

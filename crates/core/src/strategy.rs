@@ -3,6 +3,7 @@
 mod hidden;
 mod learning;
 mod recall;
+mod relations;
 
 pub(crate) use hidden::shown_gate;
 pub use learning::{found_prefix, lesson, to_compare};

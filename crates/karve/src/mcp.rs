@@ -287,9 +287,7 @@ impl Server {
     async fn knowledge(&self, Parameters(args): Parameters<SearchArgs>) -> Said {
         let campaign = self.read()?;
         let stock = Shelves::of(&self.place).load().map_err(words)?;
-        let situation = campaign
-            .charter()
-            .map(|charter| situation_of(&charter.target));
+        let situation = campaign.charter().map(situation_of);
         let kernel = campaign.profile().and_then(|profile| profile.main_kernel());
         let values = kernel.map(with_derived);
         let query = Query {

@@ -72,6 +72,8 @@ const WARNINGS: &[&str] = &[
     "w3",
 ];
 
+/// How far the quotient of the middles may lie outside of the interval of the ratio.
+const MIDDLES_APART: f64 = 1.1;
 /// Characters of a title at most.
 const TITLE_MAX: usize = 100;
 /// Characters of an entry's text at most.
@@ -88,6 +90,7 @@ pub fn lint(entry: &Entry) -> Vec<Complaint> {
     lint_triggers(entry, &mut list);
     for (number, evidence) in entry.evidence.iter().enumerate() {
         lint_evidence(number + 1, evidence, &mut list);
+        lint_middles(number + 1, evidence, &mut list);
     }
     lint_claims(entry, &mut list);
     list.list
@@ -253,6 +256,27 @@ fn lint_evidence(number: usize, evidence: &Evidence, list: &mut Complaints<'_>) 
     {
         list.error(format!(
             "evidence {number}: the ratio is outside its interval"
+        ));
+    }
+}
+
+/// The speedup is estimated from readings in pairs, before and after are middles of their own: they
+/// may differ by what the interval allows, and a little more.
+fn lint_middles(number: usize, evidence: &Evidence, list: &mut Complaints<'_>) {
+    let quotient = evidence.before / evidence.after;
+    let usable = |value: f64| value.is_finite() && value > 0.0;
+    if !(usable(evidence.before) && usable(evidence.after) && usable(evidence.ratio)) {
+        return;
+    }
+    let low = evidence.low.filter(|low| usable(*low));
+    let high = evidence.high.filter(|high| usable(*high));
+    let low = low.unwrap_or(evidence.ratio) / MIDDLES_APART;
+    let high = high.unwrap_or(evidence.ratio) * MIDDLES_APART;
+    if quotient < low || quotient > high {
+        list.warning(format!(
+            "evidence {number}: before and after give {quotient:.2}x, and the ratio is {:.2}x; say \
+             in its note why",
+            evidence.ratio
         ));
     }
 }

@@ -1,5 +1,6 @@
 //! Which entries to think of: by trigger, by scope and by words, each with the reason.
 
+use super::expected::{expected, promises};
 use super::standing::{Standing, assess};
 use super::text::Index;
 use super::{Entry, Kind, Situation, Status};
@@ -22,6 +23,8 @@ pub struct Library {
     entries: Vec<Entry>,
     triggers: Vec<Vec<Predicate>>,
     standings: Vec<Standing>,
+    /// The log speedup that each promises somewhere.
+    gains: Vec<f64>,
     index: Index,
     by_id: HashMap<String, usize>,
 }
@@ -109,6 +112,12 @@ pub struct Known {
     pub apply: Vec<super::Action>,
     /// Where it was read: built in, user, project or staged.
     pub layer: String,
+    /// What it has to do with others.
+    #[serde(skip_serializing_if = "super::Interactions::is_empty")]
+    pub interactions: super::Interactions,
+    /// Entries after which it was shown to give nothing more, here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub spent_after: Vec<String>,
 }
 
 /// Whether two lists of `name=value` have a name in common.
@@ -148,8 +157,13 @@ impl Library {
             let parsed = entry.triggers.iter().map(|t| Predicate::parse(t));
             parsed.filter_map(Result::ok).collect()
         });
+        let gain = |entry: &Entry| match promises(entry.kind) {
+            true => expected(entry, None).gain(1.0),
+            false => 0.0,
+        };
         let by_id = entries.iter().enumerate();
         Self {
+            gains: entries.iter().map(gain).collect(),
             triggers: triggers.collect(),
             standings: standings(&entries),
             index: Index::of(entries.iter()),
@@ -287,7 +301,7 @@ impl Library {
             score += words_score;
             why.push(Why::Words(words.clone()));
         }
-        score += standing.trust() + entry.expected_ratio().ln().clamp(-2.0, 2.0);
+        score += standing.trust() + self.gains[number].clamp(-2.0, 2.0);
         Some(Match { entry, score, why })
     }
 }

@@ -28,6 +28,13 @@ pub struct Scope {
     /// Phases, such as `decode` or `prefill`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phase: Vec<String>,
+    /// How many threads: `one` or `many`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<String>,
+    /// Entries of which the kernel has one already. Unlike the other lists this one never holds
+    /// where nothing is known of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
 }
 
 /// Where somebody is: all words that are true there. What is not known is left empty.
@@ -46,6 +53,10 @@ pub struct Situation {
     pub dtype: BTreeSet<String>,
     /// The phase.
     pub phase: BTreeSet<String>,
+    /// How many threads.
+    pub threads: BTreeSet<String>,
+    /// The entries that the kernel has.
+    pub after: BTreeSet<String>,
 }
 
 /// Names of operations by family; a family's name is a word of it, too.
@@ -149,6 +160,8 @@ impl Situation {
             op: ops,
             dtype: BTreeSet::new(),
             phase: BTreeSet::new(),
+            threads: BTreeSet::new(),
+            after: BTreeSet::new(),
         }
     }
 }
@@ -162,7 +175,7 @@ impl Scope {
     fn pairs<'a>(
         &'a self,
         at: &'a Situation,
-    ) -> [(&'static str, &'a Vec<String>, &'a BTreeSet<String>); 6] {
+    ) -> [(&'static str, &'a Vec<String>, &'a BTreeSet<String>); 7] {
         [
             ("device", &self.device, &at.device),
             ("backend", &self.backend, &at.backend),
@@ -170,6 +183,7 @@ impl Scope {
             ("op", &self.op, &at.op),
             ("dtype", &self.dtype, &at.dtype),
             ("phase", &self.phase, &at.phase),
+            ("threads", &self.threads, &at.threads),
         ]
     }
 
@@ -178,7 +192,17 @@ impl Scope {
         let fits = |(_, wanted, known): &(&str, &Vec<String>, &BTreeSet<String>)| {
             wanted.is_empty() || known.is_empty() || any_of(wanted, known).is_some()
         };
-        self.pairs(at).iter().all(fits)
+        let after = self.after.is_empty() || any_of(&self.after, &at.after).is_some();
+        after && self.pairs(at).iter().all(fits)
+    }
+
+    /// The same place, whatever the kernel has already.
+    #[must_use]
+    pub fn whatever_it_has(&self) -> Self {
+        Self {
+            after: Vec::new(),
+            ..self.clone()
+        }
     }
 
     /// How many of its lists ask for what is not known of a situation.
@@ -204,9 +228,12 @@ impl Scope {
         let at = Situation::default();
         let pairs = self.pairs(&at);
         let named = pairs.iter().filter(|(_, wanted, _)| !wanted.is_empty());
-        let lists: Vec<String> = named
+        let mut lists: Vec<String> = named
             .map(|(list, wanted, _)| format!("{list} {}", wanted.join(", ")))
             .collect();
+        if !self.after.is_empty() {
+            lists.push(format!("after {}", self.after.join(", ")));
+        }
         if lists.is_empty() {
             "anywhere".to_owned()
         } else {

@@ -42,6 +42,28 @@ impl Standing {
         self.in_question.is_some() || matches!(self.status, Status::Refuted | Status::Superseded)
     }
 
+    /// In words, with the rule that made it so where an entry says otherwise of itself.
+    pub fn explain(&self, entry: &Entry) -> String {
+        let (says, is) = (entry.status, self.status);
+        if says == is {
+            return self.describe();
+        }
+        let rule = match is {
+            Status::Verified => {
+                "two runs with whole intervals above 1, of different hosts, campaigns or parents, \
+                 verify an entry"
+            }
+            Status::Refuted => "more runs against an entry than for it refute it",
+            Status::Candidate => "as many runs for an entry as against it leave it open",
+            Status::Superseded => "another entry takes its place",
+        };
+        format!(
+            "{}; its file says {}, its evidence decides: {rule}",
+            self.describe(),
+            says.name()
+        )
+    }
+
     /// In words.
     pub fn describe(&self) -> String {
         let asked = self.in_question.as_ref();
@@ -61,8 +83,26 @@ impl Standing {
     }
 }
 
-/// What one piece of evidence says of the claim that something is faster.
+/// What one piece of evidence says of the claim that something is faster. That nothing is gained
+/// on top of another way to the same end says nothing of the kernel without it.
 pub fn effect_of(evidence: &Evidence) -> Effect {
+    match shown_by(evidence) {
+        Effect::Refutes if !evidence.on_top_of.is_empty() => Effect::Open,
+        effect => effect,
+    }
+}
+
+/// Where an entry gives nothing more: here, after the other ways that the kernel had already.
+pub fn spent_after(evidence: &Evidence, here: &Scope) -> Option<Scope> {
+    let spent = !evidence.on_top_of.is_empty() && shown_by(evidence) == Effect::Refutes;
+    spent.then(|| Scope {
+        after: evidence.on_top_of.clone(),
+        ..here.clone()
+    })
+}
+
+/// What it says of the kernel that was changed.
+fn shown_by(evidence: &Evidence) -> Effect {
     if !evidence.disputed.is_empty() {
         return Effect::Open;
     }
@@ -92,7 +132,7 @@ pub fn effect_of(evidence: &Evidence) -> Effect {
 /// How an entry stands. What a person decided (superseded, retracted) stays; of the rest, evidence
 /// decides, and without any what the entry says of itself.
 pub fn assess(entry: &Entry) -> Standing {
-    let (n_for, n_against) = weigh(&entry.evidence);
+    let (n_for, n_against) = weigh(entry.evidence.iter());
     let standing = |status, why: String| Standing {
         status,
         why,
@@ -164,8 +204,8 @@ fn runs(n: usize) -> String {
 }
 
 /// How many independent runs are for and against something.
-pub fn weigh(evidence: &[Evidence]) -> (usize, usize) {
-    let of = |effect: Effect| independent(evidence.iter().filter(|e| effect_of(e) == effect));
+pub fn weigh<'a>(evidence: impl Iterator<Item = &'a Evidence> + Clone) -> (usize, usize) {
+    let of = |effect: Effect| independent(evidence.clone().filter(|e| effect_of(e) == effect));
     (of(Effect::Supports), of(Effect::Refutes))
 }
 
@@ -177,13 +217,14 @@ fn replications(evidence: &[Evidence], effect: Effect) -> usize {
     independent(said.filter(beyond))
 }
 
-/// How many runs these are. The same run counts once, and so do two rounds of one campaign that
-/// changed the same parent.
+/// How many runs these are. Two rounds of one campaign that changed the same parent are one; so is
+/// what was measured outside of campaigns of one program on one device, whatever built it.
 fn independent<'a>(evidence: impl Iterator<Item = &'a Evidence>) -> usize {
     let mut runs: Vec<(&str, &str)> = evidence
         .map(|e| match e.run.rsplit_once("/round-") {
             Some((campaign, _)) if !e.parent.is_empty() => (campaign, e.parent.as_str()),
-            Some(_) | None => (e.run.as_str(), ""),
+            Some(_) => (e.run.as_str(), ""),
+            None => (e.device.as_str(), e.workload.as_str()),
         })
         .collect();
     runs.sort_unstable();

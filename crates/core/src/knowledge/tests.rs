@@ -31,7 +31,11 @@ fn evidence(run: &str, (low, ratio, high): (f64, f64, f64)) -> Evidence {
         ratio,
         low: Some(low),
         high: Some(high),
-        device: "cpu".into(),
+        // What no campaign took is of a host of its own.
+        device: match run.contains('/') {
+            true => "cpu".into(),
+            false => format!("cpu {run}"),
+        },
         workload: "gemm 512".into(),
         run: run.into(),
         date: "2026-11-15".into(),
@@ -250,6 +254,19 @@ fn rounds_of_one_campaign_on_one_parent_do_not_replicate_each_other() {
         Status::Verified
     );
     assert_eq!(of(&[("a", ""), ("b", "")]), Status::Verified);
+    // One program on one host under two compilers is one run.
+    let mut twice = entry("x");
+    twice.evidence = ["run.sh x", "run.sh --compiler clang x"]
+        .map(|run| Evidence {
+            device: "cpu".into(),
+            ..evidence(run, gain)
+        })
+        .into();
+    let standing = assess(&twice);
+    assert_eq!(
+        (standing.status, standing.why.as_str()),
+        (Status::Candidate, "shown in one run")
+    );
     // Without an interval nothing is proven, however large.
     let bare = |run: &str| Evidence {
         low: None,
@@ -482,4 +499,63 @@ fn what_is_expected_follows_what_was_shown() {
         evidence("b", (0.9, 1.0, 1.1)),
     ];
     assert!((of.expected_ratio() - 1.1).abs() < 1e-12);
+}
+
+#[test]
+fn what_is_expected_here_is_bounded_and_says_what_it_rests_on() {
+    let mut of = entry("x");
+    of.impact = Some(Impact {
+        low: 1.0,
+        high: 4.0,
+    });
+    let here = at("gemm");
+    let says = |of: &Entry, at: Option<&Situation>| expected(of, at).describe(of.kind, 1.0);
+    let claimed = says(&of, Some(&here));
+    assert_eq!(claimed.unwrap(), "1.21x expected, only claimed");
+    of.evidence = vec![evidence("a", (90.0, 100.0, 110.0))];
+    assert_eq!(
+        says(&of, Some(&here)).unwrap(),
+        "100.00x expected, measured of such operations (1 run)"
+    );
+    let far = "1.64x expected, measured of other operations only (100.00x in 1 run)";
+    assert_eq!(says(&of, Some(&at("softmax"))).unwrap(), far);
+    assert_eq!(says(&of, None).unwrap(), far);
+    for kind in [Kind::AntiPattern, Kind::Technique] {
+        of.kind = kind;
+        assert_eq!(says(&of, Some(&here)), None);
+    }
+    assert_eq!(says(&entry("y"), None), None, "nothing is said of it");
+}
+
+#[test]
+fn a_text_is_cut_at_a_sentence_and_never_inside_a_block() {
+    let check = |text: &str, most: usize, want: &str| {
+        assert_eq!(cut_at_sentence(text, most), want, "{text:?} to {most}");
+    };
+    check("One. Two.", 20, "One. Two.");
+    check("One. Two and more.", 9, "One.");
+    check("Version 1.2 is near", 12, "Version 1.2");
+    check("Say:\n```c\na.b;\nc;\n```\nEnd.", 16, "Say:");
+    check("\u{e4}\u{e4}\u{e4}", 2, "\u{e4}\u{e4}");
+}
+
+#[test]
+fn middles_that_contradict_the_ratio_are_told() {
+    let told = |before: f64, interval| {
+        let mut of = entry("x");
+        of.evidence = vec![Evidence {
+            before,
+            after: 1.0,
+            ..evidence("a/round-1", interval)
+        }];
+        let of = lint(&of).into_iter().map(|c| (c.grave, c.what));
+        of.collect::<Vec<_>>()
+    };
+    let interval = (4.2, 4.36, 4.5);
+    let found = told(5.0, interval);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].0, Grave::Warning);
+    assert!(found[0].1.contains("give 5.00x, and the ratio is 4.36x"));
+    assert!(told(4.8, interval).is_empty());
+    assert!(told(0.0, interval).is_empty(), "nothing was stored");
 }

@@ -1,6 +1,7 @@
 //! What a round taught, in numbers: the lesson of its summary, and the evidence for the library.
 
 use super::hidden::shown;
+use super::relations::{in_kernel, is_contained, other_ways};
 use super::visible_name;
 use crate::campaign::{Campaign, RoundState, RoundSummary, Stage};
 use crate::charter::CaseSet;
@@ -134,12 +135,9 @@ fn learning(campaign: &Campaign, round: &RoundState, verdict: &Verdict) -> Optio
     let named = hypothesis.entry.is_some();
     let failed = fails(verdict);
     // More of what is in the kernel already says nothing about the entry.
-    let repeats = named
-        && !verdict.keeps()
-        && campaign.rounds().iter().any(|earlier| {
-            let applied = earlier.hypothesis.as_ref().and_then(|h| h.entry.as_ref());
-            earlier.verdict.keeps() && applied == hypothesis.entry.as_ref()
-        });
+    let kept = in_kernel(campaign);
+    let has = |id: &String| kept.contains(id) || is_contained(id, campaign.known(), &kept);
+    let repeats = !verdict.keeps() && hypothesis.entry.as_ref().is_some_and(has);
     let told = match (verdict, comparison) {
         (Verdict::Keep { .. } | Verdict::KeepGated { .. }, Some(_)) => true,
         (Verdict::Drop { .. }, _) if failed => named,
@@ -226,12 +224,7 @@ fn evidence(
     let failed = fails(verdict);
     let dropped = |reason: DropReason| *verdict == Verdict::Drop { reason };
     let same = dropped(DropReason::SameArtifact);
-    // What was shown of such an operation and now changes nothing is contradicted; of what was
-    // shown elsewhere, only this is known: that there is nothing to gain here.
-    let near = campaign.known().iter().any(|known| {
-        let applied = hypothesis.entry.as_ref() == Some(&known.id);
-        applied && known.n_evidence > 0 && !known.elsewhere
-    });
+    let ways = |id: &String| other_ways(id, campaign.known(), &in_kernel(campaign));
     let charter = campaign.charter()?;
     let cases = campaign.cases_of(CaseSet::Full);
     let names: Vec<String> = cases
@@ -249,10 +242,12 @@ fn evidence(
         stats::geometric_mean(&values).unwrap_or(0.0)
     };
     let overall = comparison.map(|comparison| comparison.overall);
+    let before = medians(&|case| case.parent_median);
+    let after = medians(&|case| case.candidate_median);
     Some(Evidence {
         metric: charter.metric.name.clone(),
-        before: medians(&|case| case.parent_median),
-        after: medians(&|case| case.candidate_median),
+        before,
+        after,
         ratio: overall.map_or(if same { 1.0 } else { 0.0 }, |overall| overall.ratio),
         low: overall.and_then(|overall| overall.low),
         high: overall.and_then(|overall| overall.high),
@@ -268,11 +263,20 @@ fn evidence(
         note: match (failed, same) {
             (true, _) => "it did not build, or its result was wrong".to_owned(),
             (false, true) => "the built artifact is the same".to_owned(),
-            (false, false) => format!("expected {:.3}x", hypothesis.expected_ratio),
+            (false, false) => {
+                let quotient = before / after;
+                let expected = hypothesis.expected_ratio;
+                format!(
+                    "expected {expected:.3}x; the ratio is of readings in pairs, the medians give \
+                     {quotient:.3}x"
+                )
+            }
         },
         failed,
-        not_faster: dropped(DropReason::NotFaster) || (same && near),
+        // The same machine code was made of it: nothing was tried.
+        not_faster: dropped(DropReason::NotFaster),
         parent: round.parent.chars().take(PARENT_CHARS).collect(),
+        on_top_of: hypothesis.entry.as_ref().map(ways).unwrap_or_default(),
         disputed: String::new(),
         reported: false,
     })

@@ -1,9 +1,10 @@
 //! What the library knows about the kernel at hand: what fits its profile, what was refuted here.
 
+use super::relations::{after_what_they_need, in_kernel, is_of_no_use};
 use super::{TEXT_MAX, clip};
 use crate::campaign::Campaign;
 use crate::hypothesis::{Hypothesis, title_similarity};
-use crate::knowledge::{Kind, Known, Status};
+use crate::knowledge::{Expected, Kind, Known, Status, cut_at_sentence};
 use crate::profile::classify::with_derived;
 use crate::profile::counters::{Better, known as known_counter};
 use crate::profile::{Predicate, Truth, Values};
@@ -11,14 +12,10 @@ use std::collections::BTreeMap;
 
 /// Entries that a brief tells of because a trigger fires.
 const TOLD_MAX: usize = 8;
+/// Entries that a brief tells of although none of their triggers fires.
+const UNFIRED_MAX: usize = 3;
 /// Refuted entries that a brief tells of.
 const REFUTED_MAX: usize = 12;
-/// How much of a log speedup is believed that was claimed, or shown of another operation.
-const DISTANT_TRUST: f64 = 0.5;
-/// Log speedup that a claim without evidence is worth at most.
-const CLAIM_GAIN_MAX: f64 = 0.25;
-/// Log speedup that evidence from other operations is worth at most, however large it is there.
-const ELSEWHERE_GAIN_MAX: f64 = 0.5;
 /// Entries that kept their promise, as which a campaign takes those that it has not tried.
 const UNTRIED_ROUNDS: f64 = 3.0;
 
@@ -63,8 +60,8 @@ pub struct Told {
     pub text: String,
     /// Why it is told.
     pub why: String,
-    /// The speedup to expect.
-    pub expected_ratio: f64,
+    /// The speedup to expect and on what that rests, for what promises any.
+    pub expected: Option<String>,
 }
 
 /// Whether a trigger of an entry fires.
@@ -81,23 +78,25 @@ enum Fires {
 pub fn recall(campaign: &Campaign) -> Recall {
     let kernel = campaign.profile().and_then(|profile| profile.main_kernel());
     let values = kernel.map(with_derived).unwrap_or_default();
-    let mut told: Vec<(f64, Told)> = Vec::new();
+    let (mut told, mut unfired): (Vec<(f64, Told)>, Vec<(f64, Told)>) = Default::default();
     let mut usable: Vec<(f64, Usable)> = Vec::new();
     let kept_share = kept_share(campaign);
     let mut refuted = Vec::new();
     let mut foretells = BTreeMap::new();
+    let kept = in_kernel(campaign);
     for known in campaign.known() {
         if is_out(known) {
-            refuted.push(tell(known, known.refuted.clone(), known.expected_ratio));
+            refuted.push(tell(known, known.refuted.clone(), None));
+            continue;
+        }
+        if is_of_no_use(known, campaign.known(), &kept) {
             continue;
         }
         let fires = fires(known, &values);
-        let promise = promise(known, kept_share);
+        let promised = Expected::of(known);
+        let promise = promised.gain(kept_share);
         let rank = promise * weight(&fires, promise);
-        let expected = match known.elsewhere {
-            true => promise.exp(),
-            false => known.expected_ratio,
-        };
+        let expected = promised.describe(known.kind, kept_share);
         match &fires {
             Fires::Yes(trigger) => {
                 let quote = trigger.quote(&values);
@@ -106,7 +105,7 @@ pub fn recall(campaign: &Campaign) -> Recall {
                 foretells.insert(known.id.clone(), foretold_by(trigger));
             }
             Fires::Unknown if known.n_evidence > 0 => {
-                told.push((rank, tell(known, shown_in(known), expected)));
+                unfired.push((rank, tell(known, shown_in(known), expected)));
             }
             Fires::No | Fires::Unknown => {}
         }
@@ -116,22 +115,27 @@ pub fn recall(campaign: &Campaign) -> Recall {
         }
     }
     // Equals stand in the order of their names, so that a campaign can be repeated.
-    told.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.id.cmp(&b.1.id)));
+    let by_rank = |a: &(f64, Told), b: &(f64, Told)| {
+        let by_name = || a.1.id.cmp(&b.1.id);
+        b.0.total_cmp(&a.0).then_with(by_name)
+    };
+    told.sort_by(by_rank);
+    unfired.sort_by(by_rank);
+    // What the profile says nothing of comes last, and is little.
+    told.extend(unfired.into_iter().take(UNFIRED_MAX));
     usable.sort_by(|a, b| {
         let by_name = || a.1.known.id.cmp(&b.1.known.id);
         b.0.total_cmp(&a.0).then_with(by_name)
     });
     refuted.truncate(REFUTED_MAX);
-    let (mut applied, mut kept) = (Vec::new(), Vec::new());
-    for round in campaign.rounds() {
-        let hypothesis = round.hypothesis.as_ref();
-        let entry = hypothesis.and_then(|hypothesis| hypothesis.entry.clone());
-        if round.verdict.keeps() {
-            kept.extend(entry.clone());
-        }
-        applied.extend(entry.zip(hypothesis.map(|hypothesis| hypothesis.variant)));
-    }
+    let applied = campaign.rounds().iter().filter_map(|round| {
+        let hypothesis = round.hypothesis.as_ref()?;
+        Some((hypothesis.entry.clone()?, hypothesis.variant))
+    });
+    let applied: Vec<(String, u32)> = applied.collect();
+    let usable = usable.into_iter().map(|(_, usable)| usable).collect();
     Recall {
+        usable: after_what_they_need(usable, &applied),
         applied,
         kept,
         told: told
@@ -141,7 +145,6 @@ pub fn recall(campaign: &Campaign) -> Recall {
             .collect(),
         refuted,
         foretells,
-        usable: usable.into_iter().map(|(_, usable)| usable).collect(),
     }
 }
 
@@ -161,15 +164,15 @@ fn shown_in(known: &Known) -> String {
     }
 }
 
-fn tell(known: &Known, why: String, expected_ratio: f64) -> Told {
+fn tell(known: &Known, why: String, expected: Option<String>) -> Told {
     Told {
         id: known.id.clone(),
         kind: known.kind,
         title: clip(&known.title),
         status: known.status,
-        text: clip(&known.text),
+        text: cut_at_sentence(&known.text, TEXT_MAX),
         why: why.chars().take(TEXT_MAX).collect(),
-        expected_ratio,
+        expected,
     }
 }
 
@@ -205,22 +208,6 @@ fn weight(fires: &Fires, promise: f64) -> f64 {
         Fires::Yes(_) => 1.5,
         Fires::Unknown => 1.0,
         Fires::No => 0.5,
-    }
-}
-
-/// The log speedup that an entry promises: all of what was measured of such an operation, and a
-/// bounded part of what was measured of others or is only claimed. A loop that shows a gain of a
-/// hundred times says that there is one, and little about how large it is here.
-///
-/// `kept_share` is how much of their promises the entries kept that the campaign applied.
-pub(super) fn promise(known: &Known, kept_share: f64) -> f64 {
-    let gain = known.expected_ratio.max(1e-6).ln();
-    let part = |most: f64| most * (1.0 - (-DISTANT_TRUST * gain / most).exp());
-    match (known.n_evidence > 0, known.elsewhere) {
-        (true, false) => gain,
-        (true, true) | (false, _) if gain <= 0.0 => gain,
-        (true, true) => kept_share * part(ELSEWHERE_GAIN_MAX),
-        (false, _) => part(CLAIM_GAIN_MAX),
     }
 }
 

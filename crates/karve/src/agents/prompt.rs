@@ -276,13 +276,14 @@ fn push_recall(text: &mut String, recall: &Recall) {
         text.push_str("## Entries of the library that fit\n\n");
         let mut lines = String::new();
         for told in &recall.told {
+            let expected = told.expected.as_ref();
+            let expected = expected.map_or_else(String::new, |said| format!("; {said}"));
             let _ = writeln!(
                 lines,
-                "{} ({}, {}, {:.2}x expected; {}): {}\n{}\n",
+                "{} ({}, {}{expected}; {}): {}\n{}\n",
                 told.id,
                 told.kind.name(),
                 told.status.name(),
-                told.expected_ratio,
                 one_line(&told.why),
                 told.title,
                 told.text

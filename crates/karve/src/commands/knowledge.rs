@@ -95,7 +95,7 @@ impl Knowledge {
         }
         match &self.command {
             Command::Search(command) => command.run(place, &stock),
-            Command::Show(command) => command.run(&stock),
+            Command::Show(command) => command.run(place, &stock),
             Command::Add(command) => command.run(place, &shelves, &stock),
             Command::Lint(command) => command.run(place, &stock),
             Command::Promote(command) => command.run(&shelves, &stock),

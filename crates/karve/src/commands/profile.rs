@@ -5,6 +5,7 @@ mod roof;
 mod seen;
 
 use crate::error::{CommandError, Result};
+use crate::library::situation::of_words;
 use crate::library::{Shelves, Stock};
 use crate::process::StopFlag;
 use crate::profilers::Tool;
@@ -31,6 +32,7 @@ const ENTRIES_MAX: usize = 5;
   karve profile                         the worktree, on its first case
   karve profile main --case M=96,N=96,K=96 --tool cachegrind
   karve profile ncu.csv ptxas.txt       what other runs have left
+  karve profile ncu.csv --language triton
   karve profile --against HEAD~1         what moved since the last commit
   karve profile ncu.csv --rules hyper-mla --form hyper-mla
   karve profile --check REPORT.md       whether a report keeps A's contract
@@ -52,6 +54,9 @@ pub struct Profile {
     /// Only this profiler: ncu, nsys, perf, cachegrind, callgrind, rocprofv3, rocprof-compute
     #[arg(long, value_parser = parse_tool)]
     tool: Option<Tool>,
+    /// What the kernel is written in, such as cuda or triton, where files do not tell
+    #[arg(long)]
+    language: Option<String>,
     /// How deep to look: light, full or code [default: light, and full where that tells nothing]
     #[arg(long, value_parser = parse_depth)]
     depth: Option<ProfileDepth>,
@@ -154,6 +159,20 @@ impl Profile {
         Ok(())
     }
 
+    /// The same, with the language that is said, or that the name of the kernel tells: only
+    /// compiled C++ has a signature. A tool that reads several and no other sign leave it open.
+    fn spoken(&self, mut at: Situation, kernel: &KernelProfile) -> Situation {
+        if let Some(language) = &self.language {
+            at.language = of_words("", language, language, "").language;
+        } else if at.language.len() > 1 && at.backend.is_empty() {
+            let compiled = ["cuda", "hip"].into_iter();
+            let compiled =
+                compiled.filter(|of| kernel.name.contains('(') && at.language.contains(*of));
+            at.language = compiled.map(str::to_owned).collect();
+        }
+        at
+    }
+
     fn of_kernel(
         &self,
         kernel: &KernelProfile,
@@ -161,7 +180,7 @@ impl Profile {
         against: Option<Against>,
     ) -> Shown {
         let values = with_derived(kernel);
-        let situation = situation.map(|at| at.with_op_in(&kernel.name));
+        let situation = situation.map(|at| self.spoken(at.with_op_in(&kernel.name), kernel));
         let query = Query {
             situation: situation.as_ref(),
             values: Some(&values),
@@ -171,10 +190,16 @@ impl Profile {
         let entries = stock.library.search(&query);
         let entries = entries.iter().take(ENTRIES_MAX).map(|matched| {
             let why = matched.why.first().map(|why| why.describe());
+            let mut why = why.unwrap_or_default();
+            let of = &matched.entry.scope.language;
+            let unknown = situation.as_ref().is_some_and(|at| at.language.is_empty());
+            if unknown && !of.is_empty() {
+                why = format!("{why}; only if it is written in {}", of.join(" or "));
+            }
             report::Fitting {
                 id: matched.entry.id.clone(),
                 title: matched.entry.title.clone(),
-                why: why.unwrap_or_default(),
+                why,
             }
         });
         let entries: Vec<report::Fitting> = entries.collect();

@@ -11,7 +11,7 @@ use crate::store::{self, CampaignDir};
 use karve_core::campaign::{Event, Record};
 use karve_core::knowledge::{
     Basis, Effect, Entry, Evidence, Kind, Learning, Scope, Section, Status, VOUCHED, assess,
-    effect_of, is_of, narrowed,
+    effect_of, is_of, narrowed, spent_after,
 };
 use std::fs::{self, File};
 use std::path::Path;
@@ -45,12 +45,14 @@ pub fn take_in(shelves: &Shelves, learning: &Learning, here: &Scope) -> Result<S
     let run = &learning.evidence.run;
     if let Some(changed) = with_evidence(entry.clone(), learning, (here, dir.parent())) {
         shelves.write(Layer::Staged, &changed)?;
-        return Ok(became(&entry, &changed, here));
+        return Ok(became(&entry, &changed));
     }
     // It was written before karve was killed: what it said then, it says again.
     let mut before = entry.clone();
     before.evidence.retain(|evidence| evidence.run != *run);
-    before.except.retain(|scope| scope != here);
+    let place = spent_after(&learning.evidence, here);
+    let place = place.as_ref().unwrap_or(here);
+    before.except.retain(|scope| scope != place);
     let by_evidence = matches!(before.status, Status::Verified | Status::Refuted);
     if by_evidence && before.section(VOUCHED).is_none() {
         before.status = Status::Candidate;
@@ -58,11 +60,11 @@ pub fn take_in(shelves: &Shelves, learning: &Learning, here: &Scope) -> Result<S
     for evidence in before.evidence.iter_mut().filter(|e| e.disputed == *run) {
         evidence.disputed.clear();
     }
-    Ok(became(&before, &entry, here))
+    Ok(became(&before, &entry))
 }
 
-/// What is new about how an entry stands here; empty if nothing is.
-fn became(before: &Entry, now: &Entry, here: &Scope) -> String {
+/// What is new about how an entry stands; empty if nothing is.
+fn became(before: &Entry, now: &Entry) -> String {
     let (was, is) = (assess(before), assess(now));
     let disputed = |entry: &Entry| {
         let of = entry.evidence.iter();
@@ -70,8 +72,9 @@ fn became(before: &Entry, now: &Entry, here: &Scope) -> String {
     };
     let id = &now.id;
     let mut facts = Vec::new();
-    if now.except.contains(here) && !before.except.contains(here) {
-        facts.push(format!("{id} does not hold for {} now", here.describe()));
+    let mut excepted = now.except.iter();
+    if let Some(place) = excepted.find(|scope| !before.except.contains(scope)) {
+        facts.push(format!("{id} does not hold for {} now", place.describe()));
     } else if was.status != is.status {
         let by = match is.status {
             Status::Verified => " by rule",
@@ -104,14 +107,23 @@ fn with_evidence(
             let scope = narrowed(&entry, here).filter(|scope| !entry.except.contains(scope));
             entry.except.extend(scope);
         }
-        Effect::Supports => entry.except.retain(|scope| scope != here),
-        Effect::Open => {}
+        Effect::Supports => {
+            let after = &learning.evidence.on_top_of;
+            let same = |scope: &Scope| scope.whatever_it_has() == *here && scope.after == *after;
+            entry.except.retain(|scope| scope != here && !same(scope));
+        }
+        Effect::Open => {
+            // Nothing more to gain after another way to the same end: a condition, no refutation.
+            let scope = spent_after(&learning.evidence, here);
+            let new = scope.filter(|scope| !entry.except.contains(scope));
+            entry.except.extend(new);
+        }
     }
     quote(&mut entry, learning);
     entry.evidence.push(learning.evidence.clone());
     let excess = entry.evidence.len().saturating_sub(EVIDENCE_MAX);
     entry.evidence.drain(..excess);
-    if entry.except.is_empty() {
+    if entry.except.iter().all(|scope| !scope.after.is_empty()) {
         turn_around(&mut entry);
         entry.status = assess(&entry).status;
     }
@@ -181,7 +193,8 @@ fn turn_around(entry: &mut Entry) {
     let slower = entry
         .evidence
         .iter()
-        .filter(|e| !e.failed && e.high.is_some_and(|high| high < SLOWER_RATIO));
+        .filter(|e| !e.failed && e.on_top_of.is_empty())
+        .filter(|e| e.high.is_some_and(|high| high < SLOWER_RATIO));
     let mut runs: Vec<&str> = slower.map(|e| e.run.as_str()).collect();
     runs.sort_unstable();
     runs.dedup();
@@ -365,6 +378,47 @@ mod tests {
         assert_eq!(became, "x does not hold for device cpu; op softmax now");
         // A later gain here takes that back.
         take_in(&shelves, &learning("c/round-1", 1.4), &here()).unwrap();
+        assert!(entry(&shelves).except.is_empty());
+    }
+
+    #[test]
+    fn what_gives_nothing_more_after_another_way_is_narrowed_by_that_and_not_refuted() {
+        let dir = tempfile::tempdir().unwrap();
+        let shelves = staged(dir.path());
+        let after = |run: &str, ratio: f64, on_top_of: &[&str]| {
+            let mut learning = learning(run, ratio);
+            learning.evidence.not_faster = ratio <= 1.0;
+            learning.evidence.on_top_of = on_top_of.iter().map(|id| (*id).to_owned()).collect();
+            take_in(&shelves, &learning, &here()).unwrap()
+        };
+        after("a/round-1", 1.3, &[]);
+        let became = after("b/round-2", 0.8, &["y"]);
+        assert_eq!(
+            became,
+            "x does not hold for device cpu; op softmax; after y now"
+        );
+        assert_eq!(
+            after("b/round-2", 0.8, &["y"]),
+            became,
+            "said again after a kill"
+        );
+        let found = entry(&shelves);
+        assert_eq!(found.except[0].after, ["y"]);
+        assert_eq!(
+            (found.kind, found.status),
+            (Kind::Tip, Status::Candidate),
+            "{found:?}"
+        );
+        let stock = shelves.load().unwrap();
+        let at = super::super::situation::of_words("softmax", "c", "c", "cpu");
+        let known = super::super::recall::known_in(&stock, &at);
+        let known = known.iter().find(|known| known.id == "x").unwrap();
+        assert_ne!(known.status, Status::Refuted);
+        assert_eq!(known.spent_after, ["y"]);
+        // Slower once more after it makes no anti-pattern of it; a gain there takes it back.
+        after("c/round-2", 0.7, &["y"]);
+        assert_eq!(entry(&shelves).kind, Kind::Tip);
+        after("d/round-2", 1.3, &["y"]);
         assert!(entry(&shelves).except.is_empty());
     }
 

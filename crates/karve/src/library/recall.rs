@@ -1,7 +1,7 @@
 //! What of the library a campaign remembers: the entries that hold where its target is.
 
 use super::{Layer, Stock, learn};
-use karve_core::knowledge::{Entry, Evidence, Kind, Known, Situation, Status, weigh};
+use karve_core::knowledge::{Entry, Kind, Known, Situation, Status, cut_at_sentence, expected};
 
 /// Entries that a campaign remembers.
 const KNOWN_MAX: usize = 150;
@@ -52,18 +52,7 @@ fn known(stock: &Stock, entry: &Entry, layer: Layer, at: &Situation) -> Known {
         why = format!("shown not to hold for {}", except.describe());
         status = Status::Refuted;
     }
-    let (near, elsewhere) = near(entry, at);
-    let (n_for, n_against) = weigh(&near);
-    let of_near = Entry {
-        evidence: near,
-        impact: entry.impact,
-        ..Entry::default()
-    };
-    let expected_ratio = match (n_for, n_against) {
-        // What only failed promises nothing, whatever is said of it.
-        (0, 1..) => of_near.expected_ratio().min(1.0),
-        _ => of_near.expected_ratio(),
-    };
+    let promised = expected(entry, Some(at));
     Known {
         id: entry.id.clone(),
         kind: entry.kind,
@@ -72,28 +61,24 @@ fn known(stock: &Stock, entry: &Entry, layer: Layer, at: &Situation) -> Known {
         refuted: why.chars().take(300).collect(),
         triggers: entry.triggers.iter().take(8).cloned().collect(),
         text: text_of(entry),
-        expected_ratio,
-        n_evidence: u32::try_from(n_for + n_against).unwrap_or(u32::MAX),
-        elsewhere,
+        expected_ratio: promised.shown,
+        n_evidence: promised.n_evidence,
+        elsewhere: promised.elsewhere,
         apply: entry.apply.iter().take(8).cloned().collect(),
         layer: layer.name().to_owned(),
+        interactions: entry.interactions.clone(),
+        spent_after: spent_after(entry, at),
     }
 }
 
-/// Evidence for the same kind of operation counts alone, where there is any; else all of it. Also
-/// whether it is from elsewhere: of other operations, or only told.
-fn near(entry: &Entry, at: &Situation) -> (Vec<Evidence>, bool) {
-    let counts = |e: &&Evidence| e.disputed.is_empty();
-    let (near, far): (Vec<Evidence>, Vec<Evidence>) = entry
-        .evidence
-        .iter()
-        .filter(counts)
-        .cloned()
-        .partition(|e| at.shares_op(&e.workload));
-    let seen_here = near.iter().any(|e| !e.reported);
-    let evidence = if near.is_empty() { far } else { near };
-    let elsewhere = !evidence.is_empty() && !seen_here;
-    (evidence, elsewhere)
+/// Entries after which it was shown to give nothing more.
+fn spent_after(entry: &Entry, at: &Situation) -> Vec<String> {
+    let spent = entry.except.iter();
+    let spent = spent.filter(|scope| scope.whatever_it_has().holds(at));
+    let mut ids: Vec<String> = spent.flat_map(|scope| scope.after.clone()).collect();
+    ids.sort();
+    ids.dedup();
+    ids
 }
 
 /// How it works and how it is done.
@@ -106,5 +91,5 @@ fn text_of(entry: &Entry) -> String {
     let headings = headings.iter().chain([&learn::CLAIMS]);
     let parts = headings.filter_map(|heading| entry.section(heading));
     let text = parts.collect::<Vec<_>>().join("\n");
-    text.chars().take(TEXT_CHARS).collect()
+    cut_at_sentence(&text, TEXT_CHARS)
 }

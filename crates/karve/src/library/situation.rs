@@ -1,8 +1,9 @@
 //! Where a project is, in all words that are true there.
 
 use crate::devices::Devices;
-use karve_core::charter::Target;
+use karve_core::charter::Charter;
 use karve_core::knowledge::Situation;
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 /// Languages by other names of theirs, and by what they are made for.
@@ -66,14 +67,23 @@ fn device_words(device: &str) -> Vec<String> {
     words.into_iter().collect()
 }
 
-/// Where a target is.
-pub fn situation_of(target: &Target) -> Situation {
-    of_words(
+/// Where a campaign is.
+pub fn situation_of(charter: &Charter) -> Situation {
+    let target = &charter.target;
+    let mut at = of_words(
         &target.op,
         &target.backend,
         &target.language,
         &target.device,
-    )
+    );
+    let threads = charter.contract.as_ref().map(|contract| contract.threads);
+    let threads = threads.filter(|_| at.device.contains("cpu"));
+    at.threads = match threads {
+        None => BTreeSet::new(),
+        Some(0 | 1) => ["one".to_owned()].into(),
+        Some(_) => ["many".to_owned()].into(),
+    };
+    at
 }
 
 /// Where somebody is who says these words.

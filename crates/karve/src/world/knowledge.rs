@@ -35,7 +35,7 @@ impl World {
     /// The entries that hold for the target.
     pub(super) fn recall(&self) -> Result<Vec<Known>> {
         let stock = self.shelves().load()?;
-        let mut known = known_in(&stock, &situation_of(&self.charter.target));
+        let mut known = known_in(&stock, &situation_of(&self.charter));
         // What the campaign itself found is in its own rounds.
         let own = strategy::found_prefix(&self.charter.name);
         known.retain(|known| !known.id.starts_with(&own));

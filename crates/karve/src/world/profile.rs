@@ -150,7 +150,7 @@ impl World {
         let subject = Subject {
             tree,
             case: &case,
-            runs: Runs::at(&situation_of(&self.charter.target)),
+            runs: Runs::at(&situation_of(&self.charter)),
         };
         let wish = Wish {
             tool: None,

@@ -2,10 +2,9 @@
 
 use super::super::*;
 use crate::campaign::{Event, Step};
-use crate::knowledge::{Action, Effect, Known, Lesson, Status, effect_of};
+use crate::knowledge::{Action, Effect, Expected, Known, Lesson, Status, effect_of};
 use crate::profile::compare::Came;
 use crate::profile::{Bottleneck, KernelProfile, Profile, ProfileDepth, Source};
-use crate::strategy::recall::promise;
 use crate::testing::script::{Script, play_until, resume_until, script};
 use proptest::prelude::*;
 
@@ -88,6 +87,21 @@ fn what_fires_is_told_first_and_what_is_refuted_is_told_as_such() {
 }
 
 #[test]
+fn what_fires_is_told_before_what_does_not_and_little_of_that() {
+    let mut fires = known("fires", 1.1);
+    fires.triggers = vec!["l1_miss_pct > 5".into()];
+    let shown = |id: &str| Known {
+        n_evidence: 2,
+        ..known(id, 14.0)
+    };
+    let list = vec![shown("a"), shown("b"), shown("c"), shown("d"), fires];
+    let campaign = proposing(&script(&[1.2]), list, &[("l1_miss_pct", 9.0)]);
+    let told = recall(&campaign).told;
+    let ids: Vec<&str> = told.iter().map(|told| told.id.as_str()).collect();
+    assert_eq!(ids, ["fires", "a", "b", "c"]);
+}
+
+#[test]
 fn measured_gains_come_before_claims_however_large() {
     let mut near = usable("near", 1.3, 0);
     near.triggers = vec!["l1_miss_pct > 5".into()];
@@ -122,7 +136,11 @@ fn a_show_case_of_another_operation_does_not_come_before_what_was_measured_here(
     // Nobody is told to expect a hundred times as fast.
     let told = recall.told.iter().find(|told| told.id == "show-case");
     let told = told.unwrap();
-    assert!(told.expected_ratio < 2.0, "{}", told.expected_ratio);
+    let expected = told.expected.as_deref().unwrap();
+    assert_eq!(
+        expected,
+        "1.64x expected, measured of other operations only (118.00x in 2 runs)"
+    );
     assert_eq!(told.why, "shown in 2 rounds or runs of other operations");
 }
 
@@ -194,7 +212,8 @@ proptest! {
         kept_share in 0.0..=1.0_f64,
     ) {
         let of = |ratio: f64, n_evidence: u32, elsewhere: bool| {
-            promise(&Known { elsewhere, ..usable("x", ratio, n_evidence) }, kept_share)
+            let known = Known { elsewhere, ..usable("x", ratio, n_evidence) };
+            Expected::of(&known).gain(kept_share)
         };
         let (near, far, claimed) =
             (of(ratio, 1, false), of(ratio, 1, true), of(ratio, 0, false));
@@ -292,30 +311,112 @@ fn a_round_that_is_not_faster_counts_against_its_entry_however_wide_its_interval
 }
 
 #[test]
-fn a_change_that_leaves_the_artifact_contradicts_only_what_was_shown_of_such_an_operation() {
-    let taught = |elsewhere: bool| {
-        let mut script = script(&[1.3]);
-        let crate::testing::script::Answer::Idea(idea) = &mut script.rounds[0][0] else {
+fn a_change_that_leaves_the_artifact_never_counts_against_its_entry() {
+    let mut script = script(&[1.3]);
+    let crate::testing::script::Answer::Idea(idea) = &mut script.rounds[0][0] else {
+        panic!("an idea comes first");
+    };
+    idea.hypothesis.entry = Some("x".into());
+    idea.attempts[0].same_artifact = true;
+    let (_, mut log) = play_until(&script, &|step| matches!(step, Step::Propose { .. }));
+    let read = Event::KnowledgeRead {
+        known: vec![usable("x", 9.0, 2)],
+        gone: Vec::new(),
+    };
+    log.push(script.record(log.len(), read));
+    let due = |step: &Step| matches!(step, Step::Learn { .. });
+    let (campaign, _) = resume_until(&script, &log, &due);
+    let evidence = lesson(&campaign, None).learning.unwrap().evidence;
+    assert_eq!((evidence.ratio, effect_of(&evidence)), (1.0, Effect::Open));
+}
+
+/// What the second round teaches about an entry, the first one having kept `whole`.
+fn after_whole(known: Known, speed: f64) -> (Campaign, Option<crate::knowledge::Learning>) {
+    let mut script = script(&[1.3, speed]);
+    for (round, entry) in script.rounds.iter_mut().zip(["whole", &known.id]) {
+        let crate::testing::script::Answer::Idea(idea) = &mut round[0] else {
             panic!("an idea comes first");
         };
-        idea.hypothesis.entry = Some("x".into());
-        idea.attempts[0].same_artifact = true;
-        let mut x = usable("x", 9.0, 2);
-        x.elsewhere = elsewhere;
-        let (_, mut log) = play_until(&script, &|step| matches!(step, Step::Propose { .. }));
-        let read = Event::KnowledgeRead {
-            known: vec![x],
-            gone: Vec::new(),
-        };
-        log.push(script.record(log.len(), read));
-        let due = |step: &Step| matches!(step, Step::Learn { .. });
-        let (campaign, _) = resume_until(&script, &log, &due);
-        lesson(&campaign, None).learning.unwrap().evidence
+        idea.hypothesis.entry = Some(entry.into());
+    }
+    let (_, mut log) = play_until(&script, &|step| matches!(step, Step::Propose { .. }));
+    let mut link = usable("link", 1.2, 1);
+    link.interactions.contained_in = vec!["whole".into()];
+    let read = Event::KnowledgeRead {
+        known: vec![usable("whole", 2.0, 1), link, known],
+        gone: Vec::new(),
     };
-    let (near, far) = (taught(false), taught(true));
-    assert_eq!((near.ratio, far.ratio), (1.0, 1.0));
-    assert_eq!(effect_of(&near), Effect::Refutes);
-    assert_eq!(effect_of(&far), Effect::Open);
+    log.push(script.record(log.len(), read));
+    let due = |step: &Step| matches!(step, Step::Learn { round: 2 });
+    let (campaign, _) = resume_until(&script, &log, &due);
+    let learning = lesson(&campaign, None).learning;
+    (campaign, learning.map(|learning| *learning))
+}
+
+fn related(change: &dyn Fn(&mut crate::knowledge::Interactions)) -> Known {
+    let mut part = usable("part", 1.5, 1);
+    change(&mut part.interactions);
+    part
+}
+
+#[test]
+fn what_the_parent_contains_is_not_proposed_and_teaches_nothing_against_itself() {
+    let ids = |campaign: &Campaign| -> Vec<String> {
+        let usable = recall(campaign).usable.into_iter();
+        usable.map(|usable| usable.known.id).collect()
+    };
+    for inside in ["whole", "link"] {
+        let part = related(&|of| of.contained_in = vec![inside.into()]);
+        let (campaign, taught) = after_whole(part.clone(), 0.8);
+        assert_eq!(taught, None, "in {inside}");
+        assert_eq!(ids(&campaign), ["whole"]);
+        assert!(after_whole(part, 1.8).1.is_some(), "a gain is told");
+    }
+    let free = related(&|_| {});
+    let (campaign, taught) = after_whole(free.clone(), 0.8);
+    assert!(taught.is_some_and(|taught| effect_of(&taught.evidence) == Effect::Refutes));
+    assert_eq!(ids(&campaign), ["whole", "part"]);
+    let incompatible = related(&|of| of.incompatible_with = vec!["whole".into()]);
+    assert_eq!(ids(&after_whole(incompatible, 0.8).0), ["whole"]);
+    let spent = Known {
+        spent_after: vec!["whole".into()],
+        ..free
+    };
+    assert_eq!(ids(&after_whole(spent, 0.8).0), ["whole"]);
+}
+
+#[test]
+fn nothing_gained_on_top_of_another_way_is_a_condition_and_no_refutation() {
+    let other = related(&|of| of.alternative_to = vec!["whole".into()]);
+    let (_, taught) = after_whole(other.clone(), 0.8);
+    let evidence = taught.unwrap().evidence;
+    assert_eq!(evidence.on_top_of, ["whole"]);
+    assert_eq!(effect_of(&evidence), Effect::Open);
+    let (_, taught) = after_whole(other, 1.8);
+    assert_eq!(effect_of(&taught.unwrap().evidence), Effect::Supports);
+}
+
+#[test]
+fn what_an_entry_depends_on_comes_before_it_and_circles_end() {
+    let order = |list: Vec<Known>| -> Vec<String> {
+        let campaign = proposing(&script(&[1.2]), list, &[]);
+        let usable = recall(&campaign).usable.into_iter();
+        usable.map(|usable| usable.known.id).collect()
+    };
+    let needs = |id: &str, ratio: f64, on: &str| {
+        let mut known = usable(id, ratio, 1);
+        known.interactions.depends_on = vec![on.into()];
+        known
+    };
+    let list = vec![
+        needs("wide", 3.0, "target"),
+        usable("mid", 2.0, 1),
+        usable("target", 1.2, 1),
+        needs("lone", 1.1, "nobody-has-it"),
+    ];
+    assert_eq!(order(list), ["mid", "target", "wide", "lone"]);
+    let circle = vec![needs("a", 3.0, "b"), needs("b", 2.0, "a")];
+    assert_eq!(order(circle), ["a", "b"]);
 }
 
 #[test]

@@ -97,10 +97,7 @@ impl Recipe<'_> {
     /// As a hypothesis.
     pub(super) fn state(&self) -> Hypothesis {
         let known = &self.usable.known;
-        let expected = match known.elsewhere {
-            true => self.usable.promise.exp().max(1.01),
-            false => known.expected_ratio.max(1.01),
-        };
+        let expected = self.usable.promise.exp().max(1.01);
         let of = if known.elsewhere {
             " of other operations"
         } else {

@@ -7,7 +7,7 @@ use crate::library::situation::{self, situation_of};
 use crate::library::{Placed, Stock};
 use crate::project::Place;
 use crate::ui::{self, style};
-use karve_core::knowledge::{Match, Query, Situation};
+use karve_core::knowledge::{Match, Query, Situation, expected};
 use karve_core::profile::Values;
 use karve_core::profile::counters::known;
 use serde::Serialize;
@@ -53,7 +53,12 @@ struct Found<'a> {
     layer: &'static str,
     score: f64,
     why: Vec<String>,
-    expected_ratio: f64,
+    /// The speedup to expect here; none of what promises none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected_ratio: Option<f64>,
+    /// That in words, and on what it rests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<String>,
 }
 
 impl Search {
@@ -70,12 +75,12 @@ impl Search {
         let found = stock.library.search(&query);
         let shown = &found[..found.len().min(self.limit)];
         if self.json {
-            let list = shown.iter().map(|m| told(stock, m));
+            let list = shown.iter().map(|m| told(stock, m, situation.as_ref()));
             ui::out_json(&list.collect::<Vec<_>>());
             return Ok(());
         }
         for matched in shown {
-            show(stock, matched);
+            show(&told(stock, matched, situation.as_ref()));
         }
         match found.len() {
             0 => ui::outln("no entry fits; \"karve knowledge search --anywhere\" looks everywhere"),
@@ -102,13 +107,20 @@ impl Search {
                 &or(&self.device),
             ));
         }
-        let loaded = place.load(&Overrides::default()).ok()?;
-        Some(situation_of(&loaded.charter.target))
+        of_project(place)
     }
 }
 
-fn told<'a>(stock: &Stock, matched: &Match<'a>) -> Found<'a> {
+/// Where the project is, if there is one.
+fn of_project(place: &Place) -> Option<Situation> {
+    let loaded = place.load(&Overrides::default()).ok()?;
+    Some(situation_of(&loaded.charter))
+}
+
+fn told<'a>(stock: &Stock, matched: &Match<'a>, at: Option<&Situation>) -> Found<'a> {
     let entry = matched.entry;
+    let promised = expected(entry, at);
+    let said = promised.describe(entry.kind, 1.0);
     Found {
         id: &entry.id,
         kind: entry.kind.name(),
@@ -121,20 +133,22 @@ fn told<'a>(stock: &Stock, matched: &Match<'a>) -> Found<'a> {
         layer: stock.placed.get(&entry.id).map_or("", |p| p.layer.name()),
         score: matched.score,
         why: matched.why.iter().map(|why| why.describe()).collect(),
-        expected_ratio: entry.expected_ratio(),
+        expected_ratio: said.is_some().then(|| promised.gain(1.0).exp()),
+        expected: said,
     }
 }
 
-fn show(stock: &Stock, matched: &Match<'_>) {
-    let found = told(stock, matched);
+fn show(found: &Found<'_>) {
     ui::outln(&format!(
         "{}  {}",
         style::safe(found.id, 80),
         style::safe(found.title, 120)
     ));
+    let expected = found.expected.as_ref();
+    let expected = expected.map_or_else(String::new, |said| format!("; {said}"));
     ui::outln(&format!(
-        "    {}, {}, {}; {:.2}x expected",
-        found.kind, found.status, found.layer, found.expected_ratio
+        "    {}, {}, {}{expected}",
+        found.kind, found.status, found.layer
     ));
     for why in &found.why {
         ui::outln(&format!("    {}", style::safe(why, 200)));
@@ -178,13 +192,13 @@ pub(super) struct Show {
 }
 
 impl Show {
-    pub(super) fn run(&self, stock: &Stock) -> Result<()> {
+    pub(super) fn run(&self, place: &Place, stock: &Stock) -> Result<()> {
         let placed = stock.get(&self.id)?;
         if self.json {
             ui::out_json(&placed.entry);
             return Ok(());
         }
-        for line in head(stock, placed) {
+        for line in head(stock, placed, of_project(place).as_ref()) {
             ui::outln(&line);
         }
         let text = render_entry(&placed.entry)
@@ -199,7 +213,7 @@ impl Show {
 }
 
 /// Where it was read, how it stands, and what depends on it.
-fn head(stock: &Stock, placed: &Placed) -> Vec<String> {
+fn head(stock: &Stock, placed: &Placed, at: Option<&Situation>) -> Vec<String> {
     let entry = &placed.entry;
     let path = placed.path.as_ref();
     let path = path.map_or_else(String::new, |path| format!(" ({})", path.display()));
@@ -211,8 +225,11 @@ fn head(stock: &Stock, placed: &Placed) -> Vec<String> {
     if let Some(standing) = stock.library.standing(&entry.id) {
         lines.push(format!(
             "standing  {}",
-            style::safe(&standing.describe(), 300)
+            style::safe(&standing.explain(entry), 400)
         ));
+    }
+    if let Some(said) = expected(entry, at).describe(entry.kind, 1.0) {
+        lines.push(format!("promises  {said}"));
     }
     let rests = karve_core::knowledge::dependants(stock.library.entries(), &entry.id);
     if !rests.is_empty() {

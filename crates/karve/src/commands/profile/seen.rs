@@ -166,7 +166,7 @@ impl Profile {
                 false => case.params.into_iter().collect(),
             },
             parsed: taken.parsed,
-            at: Some(situation_of(&charter.target)),
+            at: Some(situation_of(&charter)),
         };
         Ok((seen, taken.failed))
     }
@@ -177,7 +177,7 @@ impl Profile {
         charter: &Charter,
         (tree, case): (&Path, &Case),
     ) -> Result<Taken> {
-        let runs = Runs::at(&situation_of(&charter.target));
+        let runs = Runs::at(&situation_of(charter));
         let wish = Wish {
             tool: self.tool,
             depth: self.depth,
