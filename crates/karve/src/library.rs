@@ -11,6 +11,7 @@
 
 pub mod catalog;
 pub mod dialects;
+pub mod difference;
 pub mod learn;
 pub mod markdown;
 pub mod recall;
@@ -175,6 +176,15 @@ impl Shelves {
         })?;
         store::write_atomic(&path, text.as_bytes())?;
         Ok(path)
+    }
+
+    /// The entry of a layer itself, also where a nearer one hides it.
+    pub fn find(&self, layer: Layer, id: &str) -> Result<Option<Entry>> {
+        let Some(dir) = self.dir(layer) else {
+            return Ok(None);
+        };
+        let path = self.path_of(layer, dir, id)?;
+        Ok(read_entry(&path).ok().filter(|entry| entry.id == id))
     }
 
     /// Where an entry of a layer lies, or would.

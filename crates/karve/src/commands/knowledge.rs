@@ -44,7 +44,7 @@ enum Command {
     Add(change::Add),
     /// Check entries: their template, evidence, triggers, names and claims
     Lint(Lint),
-    /// Move a staged entry to the project or the user
+    /// Move a staged entry to the project or the user, or copy one of the project to the user
     Promote(change::Promote),
     /// Take an entry back; it stays, with the reason, and what depends on it is in question
     Retract(change::Retract),
@@ -96,7 +96,7 @@ impl Knowledge {
         match &self.command {
             Command::Search(command) => command.run(place, &stock),
             Command::Show(command) => command.run(place, &stock),
-            Command::Add(command) => command.run(place, &shelves, &stock),
+            Command::Add(command) => command.run(place, &shelves),
             Command::Lint(command) => command.run(place, &stock),
             Command::Promote(command) => command.run(&shelves, &stock),
             Command::Retract(command) => command.run(&shelves, &stock),

@@ -1,9 +1,11 @@
 //! Other forms of knowledge, read into entries and written from them.
 //!
-//! What a form has no place for stands in a section, so that nothing is lost on the way. What was
-//! read from elsewhere is a candidate, whatever it says of itself.
+//! What a form has no place for stands in a section or in the line that [`mark`] writes; what is
+//! lost all the same is told. What was read from elsewhere is not verified, whatever it says of
+//! itself; that it is refuted is believed.
 
 mod casebook;
+mod mark;
 mod pages;
 mod phrases;
 mod tips;
@@ -62,6 +64,11 @@ pub fn parse(form: Form, page: &Page) -> Result<Vec<Entry>, String> {
         }
     }
     Ok(entries)
+}
+
+/// What a form has no place for, and how many entries have it.
+pub fn lost(form: Form, entries: &[&Entry]) -> Vec<(&'static str, usize)> {
+    mark::lost(form, entries)
 }
 
 /// Writes entries.

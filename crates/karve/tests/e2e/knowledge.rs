@@ -152,7 +152,7 @@ fn faults_are_named_and_nothing_is_written_over() {
 #[test]
 fn other_forms_come_in_staged_and_go_out() {
     let lab = lab();
-    let tips = "### 2026-04-23 round-7 — ROLLED BACK\n- Context: fused wombat barrier\n\
+    let tips = "### 2026-04-23 round-7 — ACCEPTED\n- Context: fused wombat barrier\n\
         - Signal: -50%\n- Takeaway: atomics serialize\n- Applicability: all\n";
     let dir = lab.beside("in/cpu/toy/sh");
     fs::create_dir_all(&dir).unwrap();
@@ -162,6 +162,9 @@ fn other_forms_come_in_staged_and_go_out() {
     lab.karve(&["knowledge", "import", &from, "--form", "tips"])
         .ends(0)
         .shows(&["imported  1 entries"]);
+    lab.karve(&["knowledge", "import", &from, "--form", "tips"])
+        .ends(2)
+        .complains(&["every entry is there already", "--replace"]);
     let found = lab
         .karve(&["knowledge", "search", "wombat", "--json"])
         .ends(0)
@@ -178,7 +181,10 @@ fn other_forms_come_in_staged_and_go_out() {
     assert!(!lab.path(&format!(".karve/knowledge/{id}.md")).exists());
     lab.karve(&["knowledge", "promote", &id])
         .ends(2)
-        .complains(&["not staged"]);
+        .complains(&["not staged", "--to user"]);
+    lab.karve(&["knowledge", "promote", &id, "--to", "user"])
+        .ends(0)
+        .shows(&["promoted", "the project keeps its own"]);
     let out = lab.beside("out");
     let out = out.to_string_lossy();
     let export = [
@@ -199,4 +205,45 @@ fn other_forms_come_in_staged_and_go_out() {
     lab.karve(&["knowledge", "index", "--layer", "project"])
         .ends(0)
         .shows(&["| ID | Optimization |", "Profiling metric state"]);
+}
+
+#[test]
+fn a_promotion_takes_the_place_of_no_other_entry_unless_told_to() {
+    let lab = lab();
+    let other = ENTRY
+        .replace("Rows stay near.", "Another reason.")
+        .replace("  depends-on: [rows-first]", "  depends-on: []");
+    fs::write(lab.beside("other.md"), other).unwrap();
+    let path = lab.beside("other.md");
+    let path = path.to_string_lossy();
+    lab.karve(&["knowledge", "add", &path, "--to", "staged"])
+        .ends(0);
+    lab.karve(&["knowledge", "promote", "hold-rows"])
+        .ends(2)
+        .complains(&["already (project)", "section Mechanism", "--replace"]);
+    let own = fs::read_to_string(lab.path("knowledge/hold-rows.md")).unwrap();
+    assert!(own.contains("Rows stay near."), "{own}");
+    lab.karve(&["knowledge", "promote", "hold-rows", "--replace"])
+        .ends(0)
+        .shows(&["promoted  hold-rows"]);
+    let own = fs::read_to_string(lab.path("knowledge/hold-rows.md")).unwrap();
+    assert!(own.contains("Another reason."), "{own}");
+}
+
+#[test]
+fn what_is_taken_back_stays_so_through_another_form() {
+    let lab = lab();
+    let retract = ["knowledge", "retract", "rows-first", "--why", "it was luck"];
+    lab.karve(&retract).ends(0);
+    for form in ["hyper-mla", "casebook", "tips", "wiki", "playbook"] {
+        let out = lab.beside(&format!("out-{form}"));
+        let out = out.to_string_lossy();
+        let export = ["knowledge", "export", &out, "rows-first", "--form", form];
+        lab.karve(&export).ends(0);
+        let import = ["knowledge", "import", &out, "--form", form, "--replace"];
+        lab.karve(&import).ends(0).shows(&["imported  1 entries"]);
+        lab.karve(&["knowledge", "show", "rows-first"])
+            .ends(0)
+            .shows(&["layer     staged", "refuted: retracted: it was luck"]);
+    }
 }

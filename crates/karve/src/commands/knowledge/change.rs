@@ -3,15 +3,19 @@
 use super::To;
 use crate::clock;
 use crate::error::{CommandError, Context, Result};
+use crate::library::difference::{differences, only_learnt};
 use crate::library::markdown::{ENTRY_BYTES_MAX, parse_entry};
-use crate::library::{Layer, Shelves, Stock};
+use crate::library::{Layer, Placed, Shelves, Stock};
 use crate::plain_file;
 use crate::project::Place;
 use crate::ui::{self, style};
 use karve_core::knowledge::{Entry, Grave, Retraction, Section, Status, VOUCHED, dependants, lint};
 use std::fs;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Differences of two entries that are told.
+const DIFFERENCES_MAX: usize = 8;
 
 /// Add an entry
 #[derive(Debug, clap::Args)]
@@ -27,14 +31,14 @@ pub(super) struct Add {
 }
 
 impl Add {
-    pub(super) fn run(&self, place: &Place, shelves: &Shelves, stock: &Stock) -> Result<()> {
+    pub(super) fn run(&self, place: &Place, shelves: &Shelves) -> Result<()> {
         let text = read(&place.here()?, &self.file)?;
         let entry = parse_entry(&text).map_err(|why| {
             CommandError::usage(format!("{} is no entry", self.file))
                 .cause(why)
                 .hint("\"karve knowledge show ID\" prints one to begin with; see docs/knowledge.md")
         })?;
-        let path = put(shelves, stock, (&entry, self.to.layer()), self.replace)?;
+        let path = put(shelves, (&entry, self.to.layer()), self.replace)?;
         ui::outln(&format!("added     {} in {}", entry.id, path.display()));
         Ok(())
     }
@@ -62,21 +66,34 @@ fn read(here: &Path, file: &str) -> Result<String> {
 /// Writes an entry that passes lint; refuses to write over one unless told to.
 pub(super) fn put(
     shelves: &Shelves,
-    stock: &Stock,
     (entry, layer): (&Entry, Layer),
     replace: bool,
-) -> Result<std::path::PathBuf> {
+) -> Result<PathBuf> {
     refuse_faults(entry)?;
-    if let Some(placed) = stock.placed.get(&entry.id)
-        && placed.layer == layer
-        && !replace
-    {
-        return Err(
-            CommandError::usage(format!("there is an entry {:?} already", entry.id))
-                .hint("use --replace to take its place, or give it another id"),
-        );
+    let old = shelves.find(layer, &entry.id)?.filter(|_| !replace);
+    if let Some(old) = old {
+        return Err(is_there(&old, entry, layer).hint("or give it another id in its file"));
     }
     shelves.write(layer, entry)
+}
+
+/// An entry is in the place of another, and how they differ.
+fn is_there(old: &Entry, new: &Entry, layer: Layer) -> CommandError {
+    let mut told = differences(old, new);
+    let more = told.len().saturating_sub(DIFFERENCES_MAX);
+    told.truncate(DIFFERENCES_MAX);
+    if more > 0 {
+        told.push(format!("{more} more"));
+    }
+    let told = match told.is_empty() {
+        true => "it is the same".to_owned(),
+        false => format!("it differs in {}", told.join("; ")),
+    };
+    let id = style::safe(&new.id, 80);
+    let layer = layer.name();
+    CommandError::usage(format!("there is an entry {id:?} already ({layer})"))
+        .cause(style::safe(&told, 600))
+        .hint("use --replace to take its place")
 }
 
 fn refuse_faults(entry: &Entry) -> Result<()> {
@@ -85,17 +102,20 @@ fn refuse_faults(entry: &Entry) -> Result<()> {
     if faults.is_empty() {
         return Ok(());
     }
-    let mut error = CommandError::usage(format!(
-        "the entry {:?} is not fit to be used",
+    // Each is a fault of its own, and none the cause of another.
+    let told = faults.iter().take(10).map(|fault| style::safe(fault, 200));
+    let told = told.collect::<Vec<_>>().join("; ");
+    let n = faults.len();
+    let what = if n == 1 { "fault" } else { "faults" };
+    Err(CommandError::usage(format!(
+        "the entry {:?} is not fit to be used, {n} {what}",
         style::safe(&entry.id, 60)
-    ));
-    for fault in faults.iter().take(10) {
-        error = error.cause(style::safe(fault, 200));
-    }
-    Err(error.hint("mend it, then check it with \"karve knowledge lint FILE\""))
+    ))
+    .cause(told)
+    .hint("mend it, then check it with \"karve knowledge lint FILE\""))
 }
 
-/// Move a staged entry
+/// Move a staged entry, or copy one of the project to the user
 #[derive(Debug, clap::Args)]
 pub(super) struct Promote {
     /// The id
@@ -106,37 +126,36 @@ pub(super) struct Promote {
     /// Vouch for it although it was not replicated, and say why
     #[arg(long, value_name = "WHY")]
     vouch: Option<String>,
+    /// Take the place of another entry of that id
+    #[arg(long)]
+    replace: bool,
 }
 
 impl Promote {
     pub(super) fn run(&self, shelves: &Shelves, stock: &Stock) -> Result<()> {
         let placed = stock.get(&self.id)?;
-        if placed.layer != Layer::Staged {
-            return Err(CommandError::usage(format!(
-                "{} is not staged, it is {}",
-                placed.entry.id,
-                placed.layer.name()
-            ))
-            .hint("\"karve knowledge show ID\" tells where an entry is"));
-        }
-        if self.to == To::Staged {
-            return Err(
-                CommandError::usage("it is staged already").hint("use --to project or --to user")
-            );
-        }
+        self.refuse_way(placed)?;
         let mut entry = placed.entry.clone();
         let standing = stock.library.standing(&entry.id);
         entry.status = standing.map_or(entry.status, |standing| standing.status);
         if let Some(why) = &self.vouch {
             entry.status = Status::Verified;
+            entry.retracted = None;
             entry.sections.push(Section {
                 heading: VOUCHED.into(),
                 text: format!("{}: {}", clock::day(), style::safe(why, 500)),
             });
         }
         refuse_faults(&entry)?;
-        let path = shelves.write(self.to.layer(), &entry)?;
-        if let Some(staged) = &placed.path {
+        let to = self.to.layer();
+        let old = shelves.find(to, &entry.id)?;
+        // What rounds added to the same words takes nothing away.
+        let old = old.filter(|old| !self.replace && !only_learnt(old, &entry));
+        if let Some(old) = old {
+            return Err(is_there(&old, &entry, to));
+        }
+        let path = shelves.write(to, &entry)?;
+        if let (Layer::Staged, Some(staged)) = (placed.layer, &placed.path) {
             fs::remove_file(staged)
                 .context(|| format!("cannot remove {}", staged.display()))
                 .map_err(|error| {
@@ -151,7 +170,31 @@ impl Promote {
             entry.status.name(),
             path.display()
         ));
+        if placed.layer == Layer::Project {
+            ui::outln("          the project keeps its own, which wins there");
+        }
         Ok(())
+    }
+
+    /// An entry goes from staged to the project or the user, and from the project to the user.
+    fn refuse_way(&self, placed: &Placed) -> Result<()> {
+        let id = &placed.entry.id;
+        match (placed.layer, self.to) {
+            (Layer::Staged, To::Project | To::User) | (Layer::Project, To::User) => Ok(()),
+            (Layer::Staged, To::Staged) => {
+                Err(CommandError::usage("it is staged already")
+                    .hint("use --to project or --to user"))
+            }
+            (Layer::Project, To::Project | To::Staged) => Err(CommandError::usage(format!(
+                "{id} is not staged, it is in the project already"
+            ))
+            .hint("--to user copies it to all your projects")),
+            (Layer::User | Layer::BuiltIn, _) => Err(CommandError::usage(format!(
+                "{id} is not staged, it is {}",
+                placed.layer.name()
+            ))
+            .hint("\"karve knowledge show ID\" tells where an entry is")),
+        }
     }
 }
 

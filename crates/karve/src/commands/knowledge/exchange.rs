@@ -3,13 +3,14 @@
 use super::change::put;
 use super::{FormArg, To};
 use crate::error::{CommandError, Context, Result};
-use crate::library::dialects::{self, Form, Page, render_cross_reference, render_index};
+use crate::library::dialects::{self, Page, render_cross_reference, render_index};
 use crate::library::{Shelves, Stock, markdown_below};
 use crate::plain_file;
 use crate::project::Place;
 use crate::store;
 use crate::ui::{self, style};
 use karve_core::knowledge::{Entry, Grave, is_id, lint};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -76,7 +77,7 @@ impl Import {
         } else {
             Path::new("/")
         };
-        let (mut n, mut refused) = (0_u32, 0_u32);
+        let mut tally = Tally::default();
         for file in files {
             let text = plain_file::read_text(&file, PAGE_BYTES_MAX)
                 .context(|| format!("cannot read {}", file.display()))
@@ -85,64 +86,108 @@ impl Import {
             let entries = match dialects::parse(self.form.form, &Page { path, text }) {
                 Ok(entries) => entries,
                 Err(why) => {
-                    refused += 1;
+                    tally.faulty += 1;
                     let why = style::safe(&why, 200);
                     ui::note(&format!("note: {} is left out: {why}", file.display()));
                     continue;
                 }
             };
             for entry in entries {
-                match self.take(shelves, stock, &entry)? {
-                    true => n += 1,
-                    false => refused += 1,
+                // An index tells again, and less, what a page of its own tells.
+                if tally.ids.insert(entry.id.clone()) {
+                    self.take(shelves, stock, &entry)?.count(&mut tally);
                 }
             }
         }
-        ui::outln(&format!("imported  {n} entries, {refused} left out"));
-        match n {
-            0 => Err(CommandError::usage("nothing was imported")
-                .hint("--form says which form it is; see \"karve knowledge import --help\"")),
-            _ => Ok(()),
-        }
+        tally.tell()
     }
 
     /// What is staged may lack what a reviewed entry must have; what it lacks is told.
-    fn take(&self, shelves: &Shelves, stock: &Stock, entry: &Entry) -> Result<bool> {
-        if self.to != To::Staged {
-            return match put(shelves, stock, (entry, self.to.layer()), self.replace) {
-                Ok(_) => Ok(true),
-                Err(error) => {
-                    ui::note(&format!("note: {error}"));
-                    Ok(false)
-                }
-            };
-        }
+    fn take(&self, shelves: &Shelves, stock: &Stock, entry: &Entry) -> Result<Taken> {
+        let id = style::safe(&entry.id, 80);
         if !is_id(&entry.id) {
-            let id = style::safe(&entry.id, 80);
             ui::note(&format!("note: {id:?} is no id, so it is left out"));
-            return Ok(false);
+            return Ok(Taken::Faulty);
         }
-        let there = stock.placed.contains_key(&entry.id);
+        let layer = self.to.layer();
+        let there = match self.to {
+            To::Staged => stock.placed.contains_key(&entry.id),
+            To::Project | To::User => shelves.find(layer, &entry.id).is_ok_and(|e| e.is_some()),
+        };
         if there && !self.replace {
-            let id = style::safe(&entry.id, 80);
             ui::note(&format!(
                 "note: {id} is there already; --replace takes its place"
             ));
-            return Ok(false);
+            return Ok(Taken::There);
+        }
+        if self.to != To::Staged {
+            return match put(shelves, (entry, layer), self.replace) {
+                Ok(_) => Ok(Taken::New),
+                Err(error) => {
+                    ui::note(&format!("note: {}", error.to_string().replace('\n', "; ")));
+                    Ok(Taken::Faulty)
+                }
+            };
         }
         let lacks = lint(entry)
             .iter()
             .filter(|c| c.grave == Grave::Error)
             .count();
-        shelves.write(self.to.layer(), &entry.clone().as_reported())?;
+        shelves.write(layer, &entry.clone().as_reported())?;
         if lacks > 0 {
-            let id = style::safe(&entry.id, 80);
             ui::note(&format!(
                 "note: {id} lacks {lacks} things before it can be promoted; see \"karve knowledge \
                  lint {id}\""
             ));
         }
-        Ok(true)
+        Ok(Taken::New)
+    }
+}
+
+/// What became of an entry.
+enum Taken {
+    New,
+    There,
+    Faulty,
+}
+
+/// What became of all of them.
+#[derive(Debug, Default)]
+struct Tally {
+    ids: BTreeSet<String>,
+    new: u32,
+    there: u32,
+    faulty: u32,
+}
+
+impl Taken {
+    fn count(self, tally: &mut Tally) {
+        match self {
+            Self::New => tally.new += 1,
+            Self::There => tally.there += 1,
+            Self::Faulty => tally.faulty += 1,
+        }
+    }
+}
+
+impl Tally {
+    fn tell(&self) -> Result<()> {
+        let (new, there, faulty) = (self.new, self.there, self.faulty);
+        ui::outln(&format!(
+            "imported  {new} entries, {there} are there already, {faulty} left out"
+        ));
+        let nothing = || CommandError::usage("nothing was imported");
+        match (new, there, faulty) {
+            (1.., _, _) => Ok(()),
+            (0, 1.., 0) => Err(nothing()
+                .cause("every entry is there already")
+                .hint("use --replace to take their place")),
+            (0, 1.., _) => Err(nothing()
+                .cause("what is not there already cannot be read")
+                .hint("use --replace, or see \"karve knowledge import --help\"")),
+            (0, 0, _) => Err(nothing()
+                .hint("--form says which form it is; see \"karve knowledge import --help\"")),
+        }
     }
 }
 
@@ -199,15 +244,16 @@ impl Export {
             }
             store::write_atomic(&path, page.text.as_bytes())?;
         }
-        let left = match self.form.form {
-            Form::HyperMla => " (optimizations and anti-patterns)",
-            Form::Karve | Form::Casebook | Form::Tips | Form::Wiki | Form::Playbook => "",
-        };
         ui::outln(&format!(
-            "exported  {} files{left} to {}",
+            "exported  {} files to {}",
             pages.len(),
             dir.display()
         ));
+        for (what, n) in dialects::lost(self.form.form, &entries) {
+            ui::note(&format!(
+                "note: this form has no place for {what} ({n}); --form karve keeps all"
+            ));
+        }
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! B's casebook: a page for each precedent, with front matter.
 
-use super::{Page, renamed};
+use super::{Page, mark, renamed};
 use crate::library::markdown::{parse_sections, split_front_matter};
 use karve_core::knowledge::{Basis, Entry, Evidence, Interactions, Kind, Risk, Scope, Section};
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ pub(super) fn parse(text: &str) -> Result<Entry, String> {
     let applies = sections.iter().find(|s| is("Applies when")(s));
     let triggers = applies.map(|s| super::triggers_in(&s.text));
     sections.push(facts(&head));
-    Ok(Entry {
+    let mut entry = Entry {
         id: super::slug(&head.id),
         kind: Kind::Case,
         title: if title.is_empty() {
@@ -87,7 +87,11 @@ pub(super) fn parse(text: &str) -> Result<Entry, String> {
         evidence: head.measured.and_then(evidence).into_iter().collect(),
         sections: renamed(sections, &HEADINGS),
         ..Entry::default()
-    })
+    };
+    if let Some(mark) = mark::of_page(body) {
+        mark.put(&mut entry);
+    }
+    Ok(entry)
 }
 
 fn bullets(text: &str) -> Vec<String> {
@@ -148,7 +152,8 @@ pub(super) fn render(entry: &Entry) -> Result<Page, String> {
     let head = head_of(entry);
     let folder = super::slug(&head.family);
     let head = serde_saphyr::to_string(&head).map_err(|error| error.to_string())?;
-    let mut text = format!("---\n{}\n---\n\n# {}\n", head.trim_end(), entry.title);
+    let (head, mark) = (head.trim_end(), mark::render(entry));
+    let mut text = format!("---\n{head}\n---\n\n# {}\n\n{mark}\n", entry.title);
     let counters = entry.counter_signals.iter().map(|s| format!("- {s}"));
     let counters = counters.collect::<Vec<_>>().join("\n");
     for (heading, ours, otherwise) in BODY {

@@ -1,9 +1,11 @@
 //! A's catalog: a page for each optimization and anti-pattern, an index, and a cross-reference from
 //! the states of metrics to entries.
 
-use super::{Page, cell, cells, renamed, slug, triggers_in};
+use super::{Page, cell, cells, mark, renamed, slug, triggers_in};
 use crate::library::markdown::parse_sections;
-use karve_core::knowledge::{Basis, Entry, Evidence, Impact, Kind, Scope, Section};
+use karve_core::knowledge::{
+    Basis, Entry, Evidence, Impact, Kind, Risk, Scope, Section, Status, assess,
+};
 use karve_core::profile::Predicate;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -52,6 +54,9 @@ pub(super) fn parse(page: &Page) -> Result<Vec<Entry>, String> {
         entry.evidence = evidence_in(&shown.text, &entry.id);
     }
     entry.sections = renamed(sections, &HEADINGS);
+    if let Some(mark) = mark::of_page(&page.text) {
+        mark.put(&mut entry);
+    }
     Ok(vec![entry])
 }
 
@@ -146,9 +151,12 @@ fn of_row(kind: Kind, (alias, title): (&str, &str), third: &str, file: &str) -> 
         Kind::AntiPattern => "Failure mode",
         Kind::Optimization | Kind::Case | Kind::Tip | Kind::Technique => "When to apply",
     };
+    let (title, status, risk) = unmarked(title);
     Entry {
         id: if id.is_empty() { slug(title) } else { id },
         kind,
+        status,
+        risk,
         title: title.to_owned(),
         aliases: vec![alias.to_owned()],
         triggers: triggers_in(third),
@@ -158,6 +166,38 @@ fn of_row(kind: Kind, (alias, title): (&str, &str), third: &str, file: &str) -> 
         }],
         ..Entry::default()
     }
+}
+
+/// The title of a row: with how the entry stands and what it risks, where that is to be known.
+fn marked(entry: &Entry) -> String {
+    let status = assess(entry).status;
+    let status = match status {
+        Status::Refuted | Status::Superseded => Some(status.name()),
+        Status::Candidate | Status::Verified => None,
+    };
+    let risk = (entry.risk != Risk::Lossless).then(|| entry.risk.name());
+    let said: Vec<&str> = status.into_iter().chain(risk).collect();
+    match said.is_empty() {
+        true => cell(&entry.title),
+        false => format!("{} [{}]", cell(&entry.title), said.join(", ")),
+    }
+}
+
+/// What such a title says; brackets that hold other words are a part of it.
+fn unmarked(title: &str) -> (&str, Status, Risk) {
+    let plain = (title, Status::default(), Risk::default());
+    let Some((own, said)) = title.strip_suffix(']').and_then(|t| t.rsplit_once(" [")) else {
+        return plain;
+    };
+    let mut read = (own, Status::default(), Risk::default());
+    for word in said.split(", ") {
+        match (Status::by_name(word), Risk::by_name(word)) {
+            (Some(status), _) => read.1 = status,
+            (None, Some(risk)) => read.2 = risk,
+            (None, None) => return plain,
+        }
+    }
+    read
 }
 
 pub(super) fn render(entries: &[&Entry]) -> Vec<Page> {
@@ -198,7 +238,7 @@ fn path_of(entry: &Entry) -> PathBuf {
 }
 
 fn render_page(entry: &Entry) -> String {
-    let mut text = format!("# {}\n", entry.title);
+    let mut text = format!("# {}\n\n{}\n", entry.title, mark::render(entry));
     let any = |names: &[&str]| {
         let found = names.iter().find_map(|name| entry.section(name));
         found.unwrap_or("-").to_owned()
@@ -311,7 +351,7 @@ pub fn render_index(entries: &[&Entry]) -> String {
             text,
             "| {} | {} | {when} | {} | {} | {} |",
             number(entry),
-            cell(&entry.title),
+            marked(entry),
             impact(entry.impact),
             first(entry, &["Pitfalls"]),
             path_of(entry).display()
@@ -326,7 +366,7 @@ pub fn render_index(entries: &[&Entry]) -> String {
             text,
             "| {} | {} | {} | {} | {} |",
             number(entry),
-            cell(&entry.title),
+            marked(entry),
             first(entry, &["Failure mode"]),
             entry.basis.name(),
             path_of(entry).display()

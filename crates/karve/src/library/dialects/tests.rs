@@ -1,7 +1,8 @@
 //! Each form is read, written and read again.
 
 use super::*;
-use karve_core::knowledge::{Basis, Kind, Risk, lint};
+use karve_core::knowledge::{Basis, Evidence, Kind, Retraction, Risk, Scope, assess, lint};
+use proptest::prelude::*;
 
 fn page(path: &str, text: &str) -> Page {
     Page {
@@ -67,7 +68,15 @@ fn tips_are_read_by_device_operation_and_backend() {
     )
     .unwrap();
     assert_eq!(tips.len(), 2);
-    assert_eq!(tips[0].title, "atomics serialize across groups");
+    // What was taken back is known by what was tried, and says why.
+    assert_eq!(tips[0].title, "fused barrier");
+    assert_eq!(tips[0].status, Status::Refuted);
+    let why = &tips[0].retracted.as_ref().unwrap().why;
+    assert_eq!(why, "rolled back: atomics serialize across groups");
+    assert_eq!(
+        (tips[1].title.as_str(), tips[1].status),
+        ("y", Status::Candidate)
+    );
     assert_eq!(tips[0].scope.device, ["mi355x"]);
     assert_eq!(
         (tips[0].kind, tips[0].date.as_str()),
@@ -172,6 +181,125 @@ fn what_is_read_from_elsewhere_is_a_candidate_and_garbage_is_refused() {
         }
     }
     assert_eq!(slug("  A (b) — C++ / d!  "), "a-b-c-d");
+}
+
+const OTHERS: [Form; 5] = [
+    Form::HyperMla,
+    Form::Casebook,
+    Form::Tips,
+    Form::Wiki,
+    Form::Playbook,
+];
+
+/// An entry of any kind that stands in any way.
+fn any_entry() -> impl Strategy<Value = Entry> {
+    let kind = prop_oneof![
+        Just(Kind::Optimization),
+        Just(Kind::AntiPattern),
+        Just(Kind::Case),
+        Just(Kind::Tip),
+        Just(Kind::Technique),
+    ];
+    let status = prop_oneof![
+        Just(Status::Candidate),
+        Just(Status::Verified),
+        Just(Status::Refuted),
+        Just(Status::Superseded),
+    ];
+    let risk = prop_oneof![
+        Just(Risk::Lossless),
+        Just(Risk::Rounding),
+        Just(Risk::Lossy)
+    ];
+    let words = "[a-z]{1,8}( [a-z=]{1,8}){0,4}";
+    (kind, status, risk, "[a-z][a-z0-9-]{0,20}", words, 0..4_u8).prop_map(
+        |(kind, status, risk, id, words, more)| Entry {
+            id: id.clone(),
+            kind,
+            status,
+            risk,
+            title: words.clone(),
+            date: "2026-11".into(),
+            superseded_by: (status == Status::Superseded).then(|| "another".to_owned()),
+            retracted: (more == 1 && status == Status::Refuted).then(|| Retraction {
+                date: "2026-11-16".into(),
+                why: format!("why={words}"),
+            }),
+            // What only evidence refutes is carried by forms that leave evidence out.
+            evidence: (more == 2)
+                .then(|| Evidence {
+                    ratio: 0.5,
+                    workload: words.clone(),
+                    ..Evidence::default()
+                })
+                .into_iter()
+                .collect(),
+            scope: Scope {
+                device: vec!["cpu".into()],
+                ..Scope::default()
+            },
+            sections: vec![Section {
+                heading: "Mechanism".into(),
+                text: words,
+            }],
+            ..Entry::default()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 128,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(7),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn every_form_carries_which_entry_it_is_how_it_stands_and_what_it_risks(
+        entry in any_entry(),
+    ) {
+        let stands = assess(&entry).status;
+        for form in OTHERS {
+            let Some(page) = render(form, &[&entry]).unwrap().into_iter().next() else {
+                panic!("{form:?} wrote nothing");
+            };
+            if page.path.ends_with("optimization-catalog.md") {
+                let told = lost(form, &[&entry]);
+                prop_assert!(told.iter().any(|(what, n)| what.contains("entries") && *n == 1));
+                continue;
+            }
+            let again = parse(form, &page).unwrap().remove(0);
+            prop_assert_eq!(&again.id, &entry.id, "{:?}\n{}", form, page.text);
+            prop_assert_eq!((again.kind, again.risk), (entry.kind, entry.risk));
+            // Others cannot vouch for anything.
+            let want = match stands {
+                Status::Verified => Status::Candidate,
+                other => other,
+            };
+            prop_assert_eq!(again.status, want, "{:?}\n{}", form, page.text);
+            prop_assert_eq!(&again.retracted, &entry.retracted);
+            prop_assert_eq!(&again.superseded_by, &entry.superseded_by);
+            let index = render(form, &[&entry]).unwrap();
+            if let Some(index) = index.get(1) {
+                let row = parse(form, index).unwrap().remove(0);
+                prop_assert_eq!((row.status, row.risk), (want, entry.risk));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_mark_that_is_not_clear_says_nothing() {
+    for line in [
+        "> karve: id=../x status=refuted",
+        "> karve: status=refuted",
+        "> karve: id=x status=wonderful",
+        "> karve: id=x nonsense",
+        "karve: id=x",
+    ] {
+        assert_eq!(mark::parse(line), None, "{line}");
+    }
 }
 
 #[test]

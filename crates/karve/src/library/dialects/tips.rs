@@ -1,12 +1,14 @@
 //! C's tips: `historical_experience/<gpu>/<op>/<backend>/tips.md`, a section for each round.
 
-use super::{Page, slug};
-use karve_core::knowledge::{Basis, Entry, Kind, Scope, Section};
+use super::{Page, mark, slug};
+use karve_core::knowledge::{Basis, Entry, Kind, Retraction, Scope, Section, Status};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
 const FIELDS: [&str; 4] = ["Context", "Signal", "Takeaway", "Applicability"];
+/// The word for a change that was taken back.
+const ROLLED_BACK: &str = "ROLLED BACK";
 
 pub(super) fn parse(page: &Page) -> Result<Vec<Entry>, String> {
     let scope = scope_of(&page.path);
@@ -21,7 +23,8 @@ pub(super) fn parse(page: &Page) -> Result<Vec<Entry>, String> {
     Ok(entries)
 }
 
-fn tip(heading: &str, body: &str, scope: &Scope, number: usize) -> Entry {
+/// The fields of a tip; a line without a name belongs to the field before it.
+fn fields_of(body: &str) -> BTreeMap<&'static str, String> {
     let mut fields: BTreeMap<&str, String> = BTreeMap::new();
     let mut current = None;
     for line in body.lines() {
@@ -46,9 +49,20 @@ fn tip(heading: &str, body: &str, scope: &Scope, number: usize) -> Entry {
             (None, _) => {}
         }
     }
+    fields
+}
+
+fn tip(heading: &str, body: &str, scope: &Scope, number: usize) -> Entry {
+    let fields = fields_of(body);
+    let field = |name: &str| fields.get(name).cloned();
     let date: String = heading.chars().take(10).collect();
     let is_date = date.len() == 10 && date.chars().all(|c| c.is_ascii_digit() || c == '-');
-    let title = fields.get("Takeaway").or(fields.get("Context")).cloned();
+    // What was taken back is known by what was tried, and the lesson is why.
+    let rolled_back = heading.contains(ROLLED_BACK);
+    let title = match rolled_back {
+        true => field("Context").or(field("Takeaway")),
+        false => field("Takeaway").or(field("Context")),
+    };
     let title: String = title
         .unwrap_or_else(|| heading.to_owned())
         .chars()
@@ -66,16 +80,30 @@ fn tip(heading: &str, body: &str, scope: &Scope, number: usize) -> Entry {
         text: heading.to_owned(),
     });
     let place = [&scope.device, &scope.op, &scope.backend].map(|l| l.join("-"));
-    Entry {
+    let date = if is_date { date } else { String::new() };
+    let mut entry = Entry {
         id: slug(&format!("tip {} {number} {heading}", place.join(" "))),
         kind: Kind::Tip,
         title,
         basis: Basis::SingleObservation,
         scope: scope.clone(),
-        date: if is_date { date } else { String::new() },
+        status: match rolled_back {
+            true => Status::Refuted,
+            false => Status::Candidate,
+        },
+        retracted: rolled_back.then(|| Retraction {
+            date: date.clone(),
+            why: format!("rolled back: {}", field("Takeaway").unwrap_or_default()),
+        }),
+        date,
         sections,
         ..Entry::default()
+    };
+    if let Some(mark) = body.lines().next().and_then(mark::parse) {
+        entry.retracted = None;
+        mark.put(&mut entry);
     }
+    entry
 }
 
 /// `<device>/<op>/<backend>/tips.md` tells where they hold.
@@ -116,14 +144,15 @@ pub(super) fn render(entries: &[&Entry]) -> Vec<Page> {
         .collect();
         let text = files.entry(path).or_insert_with(|| "# Tips\n".to_owned());
         let outcome = match karve_core::knowledge::assess(entry).is_out() {
-            true => "ROLLED BACK",
+            true => ROLLED_BACK,
             false => "ACCEPTED",
         };
         let heading = entry.section("Source").map_or_else(
             || format!("{} {} — {outcome}", entry.date, entry.id),
             str::to_owned,
         );
-        let _ = write!(text, "\n### {}\n", one_line(&heading));
+        let _ = writeln!(text, "\n### {}", one_line(&heading));
+        let _ = writeln!(text, "{}", mark::render(entry));
         for field in FIELDS {
             let _ = writeln!(text, "- {field}: {}", one_line(&field_of(entry, field)));
         }

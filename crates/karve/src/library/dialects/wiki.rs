@@ -1,6 +1,6 @@
 //! D's wiki pages, whose claims are dated and scoped, and its playbook of lettered sections.
 
-use super::{Page, slug, triggers_in};
+use super::{Page, mark, slug, triggers_in};
 use crate::library::markdown::{parse_sections, split_front_matter};
 use karve_core::knowledge::{Basis, Entry, Evidence, Impact, Kind, Scope, Section};
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ pub(super) fn parse(page: &Page) -> Result<Entry, String> {
         .filter_map(dated_claim)
         .collect();
     let all: String = sections.iter().map(|s| format!("{}\n", s.text)).collect();
-    Ok(Entry {
+    let mut entry = Entry {
         id: stem
             .filter(|id| !id.is_empty())
             .unwrap_or_else(|| slug(&title)),
@@ -80,7 +80,11 @@ pub(super) fn parse(page: &Page) -> Result<Entry, String> {
         evidence,
         sections,
         ..Entry::default()
-    })
+    };
+    if let Some(mark) = mark::of_page(body) {
+        mark.put(&mut entry);
+    }
+    Ok(entry)
 }
 
 /// A bullet that carries `[YYYY-MM, arch, toolkit, N=k]` and names a ratio such as `1.30x`.
@@ -134,7 +138,8 @@ pub(super) fn render(entry: &Entry) -> Result<Page, String> {
     };
     let folder = head.kind.clone();
     let head = serde_saphyr::to_string(&head).map_err(|error| error.to_string())?;
-    let mut text = format!("---\n{}\n---\n\n# {}\n", head.trim_end(), entry.title);
+    let (head, mark) = (head.trim_end(), mark::render(entry));
+    let mut text = format!("---\n{head}\n---\n\n# {}\n\n{mark}\n", entry.title);
     for section in &entry.sections {
         let _ = write!(
             text,
@@ -184,8 +189,14 @@ pub(super) fn parse_playbook(text: &str) -> Result<Vec<Entry>, String> {
     }
     for entry in &mut entries {
         let text = entry.sections[0].text.trim().to_owned();
-        entry.triggers = triggers_in(&text);
-        entry.sections[0].text = text;
+        let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+        let mark = mark::parse(first);
+        let text = if mark.is_some() { rest.trim() } else { &text };
+        entry.triggers = triggers_in(text);
+        entry.sections[0].text = text.to_owned();
+        if let Some(mark) = mark {
+            mark.put(entry);
+        }
     }
     if entries.is_empty() {
         return Err("there is no section such as \"## A. name\"".to_owned());
@@ -255,7 +266,8 @@ pub(super) fn render_playbook(entries: &[&Entry]) -> Page {
         });
         let titled = entry.title.contains(['%', '×']);
         let impact = if titled { "" } else { &impact };
-        let _ = write!(text, "\n## {letter}. {}{impact}\n", entry.title);
+        let _ = write!(text, "\n## {letter}. {}{impact}\n\n", entry.title);
+        let _ = writeln!(text, "{}", mark::render(entry));
         for trigger in &entry.triggers {
             let _ = write!(text, "\n- when `{trigger}`");
         }

@@ -1,0 +1,146 @@
+//! The line that carries through every other form what the form has no place for: which entry it
+//! is, how it stands, and what it may do to results.
+//!
+//! ```text
+//! > karve: id=x kind=optimization status=refuted risk=rounding retracted=2026-11-16 why=the cause
+//! ```
+
+use karve_core::knowledge::{Entry, Kind, Retraction, Risk, Section, Status, assess};
+
+/// How the line begins: as a quotation, which every reader of Markdown takes for text.
+const BEGIN: &str = "> karve: ";
+/// Characters of the reason.
+const WHY_CHARS: usize = 300;
+/// The section that tells why an entry is out, where no retraction does.
+const TAKEN_BACK: &str = "Taken back";
+
+/// What such a line says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mark {
+    id: String,
+    kind: Kind,
+    status: Status,
+    risk: Risk,
+    superseded_by: Option<String>,
+    retracted: Option<String>,
+    why: String,
+}
+
+/// The line of an entry. Its status is what its evidence makes of it, since few forms carry that.
+pub(super) fn render(entry: &Entry) -> String {
+    let standing = assess(entry);
+    let mut line = format!(
+        "{BEGIN}id={} kind={} status={} risk={}",
+        entry.id,
+        entry.kind.name(),
+        standing.status.name(),
+        entry.risk.name()
+    );
+    if let Some(by) = &entry.superseded_by {
+        line.push_str(&format!(" superseded-by={by}"));
+    }
+    let why = match &entry.retracted {
+        Some(retraction) => {
+            let date = one_word(&retraction.date);
+            line.push_str(&format!(" retracted={date}"));
+            retraction.why.clone()
+        }
+        None if standing.is_out() => standing.why,
+        None => String::new(),
+    };
+    if !why.is_empty() {
+        line.push_str(&format!(" why={}", one_line(&why)));
+    }
+    line
+}
+
+fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(WHY_CHARS).collect()
+}
+
+fn one_word(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+/// Reads a line; one that is not clear says nothing.
+pub(super) fn parse(line: &str) -> Option<Mark> {
+    let said = line.trim().strip_prefix(BEGIN)?;
+    let (words, why) = said.split_once(" why=").unwrap_or((said, ""));
+    let mut mark = Mark {
+        why: one_line(why),
+        ..Mark::default()
+    };
+    for word in words.split_whitespace() {
+        let (name, value) = word.split_once('=')?;
+        match name {
+            "id" => mark.id = plain_id(value)?,
+            "kind" => mark.kind = Kind::by_name(value)?,
+            "status" => mark.status = Status::by_name(value)?,
+            "risk" => mark.risk = Risk::by_name(value)?,
+            "superseded-by" => mark.superseded_by = Some(plain_id(value)?),
+            "retracted" => mark.retracted = Some(value.chars().take(10).collect()),
+            _ => return None,
+        }
+    }
+    (!mark.id.is_empty()).then_some(mark)
+}
+
+fn plain_id(text: &str) -> Option<String> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let fits = !text.is_empty() && text.len() <= 100 && text.chars().all(plain);
+    fits.then(|| text.to_owned())
+}
+
+/// The mark of a page, which stands before its first section.
+pub(super) fn of_page(body: &str) -> Option<Mark> {
+    let head = body.lines().take_while(|line| !line.starts_with("## "));
+    head.into_iter().find_map(parse)
+}
+
+impl Mark {
+    /// Gives an entry what the line says.
+    pub(super) fn put(self, entry: &mut Entry) {
+        entry.id = self.id;
+        entry.kind = self.kind;
+        entry.status = self.status;
+        entry.risk = self.risk;
+        entry.superseded_by = self.superseded_by;
+        let told = entry.section(TAKEN_BACK).is_some();
+        if let Some(date) = self.retracted {
+            entry.retracted = Some(Retraction {
+                date,
+                why: self.why,
+            });
+        } else if !self.why.is_empty() && !told {
+            entry.sections.push(Section {
+                heading: TAKEN_BACK.to_owned(),
+                text: self.why,
+            });
+        }
+    }
+}
+
+/// What a form has no place for, and how many entries have it.
+pub(super) fn lost(form: super::Form, entries: &[&Entry]) -> Vec<(&'static str, usize)> {
+    use super::Form::{Casebook, HyperMla, Karve, Playbook, Tips, Wiki};
+    let count = |has: &dyn Fn(&Entry) -> bool| entries.iter().filter(|e| has(e)).count();
+    let acts = |e: &Entry| matches!(e.kind, Kind::Optimization | Kind::AntiPattern);
+    let kept_evidence = match form {
+        Karve | HyperMla | Wiki => usize::MAX,
+        Casebook => 1,
+        Tips | Playbook => 0,
+    };
+    let facts = match form {
+        Karve => return Vec::new(),
+        HyperMla => count(&|e| !acts(e)),
+        Casebook | Tips | Wiki | Playbook => 0,
+    };
+    let lost = [
+        ("entries that are no optimization or anti-pattern", facts),
+        ("exceptions", count(&|e| !e.except.is_empty())),
+        ("evidence", count(&|e| e.evidence.len() > kept_evidence)),
+        ("what a machine can apply", count(&|e| !e.apply.is_empty())),
+    ];
+    lost.into_iter().filter(|(_, n)| *n > 0).collect()
+}
