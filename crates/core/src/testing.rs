@@ -110,5 +110,6 @@ fn learnt(round: u32) -> crate::campaign::Event {
             ..crate::knowledge::Lesson::default()
         },
         usage: crate::campaign::Usage::default(),
+        exchange: None,
     }
 }

@@ -140,6 +140,9 @@ pub enum Event {
         /// What the agent used to put it in words.
         #[serde(default, skip_serializing_if = "Usage::is_none")]
         usage: Usage,
+        /// The artifact with what was said then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exchange: Option<String>,
     },
     /// The user raised or lowered the limits.
     Extended { limits: Limits },

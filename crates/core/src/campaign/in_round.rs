@@ -194,6 +194,7 @@ impl Campaign {
                     round: of,
                     lesson,
                     usage,
+                    exchange: _,
                 },
                 Stage::Learning { verdict },
             ) if *of == round.number => {

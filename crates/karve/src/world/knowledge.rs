@@ -66,33 +66,38 @@ impl World {
         let after = self.profile_after(campaign)?;
         let mut lesson = strategy::lesson(campaign, after.as_ref());
         let mut usage = Usage::default();
+        let mut exchange = None;
         if let Some(learning) = &mut lesson.learning {
             learning.evidence.toolchain = self.toolchain(campaign);
-            let said = self.in_words(campaign, (&lesson.text, &lesson.foretold), learning)?;
+            let (said, kept) =
+                self.in_words(campaign, (&lesson.text, &lesson.foretold), learning)?;
             learning.words = said.words;
             learning.unsaid = said.failed.chars().take(UNSAID_CHARS).collect();
             usage = said.usage;
+            exchange = kept;
             learning.became = learn::take_in(&self.shelves(), learning, &self.here())?;
         }
         Ok(Event::Learnt {
             round,
             lesson,
             usage,
+            exchange,
         })
     }
 
-    /// What the agent says about a round, if it is one that is asked.
+    /// What the agent says about a round, if it is one that is asked; with the artifact that has
+    /// all of it.
     fn in_words(
         &mut self,
         campaign: &Campaign,
         (lesson, foretold): (&str, &[Foretold]),
         learning: &Learning,
-    ) -> Result<Said> {
+    ) -> Result<(Said, Option<String>)> {
         let Some(round) = campaign.current_round().filter(|_| self.agent.learns()) else {
-            return Ok(Said::default());
+            return Ok(Default::default());
         };
         let Some(hypothesis) = &round.hypothesis else {
-            return Ok(Said::default());
+            return Ok(Default::default());
         };
         let reads = self.agent.reads_worktree();
         let tree = if reads {
@@ -120,10 +125,11 @@ impl World {
             learning,
         };
         let said = self.agent.learn(&taught, &desk)?;
+        let kept = self.take_exchange(&exchange)?;
         if reads {
             self.trees.remove(&self.repo, &tree)?;
         }
-        Ok(said)
+        Ok((said, kept))
     }
 
     /// Where the campaign is, as the scope of what it finds.

@@ -69,7 +69,7 @@ impl World {
         path
     }
 
-    fn take_exchange(&self, path: &Path) -> Result<Option<String>> {
+    pub(super) fn take_exchange(&self, path: &Path) -> Result<Option<String>> {
         match path.is_file() {
             true => store::take_artifact(&self.dir, path).map(Some),
             false => Ok(None),

@@ -281,6 +281,7 @@ impl Player {
                     ..Lesson::default()
                 },
                 usage: Usage::default(),
+                exchange: None,
             },
             Step::Finish { reason } => Event::Finished { reason },
             Step::Profile { .. } => panic!("the charter has no profile command"),
