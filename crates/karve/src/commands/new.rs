@@ -105,8 +105,15 @@ impl New {
         fs::create_dir_all(&dir).context(|| format!("cannot make {}", dir.display()))?;
         if is_in_repository(&dir) {
             write(&dir, &files)?;
-            ui::outln(&format!("wrote {}", name.display()));
-            ui::outln("next: commit it, for a campaign starts from a commit, then \"karve run\"");
+            let name = name.display();
+            ui::outln(&format!("wrote {name}"));
+            ui::note(&format!(
+                "note: {name} lies in another git repository, and none of its files is committed \
+                 there; a campaign sees only what is"
+            ));
+            ui::outln(&format!(
+                "next: git add {name} && git commit -m kernel && cd {name} && karve run"
+            ));
             return Ok(());
         }
         let message = format!("A kernel to begin with: {}\n", self.template.name());

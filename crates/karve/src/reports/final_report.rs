@@ -417,7 +417,7 @@ fn measured(source: &Source<'_>, page: &mut Page) {
 }
 
 fn inflation(source: &Source<'_>, page: &mut Page) {
-    page.section("Inflation gap");
+    page.section("Inflation gap of single rounds");
     let view = source.campaign.view();
     let product = ratio(Some(view.cumulative_ratio));
     match view

@@ -113,8 +113,8 @@ pub(super) fn attribution(source: &Source<'_>, page: &mut Page) {
         ),
         format!("R_real (W2 and W3): {:+.1}%", done.r_real_percent),
         format!(
-            "Inflation gap: {:+.1} percentage points, from {:+.1}% in the benchmark to {:+.1}% \
-             that transfers",
+            "Inflation gap of the benchmark: {:+.1} percentage points, from {:+.1}% in the \
+             benchmark to {:+.1}% that transfers",
             flat(done.gap_percent),
             flat(done.benchmark_percent),
             flat(done.real_percent)
@@ -137,7 +137,10 @@ pub(super) fn attribution(source: &Source<'_>, page: &mut Page) {
         .map(|line| source.markdown(&line, CELL_MAX))
         .collect();
     if !found.is_empty() {
-        page.block("What the audit found in kept rounds:");
+        page.block(
+            "What the audit found in kept rounds. What is suspicious asks a person to look; the \
+             verdict above counts only where gains come from:",
+        );
         page.list(&found);
     }
 }
