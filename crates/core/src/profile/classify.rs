@@ -11,11 +11,18 @@ use super::{Bottleneck, KernelProfile};
 use rules::{CLASSES, Class, HEALTHY};
 use serde::{Deserialize, Serialize};
 use signals::{SIGNALS, Signal};
+use std::collections::BTreeSet;
 
 /// Opportunities that a diagnosis names.
 const OPPORTUNITIES_MAX: usize = 3;
 /// No single change is expected to save more of the time than this, in percent.
 const GAIN_PCT_MAX: f64 = 95.0;
+/// What promises less is not worth a line, in percent.
+const GAIN_PCT_MIN: f64 = 1.0;
+/// Counters that are named where no class holds.
+const NAMES_MAX: usize = 6;
+/// Characters of what a profiler says that are quoted.
+const SAYS_CHARS: usize = 160;
 
 /// Whose rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,8 +131,12 @@ pub fn diagnose(kernel: &KernelProfile, asked: RuleSet) -> Diagnosis {
     };
     let bottleneck = found.map_or(Bottleneck::Unknown, |class| class.is);
     let because = match found.and_then(|class| Predicate::parse(class.when).ok()) {
-        Some(when) => format!("{} ({})", when.text(), when.quote(&values)),
-        None => "no counter that the rules ask for was read".to_owned(),
+        Some(when) => {
+            let part = when.part_that_holds(&values);
+            let told = format!("{} ({})", part.text(), part.quote(&values));
+            told.replace("memory_pct", busiest(&kernel.values()).0)
+        }
+        None => why_unknown(&values, asked),
     };
     let signals = fired(&values);
     Diagnosis {
@@ -143,12 +154,50 @@ pub fn diagnose(kernel: &KernelProfile, asked: RuleSet) -> Diagnosis {
 /// The values of a kernel, with those that follow from others.
 pub fn with_derived(kernel: &KernelProfile) -> Values {
     let mut values = kernel.values();
-    let levels = ["memory_pct", "dram_pct", "l2_pct", "l1_pct", "shared_pct"];
-    let busiest = levels.iter().filter_map(|name| values.get(*name)).copied();
-    if let Some(busiest) = busiest.reduce(f64::max) {
+    if let (_, Some(busiest)) = busiest(&values) {
         values.insert("memory_pct".to_owned(), busiest);
     }
     values
+}
+
+/// The counter of the busiest level of memory, and its value where one was read.
+fn busiest(values: &Values) -> (&'static str, Option<f64>) {
+    let mut most = ("memory_pct", values.get("memory_pct").copied());
+    for name in ["dram_pct", "l2_pct", "l1_pct", "shared_pct"] {
+        let value = values.get(name).copied();
+        if value > most.1 {
+            most = (name, value);
+        }
+    }
+    most
+}
+
+/// Why no class holds: nothing was read that the rules ask for, or what was read is not enough.
+fn why_unknown(values: &Values, asked: RuleSet) -> String {
+    let sets = [asked, RuleSet::Karve];
+    let of_sets = CLASSES.iter().filter(|class| sets.contains(&class.by));
+    let (mut read, mut unread) = (BTreeSet::new(), BTreeSet::new());
+    for when in of_sets.filter_map(|class| Predicate::parse(class.when).ok()) {
+        let names = || when.names().into_iter().map(str::to_owned);
+        if names().any(|name| values.contains_key(&name)) {
+            let (known, unknown): (Vec<_>, Vec<_>) = names().partition(|n| values.contains_key(n));
+            read.extend(known);
+            unread.extend(unknown);
+        }
+    }
+    if read.is_empty() {
+        return "no counter that the rules ask for was read".to_owned();
+    }
+    let read = read.iter().take(NAMES_MAX);
+    let read: Vec<String> = read
+        .filter_map(|name| Some(format!("{name}={}", short(*values.get(name)?))))
+        .collect();
+    let unread: Vec<String> = unread.into_iter().take(NAMES_MAX).collect();
+    let told = format!("no condition of the rules holds for {}", read.join(", "));
+    if unread.is_empty() {
+        return told;
+    }
+    format!("{told}; not read: {}", unread.join(", "))
 }
 
 fn classify(values: &Values, rules: RuleSet) -> Option<&'static Class> {
@@ -180,12 +229,12 @@ fn root_cause(class: Option<&Class>, signals: &[(&Signal, f64)], values: &Values
     let Some(class) = class else {
         return "The counters that were read do not tell what limits the kernel.".to_owned();
     };
-    let first = fill(class.says, values);
     let second = signals.iter().find(|(signal, _)| signal.explains(class.is));
-    match second {
-        Some((signal, _)) => format!("{first} {}", fill(signal.says, values)),
-        None => first,
-    }
+    let second = second.map(|(signal, _)| fill(signal.says, values));
+    let mut sentences = vec![fill(class.says, values)];
+    sentences.extend(second);
+    sentences.retain(|sentence| !sentence.is_empty());
+    sentences.join(" ")
 }
 
 /// Puts values where `{counter}` stands; `{level}` is the busiest level of memory.
@@ -198,13 +247,31 @@ fn fill(text: &str, values: &Values) -> String {
         }
     }
     filled = filled.replace("{level}", busiest_level(values));
-    // What was not read is not told as a number.
-    while let Some((before, rest)) = filled.split_once('{') {
-        let after = rest.split_once('}').map_or("", |(_, after)| after);
-        let after = after.strip_prefix('%').unwrap_or(after);
-        filled = format!("{before}an unread share{after}");
+    without_unread(filled)
+}
+
+/// Leaves out what was not read, with the parentheses or the part of the sentence around it.
+fn without_unread(mut text: String) -> String {
+    while let Some(at) = text.find('{') {
+        let (before, after) = (&text[..at], &text[at..]);
+        let open = before
+            .rfind('(')
+            .filter(|open| !before[*open..].contains(')'));
+        if let (Some(open), Some(close)) = (open, after.find(')')) {
+            let kept = before[..open].trim_end();
+            text = format!("{kept}{}", &after[close + 1..]);
+            continue;
+        }
+        let start = before.rfind(", ").unwrap_or(0);
+        let end = after.find(", ").or_else(|| after.rfind('.'));
+        let rest = end.map_or("", |end| &after[end..]);
+        text = match start {
+            0 if rest == "." => String::new(),
+            0 => rest.trim_start_matches(", ").to_owned(),
+            start => format!("{}{rest}", &before[..start]),
+        };
     }
-    filled
+    text
 }
 
 /// The level of memory that is used most.
@@ -253,8 +320,10 @@ fn opportunities(
         entry: None,
     });
     let told = kernel.remarks.iter().filter_map(|remark| {
+        let says = remark.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let says: String = says.chars().take(SAYS_CHARS).collect();
         Some(Opportunity {
-            name: format!("{} (told by {})", remark.rule, remark.source.tool),
+            name: format!("{} says ({}): {says:?}", remark.source.tool, remark.rule),
             gain_pct: remark
                 .gain_pct
                 .filter(|gain| gain.is_finite())?
@@ -263,13 +332,14 @@ fn opportunities(
             entry: None,
         })
     });
-    let mut all: Vec<Opportunity> = ours.collect();
-    if all.len() < OPPORTUNITIES_MAX {
-        let mut told: Vec<Opportunity> = told.collect();
-        told.sort_by(|a, b| b.gain_pct.total_cmp(&a.gain_pct));
-        all.extend(told);
-    }
+    let promises = |opportunity: &Opportunity| opportunity.gain_pct >= GAIN_PCT_MIN;
+    let most_first = |a: &Opportunity, b: &Opportunity| b.gain_pct.total_cmp(&a.gain_pct);
+    let mut all: Vec<Opportunity> = ours.filter(promises).collect();
+    let mut told: Vec<Opportunity> = told.filter(promises).collect();
+    told.sort_by(most_first);
+    all.extend(told);
     all.truncate(OPPORTUNITIES_MAX);
+    all.sort_by(most_first);
     all
 }
 

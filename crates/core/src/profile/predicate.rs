@@ -1,7 +1,7 @@
 //! Conditions on counters, such as `l2_hit_pct < 80 && dram_pct > 60`. A counter that nobody read
 //! is neither large nor small: then a condition may be unknown.
 
-use crate::expr::{Expr, ExprError, Op, parse_expr};
+use crate::expr::{Expr, ExprError, Function, Op, parse_expr};
 use std::collections::BTreeMap;
 
 /// Names and values of counters.
@@ -52,6 +52,15 @@ impl Predicate {
         truth(&self.expr, values)
     }
 
+    /// The part by which it holds: of several ways, the first that does.
+    pub fn part_that_holds(&self, values: &Values) -> Self {
+        let expr = part(&self.expr, values).clone_whole();
+        Self {
+            text: written(&expr),
+            expr,
+        }
+    }
+
     /// The counters it asks for that were read, as `name=value`.
     pub fn quote(&self, values: &Values) -> String {
         let read = self.names().into_iter().filter_map(|name| {
@@ -90,6 +99,89 @@ fn truth(expr: &Expr, values: &Values) -> Truth {
             Ok(_) => Truth::Fails,
             Err(_) => Truth::Unknown,
         },
+    }
+}
+
+/// A condition without the ways that do not hold.
+struct Part<'a>(Vec<&'a Expr>);
+
+impl Part<'_> {
+    /// All conditions of it together.
+    fn clone_whole(self) -> Expr {
+        let mut all = self.0.into_iter().cloned();
+        let first = all.next().unwrap_or(Expr::Number(1.0));
+        all.fold(first, |whole, more| {
+            Expr::Binary(Op::And, Box::new(whole), Box::new(more))
+        })
+    }
+}
+
+/// The conditions that make it hold.
+fn part<'a>(expr: &'a Expr, values: &Values) -> Part<'a> {
+    match expr {
+        Expr::Binary(Op::Or, a, b) => match truth(a, values) {
+            Truth::Holds => part(a, values),
+            Truth::Fails | Truth::Unknown => part(b, values),
+        },
+        Expr::Binary(Op::And, a, b) => {
+            let (mut all, more) = (part(a, values), part(b, values));
+            all.0.extend(more.0);
+            all
+        }
+        Expr::Number(_)
+        | Expr::Text(_)
+        | Expr::Name(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Call(..) => Part(vec![expr]),
+    }
+}
+
+/// An expression as text; what binds less than its surroundings stands in parentheses.
+fn written(expr: &Expr) -> String {
+    let inner = |expr: &Expr| match expr {
+        Expr::Binary(..) => format!("({})", written(expr)),
+        Expr::Number(_) | Expr::Text(_) | Expr::Name(_) | Expr::Unary(..) | Expr::Call(..) => {
+            written(expr)
+        }
+    };
+    match expr {
+        Expr::Number(number) => format!("{number}"),
+        Expr::Text(text) => format!("'{text}'"),
+        Expr::Name(name) => name.clone(),
+        Expr::Unary(sign, of) => format!("{sign}{}", inner(of)),
+        Expr::Binary(Op::And, a, b) => format!("{} && {}", written(a), written(b)),
+        Expr::Binary(op, a, b) => format!("{} {} {}", inner(a), symbol(*op), inner(b)),
+        Expr::Call(function, of) => {
+            let of: Vec<String> = of.iter().map(written).collect();
+            let name = match function {
+                Function::Min => "min",
+                Function::Max => "max",
+                Function::Sqrt => "sqrt",
+                Function::Ln => "ln",
+            };
+            format!("{name}({})", of.join(", "))
+        }
+    }
+}
+
+fn symbol(op: Op) -> &'static str {
+    match op {
+        Op::Add => "+",
+        Op::Subtract => "-",
+        Op::Multiply => "*",
+        Op::Divide => "/",
+        Op::FloorDivide => "//",
+        Op::Remainder => "%",
+        Op::Power => "**",
+        Op::Less => "<",
+        Op::LessOrEqual => "<=",
+        Op::Greater => ">",
+        Op::GreaterOrEqual => ">=",
+        Op::Equal => "==",
+        Op::NotEqual => "!=",
+        Op::And => "&&",
+        Op::Or => "||",
     }
 }
 
@@ -149,6 +241,24 @@ mod tests {
             Truth::Unknown,
         );
         check("0 / (dram_pct - 70) > 1", Truth::Fails);
+    }
+
+    #[test]
+    fn of_several_ways_the_one_is_told_by_which_it_holds() {
+        let check = |text: &str, want: &str| {
+            let predicate = Predicate::parse(text).unwrap();
+            assert_eq!(predicate.truth(&values()), Truth::Holds, "{text}");
+            assert_eq!(predicate.part_that_holds(&values()).text(), want);
+        };
+        check("dram_pct > 60", "dram_pct > 60");
+        check(
+            "l2_hit_pct < 10 || waves < 1 || dram_pct >= 70",
+            "dram_pct >= 70",
+        );
+        check(
+            "dram_pct > 60 && (waves < 1 || l2_hit_pct + 1 < max(50, dram_pct))",
+            "dram_pct > 60 && (l2_hit_pct + 1) < max(50, dram_pct)",
+        );
     }
 
     #[test]

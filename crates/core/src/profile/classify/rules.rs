@@ -122,9 +122,32 @@ pub(super) const CLASSES: &[Class] = &[
     class(
         RuleSet::Karve,
         Memory,
-        "llc_miss_pct > 20 && l1_miss_pct > 5 || l1_miss_pct > 10 || intensity < ridge",
-        "Loads miss the caches or the bandwidth is the ceiling, of which {ceiling_pct}% is \
-         reached.",
+        "l1_miss_pct > 10 || llc_miss_pct > 20 && l1_miss_pct > 2",
+        "{l1_miss_pct}% of the loads miss the first-level cache: the kernel waits for what is \
+         behind it.",
+    ),
+    // Below the ridge the bandwidth would be the limit of a kernel that uses it. One whose loads
+    // hit the nearest cache does not.
+    class(
+        RuleSet::Karve,
+        Compute,
+        "l1_miss_pct < 2 && (vector_pct < 50 || ipc >= 2)",
+        "Nearly all loads hit the first-level cache ({l1_miss_pct}% miss): the units are busy with \
+         instructions that do little each.",
+    ),
+    class(
+        RuleSet::Karve,
+        Compute,
+        "l1_miss_pct < 2",
+        "Nearly all loads hit the first-level cache ({l1_miss_pct}% miss), so that the \
+         instructions themselves take the time.",
+    ),
+    class(
+        RuleSet::Karve,
+        Memory,
+        "intensity < ridge && ceiling_pct >= 30",
+        "At {intensity} operations per byte the bandwidth is the ceiling (the ridge is at \
+         {ridge}), and {ceiling_pct}% of it is reached.",
     ),
     class(
         RuleSet::Karve,
@@ -134,29 +157,36 @@ pub(super) const CLASSES: &[Class] = &[
     ),
     class(
         RuleSet::Karve,
-        Compute,
-        "l1_miss_pct < 2 && llc_miss_pct < 50",
-        "Nearly all loads hit the first-level cache ({l1_miss_pct}% miss), so that the \
-         instructions themselves take the time.",
+        Latency,
+        "ceiling_pct < 60",
+        "Only {ceiling_pct}% of the ceiling is reached and no unit is known to be busy: operations \
+         wait for each other.",
     ),
     class(
         RuleSet::Karve,
         Latency,
-        "ceiling_pct < 60 || ipc < 1",
-        "{ceiling_pct}% of the ceiling is reached and no unit is known to be busy: operations wait \
+        "ipc < 1",
+        "Only {ipc} instructions end in a cycle and no unit is known to be busy: operations wait \
          for each other.",
     ),
-    // A: the matrix units from 60%, memory from 70%.
+    // A: the matrix units from 60%, memory from 70%. Who did not read the one still knows of the
+    // other.
+    class(
+        RuleSet::HyperMla,
+        Balanced,
+        "tensor_pct > 60 && dram_pct > 70",
+        "The matrix units ({tensor_pct}%) and device memory ({dram_pct}%) are both busy.",
+    ),
     class(
         RuleSet::HyperMla,
         Memory,
-        "dram_pct > 70 && tensor_pct <= 60",
-        MEMORY_SAYS,
+        "dram_pct > 70",
+        "Device memory is used to {dram_pct}%, the matrix units to {tensor_pct}%.",
     ),
     class(
         RuleSet::HyperMla,
         Compute,
-        "tensor_pct > 60 && dram_pct <= 70",
+        "tensor_pct > 60",
         "The matrix units are used to {tensor_pct}%, device memory to {dram_pct}%.",
     ),
     class(
@@ -164,12 +194,6 @@ pub(super) const CLASSES: &[Class] = &[
         Latency,
         "tensor_pct <= 60 && dram_pct <= 70",
         "Neither the matrix units ({tensor_pct}%) nor device memory ({dram_pct}%) are busy.",
-    ),
-    class(
-        RuleSet::HyperMla,
-        Balanced,
-        "tensor_pct > 60 && dram_pct > 70",
-        "The matrix units ({tensor_pct}%) and device memory ({dram_pct}%) are both busy.",
     ),
     // B: more than 60% of one and less than 40% of the other.
     class(

@@ -59,7 +59,7 @@ pub(super) const SIGNALS: &[Signal] = &[
         when: "tensor_pct < 1 && fma_pct > 20 && compute_pct > 50",
         gain: "50",
         says: "The matrix units are idle while multiply-adds run on the plain ones.",
-        advice: "use the matrix units",
+        advice: "use the matrix units, where the type and its tolerance allow them",
         of: &[Compute, Balanced],
     },
     Signal {
@@ -183,7 +183,7 @@ pub(super) const SIGNALS: &[Signal] = &[
         of: &[Memory, Latency],
     },
     Signal {
-        when: "llc_miss_pct > 20 && l1_miss_pct > 1",
+        when: "llc_miss_pct > 20 && l1_miss_pct > 2",
         gain: "min(50, llc_miss_pct)",
         says: "{llc_miss_pct}% of what reaches the last-level cache goes to memory.",
         advice: "use each line of memory more often: tile, pack, or stream",
@@ -211,11 +211,18 @@ pub(super) const SIGNALS: &[Signal] = &[
         of: &[Compute, Latency],
     },
     Signal {
-        when: "ceiling_pct < 60 && intensity < ridge",
+        when: "intensity < ridge && ceiling_pct < 60 && (ceiling_pct >= 30 || l1_miss_pct > 2)",
         gain: "0.6 * (100 - ceiling_pct)",
         says: "Only {ceiling_pct}% of the bandwidth's ceiling is reached.",
         advice: "read memory in order, in wide loads, from several streams",
         of: &[Memory, Latency],
+    },
+    Signal {
+        when: "intensity < ridge && ceiling_pct < 30 && l1_miss_pct < 2",
+        gain: "0.6 * (100 - ceiling_pct)",
+        says: "Only {ceiling_pct}% of the ceiling is reached although the loads hit.",
+        advice: "fewer and wider instructions: vectorize, unroll, or replace costly calls",
+        of: &[Compute, Latency],
     },
     Signal {
         when: "page_faults > 1000 && cpu_busy_pct > 0",

@@ -139,12 +139,80 @@ fn a_cpu_is_judged_by_its_roofline_and_whoever_is_silent_says_so() {
 }
 
 #[test]
+fn a_kernel_whose_loads_hit_is_not_bound_by_memory_however_few_operations_it_has() {
+    use Bottleneck::{Compute, Latency, Memory};
+    let few = [("intensity", 0.25), ("ridge", 8.0), ("ceiling_pct", 0.6)];
+    check(&few, RuleSet::Karve, Latency);
+    let hits = [&few[..], &[("l1_miss_pct", 0.01)]].concat();
+    let found = check(&hits, RuleSet::Karve, Compute);
+    let tries: Vec<&str> = found.opportunities.iter().map(|o| &*o.name).collect();
+    assert!(!tries.iter().any(|t| t.contains("memory")), "{tries:?}");
+    // A share of the last-level cache's misses says nothing where there are hardly any.
+    let seldom = [&hits[..], &[("llc_miss_pct", 100.0)]].concat();
+    let found = check(&seldom, RuleSet::Karve, Compute);
+    assert!(found.opportunities.iter().all(|o| !o.name.contains("line")));
+    let misses = [&few[..], &[("l1_miss_pct", 12.0)]].concat();
+    let found = check(&misses, RuleSet::Karve, Memory);
+    assert_eq!(found.because, "l1_miss_pct > 10 (l1_miss_pct=12)");
+    assert!(found.root_cause.contains("12% of the loads miss"));
+}
+
+#[test]
+fn what_decides_is_told_under_its_own_name() {
+    let values = [
+        ("memory_pct", 57.9),
+        ("l2_pct", 84.7),
+        ("compute_pct", 11.9),
+    ];
+    let found = check(&values, RuleSet::Karve, Bottleneck::Memory);
+    assert_eq!(
+        found.because,
+        "l2_pct >= 60 && l2_pct >= compute_pct (l2_pct=84.7, compute_pct=11.9)"
+    );
+    // Device memory alone is enough for A.
+    let found = check(&[("dram_pct", 88.8)], RuleSet::HyperMla, Bottleneck::Memory);
+    assert_eq!((found.rules, found.asked), (RuleSet::HyperMla, None));
+    assert!(
+        found
+            .root_cause
+            .starts_with("Device memory is used to 88.8%.")
+    );
+    // What was read is not said to be unread.
+    let found = check(&[("l1_miss_pct", 4.0)], RuleSet::Karve, Bottleneck::Unknown);
+    assert_eq!(
+        found.because,
+        "no condition of the rules holds for l1_miss_pct=4; not read: ipc, llc_miss_pct, vector_pct"
+    );
+}
+
+#[test]
+fn no_sentence_has_a_gap_where_something_was_not_read() {
+    for (when, says) in CLASSES
+        .iter()
+        .map(|class| (class.when, class.says))
+        .chain(SIGNALS.iter().map(|signal| (signal.when, signal.says)))
+    {
+        for name in Predicate::parse(when).unwrap().names() {
+            let told = fill(says, &[(name.to_owned(), 1.0)].into());
+            let whole = told.is_empty() || told.ends_with('.') && !told.contains(['{', '}']);
+            assert!(whole && !told.contains("()"), "{told:?} of {says:?}");
+        }
+    }
+}
+
+#[test]
 fn what_the_profiler_itself_expects_is_told_after_our_own_signs() {
     let mut told = kernel(&[("compute_pct", 50.0), ("memory_pct", 50.0)]);
-    for (rule, gain) in [("a", Some(12.0)), ("b", None), ("c", Some(40.0))] {
+    let all = [
+        ("a", Some(12.0)),
+        ("b", None),
+        ("c", Some(40.0)),
+        ("d", Some(0.4)),
+    ];
+    for (rule, gain) in all {
         told.remarks.push(Remark {
             rule: rule.into(),
-            text: String::new(),
+            text: format!("do  {rule}"),
             gain_pct: gain,
             source: Source::at("tool", 3, "x"),
         });
@@ -155,7 +223,10 @@ fn what_the_profiler_itself_expects_is_told_after_our_own_signs() {
         .iter()
         .map(|o| o.name.as_str())
         .collect();
-    assert_eq!(names, ["c (told by tool)", "a (told by tool)"]);
+    assert_eq!(
+        names,
+        ["tool says (c): \"do c\"", "tool says (a): \"do a\""]
+    );
 }
 
 #[test]
