@@ -12,8 +12,8 @@ pub use attribution::{
     Attribution, AttributionRow, GAP_MAX_PERCENT, Gain, Honesty, attribute, attribute_rounds,
 };
 pub use plausible::{
-    Demand, Implausible, Peaks, ROOFLINE_HARD, ROOFLINE_SLACK, Rate, Roof, amdahl_ratio,
-    assess_gain, assess_time, roofline_s,
+    Cores, Demand, Implausible, LevelRate, Peaks, ROOFLINE_HARD, ROOFLINE_SLACK, Rate, Roof,
+    RoofLevel, amdahl_ratio, assess_gain, assess_time, roofline_s,
 };
 
 pub use rule::{AuditMode, AuditRule};

@@ -116,6 +116,9 @@ pub struct Profile {
     /// What follows from the counters, by which rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnosis: Option<Box<Diagnosis>>,
+    /// What is missing all the same, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// What was read of one kernel.
@@ -123,6 +126,10 @@ pub struct Profile {
 pub struct KernelProfile {
     /// Its name, as the profiler tells it.
     pub name: String,
+    /// Whether it is defined in a file that a candidate may change. A function's counters then
+    /// hold what it calls, as far as the profiler tells.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub granted: bool,
     /// Its counters by name.
     pub counters: BTreeMap<String, Counter>,
     /// What the profiler itself says of it.
@@ -148,6 +155,9 @@ pub struct Source {
     pub line: u32,
     /// What stands there, shortened: the profiler's own name and value.
     pub quote: String,
+    /// The file that it was read from, where there were several.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub file: String,
 }
 
 /// Advice of a profiler, as it gave it.
@@ -186,13 +196,14 @@ impl KernelProfile {
             .collect()
     }
 
-    /// Adds a value, unless it is no number. Says whether it did.
+    /// Adds a value, unless it is no number or a share above the whole. Says whether it did.
     pub fn set(&mut self, name: &str, value: f64, source: Source) -> bool {
-        if value.is_finite() {
+        let can_be = counters::can_be(name, value);
+        if can_be {
             self.counters
                 .insert(name.to_owned(), Counter { value, source });
         }
-        value.is_finite()
+        can_be
     }
 }
 
@@ -204,20 +215,25 @@ impl Source {
             tool: tool.to_owned(),
             line: u32::try_from(line).unwrap_or(u32::MAX),
             quote: quote.chars().take(QUOTE_CHARS).collect(),
+            file: String::new(),
         }
     }
 
     /// In words.
     pub fn describe(&self) -> String {
+        let file = match self.file.as_str() {
+            "" => String::new(),
+            file => format!(" of {file}"),
+        };
         match self.line {
-            0 => format!("{}: {}", self.tool, self.quote),
-            line => format!("{} line {line}: {}", self.tool, self.quote),
+            0 => format!("{}{file}: {}", self.tool, self.quote),
+            line => format!("{} line {line}{file}: {}", self.tool, self.quote),
         }
     }
 }
 
 impl Profile {
-    /// The kernel that takes longest, which is what the diagnosis is about.
+    /// The kernel that the diagnosis is about: the granted one, or the one that takes longest.
     pub fn main_kernel(&self) -> Option<&KernelProfile> {
         self.kernels.first()
     }

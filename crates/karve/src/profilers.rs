@@ -12,10 +12,11 @@
 
 pub mod contract;
 mod gather;
+pub mod granted;
 mod ncu;
 pub mod nsys;
 mod number;
-mod perf;
+pub(crate) mod perf;
 mod ptxas;
 mod rocprof;
 mod rocprof_compute;
@@ -24,10 +25,14 @@ pub mod take;
 mod text;
 mod timeline;
 mod torch;
-mod valgrind;
+pub(crate) mod valgrind;
 
+use granted::Granted;
 use karve_core::profile::KernelProfile;
 use std::fmt::{self, Display};
+
+/// The name under which a program is told as a whole.
+const PROGRAM: &str = "the whole program";
 
 /// Lines at the beginning of an output in which its tool is looked for.
 const SNIFF_LINES: usize = 5_000;
@@ -181,17 +186,27 @@ pub fn sniff(text: &str) -> Option<Tool> {
 
 /// Reads the output of a tool. The one of nsys is a file: [`nsys::read`].
 pub fn parse(tool: Tool, text: &str) -> Result<Parsed, Unreadable> {
-    match tool {
+    parse_of(tool, text, &Granted::default())
+}
+
+/// Reads the output of a tool; what the granted files define comes first.
+pub fn parse_of(tool: Tool, text: &str, granted: &Granted) -> Result<Parsed, Unreadable> {
+    let mut parsed = match tool {
         Tool::Ncu => ncu::parse(text),
         Tool::Ptxas => ptxas::parse(text),
         Tool::Perf => perf::parse(text),
-        Tool::Cachegrind => valgrind::cachegrind::parse(text),
-        Tool::Callgrind => valgrind::callgrind::parse(text),
+        Tool::Cachegrind => valgrind::cachegrind::parse(text, granted),
+        Tool::Callgrind => valgrind::callgrind::parse(text, granted),
         Tool::Rocprof => rocprof::parse(text),
         Tool::RocprofCompute => rocprof_compute::parse(text),
         Tool::Torch => torch::parse(text),
         Tool::Nsys => Err(Unreadable::at(1, "a database is read from its file")),
+    }?;
+    for kernel in &mut parsed.kernels {
+        kernel.granted |= granted.holds(&kernel.name, "");
     }
+    parsed.kernels.sort_by_key(|kernel| !kernel.granted);
+    Ok(parsed)
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::error::{CommandError, Context, Result};
 use crate::process::{self, Command, StopFlag};
 use crate::ui::style::safe;
 use crate::{host, plain_file, store};
-use karve_core::integrity::{Demand, Peaks, Rate, Roof};
+use karve_core::integrity::{self, Demand, LevelRate, Peaks, Rate, Roof, RoofLevel};
 use karve_core::stats;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -45,6 +45,8 @@ const KEPT_BYTES_MAX: u64 = 1 << 20;
 const VERSION: u32 = 1;
 /// A median run this far below the best one means that others were at work.
 const DISTURBED: f64 = 0.3;
+/// Several cores do so much more than one, at least.
+const MORE_THAN_ONE: f64 = 1.05;
 /// A rate beyond this is a fault of the measurement.
 const RATE_MAX: f64 = 1e18;
 
@@ -133,9 +135,24 @@ impl Cores {
 
     /// In words.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::One => "one core",
-            Self::All => "all cores",
+        integrity::Cores::from(self).name()
+    }
+}
+
+impl From<Cores> for integrity::Cores {
+    fn from(cores: Cores) -> Self {
+        match cores {
+            Cores::One => Self::One,
+            Cores::All => Self::All,
+        }
+    }
+}
+
+impl From<integrity::Cores> for Cores {
+    fn from(cores: integrity::Cores) -> Self {
+        match cores {
+            integrity::Cores::One => Self::One,
+            integrity::Cores::All => Self::All,
         }
     }
 }
@@ -200,8 +217,13 @@ impl Measured {
         }
     }
 
-    /// As a roof for the plausibility of gains: all cores, and each rate holds from what the level
-    /// before it can hold.
+    /// Whether all cores were no faster than one, so that others were at work on the rest.
+    pub fn hid_cores(&self) -> bool {
+        self.cores > 1 && self.flops.all.best < self.flops.one.best * MORE_THAN_ONE
+    }
+
+    /// As a roof: for the plausibility of gains all cores, where each rate holds from what the
+    /// level before it can hold; to show calls under, the levels for one core and for all.
     pub fn roof(&self) -> Roof {
         let mut held = 0;
         let mut rates = Vec::new();
@@ -210,9 +232,20 @@ impl Measured {
             rates.push(Rate { bytes, per_s });
             held = level.holds_all.unwrap_or(held);
         }
+        let rate = |level: &Moved, cores: Cores| LevelRate {
+            per_s: level.best(cores),
+            holds: level.holds(cores),
+        };
+        let levels = self.levels.iter().map(|level| RoofLevel {
+            name: level.level.clone(),
+            one: rate(level, Cores::One),
+            all: rate(level, Cores::All),
+        });
         Roof {
             flops: Some(self.flops(Cores::All)),
             rates,
+            flops_one: Some(self.flops(Cores::One)),
+            levels: levels.collect(),
         }
     }
 }

@@ -44,6 +44,62 @@ pub struct Roof {
     /// How fast bytes are moved; caches make it faster where there are few.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<Rate>,
+    /// Floating-point operations per second of one core, where that was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flops_one: Option<f64>,
+    /// The levels of the caches and memory, the nearest first, where they were measured. Calls are
+    /// shown under them; a gain is doubted by what all cores can do together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<RoofLevel>,
+}
+
+/// How fast one core and all move bytes at a level of the caches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoofLevel {
+    /// Its name.
+    pub name: String,
+    /// One core.
+    pub one: LevelRate,
+    /// All together.
+    pub all: LevelRate,
+}
+
+/// How fast bytes are moved at a level, and how many it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelRate {
+    /// Bytes per second.
+    pub per_s: f64,
+    /// So many bytes at most; memory holds all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holds: Option<u64>,
+}
+
+/// Which cores of a host a call is shown under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cores {
+    /// One.
+    One,
+    /// All.
+    All,
+}
+
+impl Cores {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::One => "one core",
+            Self::All => "all cores",
+        }
+    }
+
+    /// What a level gives them.
+    pub fn of(self, level: &RoofLevel) -> LevelRate {
+        match self {
+            Self::One => level.one,
+            Self::All => level.all,
+        }
+    }
 }
 
 /// How fast bytes are moved.
@@ -80,6 +136,26 @@ impl Roof {
         peaks
     }
 
+    /// The peaks to show a call under that runs on some cores, with the level that holds its bytes.
+    /// Where no levels were measured, those of the whole.
+    pub fn peaks_on(&self, cores: Cores, demand: Demand) -> (Peaks, Option<&RoofLevel>) {
+        let moved = demand.bytes.unwrap_or(f64::MAX);
+        let holds = |level: &&RoofLevel| {
+            let most = cores.of(level).holds;
+            most.is_none_or(|most| moved <= most as f64)
+        };
+        let level = self.levels.iter().find(holds).or(self.levels.last());
+        let Some(level) = level else {
+            return (self.shown_peaks(demand), None);
+        };
+        let flops = match cores {
+            Cores::One => self.flops_one,
+            Cores::All => self.flops,
+        };
+        let bytes = Some(cores.of(level).per_s);
+        (Peaks { flops, bytes }, Some(level))
+    }
+
     /// The least time of one call, in seconds, as far as it is known.
     pub fn floor_s(&self, demand: Demand) -> Option<f64> {
         roofline_s(demand, self.peaks(demand))
@@ -112,7 +188,8 @@ impl Implausible {
     pub fn describe(self) -> String {
         match self {
             Self::BelowRoofline { time_s, floor_s } => format!(
-                "{time_s:.3e} s for one call is below the roofline of this device, {floor_s:.3e} s"
+                "{time_s:.3e} s for one call is below the roofline of this device (all cores that \
+                 may take part), {floor_s:.3e} s"
             ),
             Self::BeyondAmdahl { ratio, bound } => {
                 format!("{ratio:.3}x is more than the part that was changed can give, {bound:.3}x")

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// A counter that changed by less than this share of its value stood still.
 const STILL: f64 = 0.02;
+/// So did a percentage that changed by less than this, in points: it is rounded, or of few events.
+const STILL_POINTS: f64 = 0.1;
 
 /// Which way a counter goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +66,13 @@ impl Moved {
     /// Which way it went, if it did.
     pub fn way(&self) -> Option<Way> {
         let size = self.before.abs().max(self.after.abs());
-        if (self.after - self.before).abs() <= STILL * size {
+        let is_share = known(&self.counter).is_some_and(|known| known.unit == "%");
+        let still = if is_share {
+            STILL_POINTS.max(STILL * size)
+        } else {
+            STILL * size
+        };
+        if (self.after - self.before).abs() <= still {
             return None;
         }
         Some(if self.after > self.before {
@@ -94,10 +102,13 @@ impl Moved {
     }
 }
 
-/// The counters that both profiles have, of the kernel that takes longest.
+/// The counters that both profiles have, of the kernel that each is about. A granted function and
+/// something else, such as the whole program, are not compared.
 pub fn compare(before: &Profile, after: &Profile) -> Vec<Moved> {
     match (before.main_kernel(), after.main_kernel()) {
-        (Some(before), Some(after)) => compare_kernels(before, after),
+        (Some(before), Some(after)) if before.granted == after.granted => {
+            compare_kernels(before, after)
+        }
         _ => Vec::new(),
     }
 }
@@ -246,6 +257,12 @@ mod tests {
             before: 0.0,
             after: 64.0,
         };
+        let few = Moved {
+            counter: "l1_miss_pct".into(),
+            before: 0.004,
+            after: 0.006,
+        };
+        assert_eq!((few.way(), few.is_better()), (None, None));
         assert_eq!((moved.change_pct(), moved.way()), (None, Some(Way::Up)));
         assert_eq!(moved.is_better(), Some(false));
     }

@@ -45,6 +45,18 @@ pub fn known(name: &str) -> Option<Known> {
         .copied()
 }
 
+/// Shares that may be above the whole: of a ceiling that was measured, and of several processors.
+const ABOVE_WHOLE: [&str; 2] = ["ceiling_pct", "cpu_busy_pct"];
+/// A share may be above the whole by what its parts were read at different times, in percent.
+const PERCENT_MAX: f64 = 105.0;
+
+/// Whether a counter can have a value: a number, and a share is no more than the whole.
+pub fn can_be(name: &str, value: f64) -> bool {
+    let is_share = known(name).is_some_and(|known| known.unit == "%");
+    let bounded = is_share && !ABOVE_WHOLE.contains(&name);
+    value.is_finite() && (!bounded || (0.0..=PERCENT_MAX).contains(&value))
+}
+
 const fn row(
     name: &'static str,
     unit: &'static str,

@@ -1,7 +1,7 @@
 //! How far a kernel is from what the device allows: intensity, ridge, ceiling, and the share of it.
 
 use crate::charter::{Case, Charter};
-use crate::integrity::{Demand, Peaks, Roof, roofline_s};
+use crate::integrity::{Cores, Demand, Peaks, Roof, roofline_s};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -66,20 +66,71 @@ pub fn ceiling(demand: Demand, peaks: Peaks, time_s: Option<f64>) -> Option<Ceil
     })
 }
 
-/// The ceiling of each case whose work, bytes and peaks are known, with its index. Times are in
-/// seconds, by the index of the case.
+/// A case under the part of a roof that holds for it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Under {
+    /// The index of the case.
+    pub case: usize,
+    /// The level of the caches that holds its bytes, where levels were measured.
+    pub level: Option<String>,
+    /// Which cores it stands under.
+    pub cores: Cores,
+    /// Intensity, ceiling, and what is reached of it.
+    pub ceiling: Ceiling,
+}
+
+impl Under {
+    /// Whose roof it is, in words.
+    pub fn whose(&self) -> String {
+        match &self.level {
+            Some(level) => format!("{level}, {}", self.cores.name()),
+            None => "the device".to_owned(),
+        }
+    }
+}
+
+/// The ceiling of each case whose work, bytes and peaks are known. Times are in seconds, by the
+/// index of the case.
 pub fn ceilings(
     charter: &Charter,
     cases: &[(usize, Case)],
-    roof: &Roof,
+    (roof, cores): (&Roof, Cores),
     times: &BTreeMap<usize, f64>,
-) -> Vec<(usize, Ceiling)> {
+) -> Vec<Under> {
     let of_case = |(index, case): &(usize, Case)| {
         let demand = charter.demand(case)?;
         let time_s = times.get(index).copied();
-        Some((*index, ceiling(demand, roof.shown_peaks(demand), time_s)?))
+        let (peaks, level) = roof.peaks_on(cores, demand);
+        Some(Under {
+            case: *index,
+            level: level.map(|level| level.name.clone()),
+            cores,
+            ceiling: ceiling(demand, peaks, time_s)?,
+        })
     };
     cases.iter().filter_map(of_case).collect()
+}
+
+/// Which cores the cases stand under: as many as the contract has threads, else one, unless a call
+/// was faster than one core can be.
+pub fn shown_cores(
+    charter: &Charter,
+    cases: &[(usize, Case)],
+    roof: &Roof,
+    times: &[&BTreeMap<usize, f64>],
+) -> Cores {
+    let threads = charter.contract.as_ref().map(|contract| contract.threads);
+    let beyond = |times: &&BTreeMap<usize, f64>| {
+        let one = ceilings(charter, cases, (roof, Cores::One), times);
+        let mut shares = one.iter().filter_map(|under| under.ceiling.share);
+        shares.any(|share| share > 1.0)
+    };
+    match threads {
+        Some(0 | 1) => Cores::One,
+        Some(_) => Cores::All,
+        None if roof.levels.is_empty() || times.iter().any(beyond) => Cores::All,
+        None => Cores::One,
+    }
 }
 
 impl Limit {
@@ -95,6 +146,7 @@ impl Limit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::integrity::{LevelRate, RoofLevel};
 
     fn peaks(flops: f64, bytes: f64) -> Peaks {
         Peaks {
@@ -141,20 +193,53 @@ mod tests {
                 bytes: 1 << 20,
                 per_s: 1e9,
             }],
+            ..Roof::default()
         };
         let times = [(3, 4e-3)].into();
-        assert!(ceilings(&charter, &cases, &roof, &times).is_empty());
+        let of = |charter: &Charter, roof: &Roof| {
+            let cores = shown_cores(charter, &cases, roof, &[&times]);
+            ceilings(charter, &cases, (roof, cores), &times)
+        };
+        assert!(of(&charter, &roof).is_empty());
         charter.metric.bytes = Some("12*M*M".into());
-        let found = ceilings(&charter, &cases, &roof, &times);
+        let found = of(&charter, &roof);
         assert_eq!(found.len(), 1);
-        let (index, ceiling) = found[0];
-        assert_eq!((index, ceiling.limit), (3, Limit::Compute));
+        let ceiling = found[0].ceiling;
+        assert_eq!((found[0].case, ceiling.limit), (3, Limit::Compute));
+        assert_eq!(found[0].whose(), "the device");
         assert!((ceiling.share.unwrap() - 0.5).abs() < 1e-12);
         // So few bytes may lie in a cache: no floor, but a ceiling to show.
         let demand = charter.demand(&cases[0].1).unwrap();
         assert_eq!(roof.peaks(demand).bytes, None);
         assert_eq!(roof.shown_peaks(demand).bytes, Some(1e9));
-        assert!(ceilings(&charter, &cases, &Roof::default(), &times).is_empty());
+        assert!(of(&charter, &Roof::default()).is_empty());
+        // With levels the call stands under one core and the level that holds its 120 KB, unless
+        // one core cannot be that fast.
+        let level = |name: &str, holds: Option<u64>, per_s: f64| RoofLevel {
+            name: name.into(),
+            one: LevelRate { per_s, holds },
+            all: LevelRate {
+                per_s: 2.0 * per_s,
+                holds: holds.map(|holds| 2 * holds),
+            },
+        };
+        let levels = vec![
+            level("L1", Some(32_000), 4e9),
+            level("L2", Some(1_000_000), 1e8),
+            level("memory", None, 1e7),
+        ];
+        let host = |flops: f64| Roof {
+            flops: Some(2.0 * flops),
+            flops_one: Some(flops),
+            levels: levels.clone(),
+            ..Roof::default()
+        };
+        let found = of(&charter, &host(1e9));
+        assert_eq!(found[0].whose(), "L2, one core");
+        assert!((found[0].ceiling.ridge - 10.0).abs() < 1e-12);
+        assert!((found[0].ceiling.share.unwrap() - 0.5).abs() < 1e-12);
+        let found = of(&charter, &host(4e8));
+        assert_eq!(found[0].whose(), "L2, all cores");
     }
 
     #[test]

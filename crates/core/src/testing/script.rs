@@ -233,6 +233,7 @@ impl Script {
                     share: self.share,
                     kernels: Vec::new(),
                     diagnosis: None,
+                    notes: Vec::new(),
                 },
             },
             Step::Propose { round, try_no, .. } => self.propose(*round, *try_no),

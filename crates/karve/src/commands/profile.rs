@@ -196,7 +196,9 @@ impl Profile {
             if unknown && !of.is_empty() {
                 why = format!("{why}; only if it is written in {}", of.join(" or "));
             }
+            let impact = matched.entry.impact;
             report::Fitting {
+                impact: impact.map(|impact| format!("{}x to {}x", impact.low, impact.high)),
                 id: matched.entry.id.clone(),
                 title: matched.entry.title.clone(),
                 why,

@@ -13,7 +13,7 @@ use crate::roofline::{self, Cores, Effort, Gpu, Measured, cases};
 use crate::{device, session, ui};
 use karve_core::charter::{Case, Charter};
 use karve_core::integrity::{Demand, Peaks};
-use karve_core::profile::roofline::ceiling;
+use karve_core::profile::roofline::{ceiling, shown_cores};
 use karve_core::score;
 use std::path::PathBuf;
 
@@ -113,6 +113,12 @@ impl Roofline {
             let busy = "others were at work while the host was measured: its peaks may be too low";
             notes.push(format!(
                 "{busy}; --fresh measures again, and the better figures are kept"
+            ));
+        }
+        if host.hid_cores() {
+            let same = "all cores did no more than one: others were at work on them";
+            notes.push(format!(
+                "{same}; --fresh measures again when the host is calm"
             ));
         }
         let gpu = match roofline::measure_gpu(stop)? {
@@ -287,20 +293,13 @@ fn cores_of(project: Option<&Project>, host: &Measured) -> Cores {
     let Some(project) = project else {
         return Cores::All;
     };
-    if let Some(contract) = &project.charter.contract {
-        return if contract.threads > 1 {
-            Cores::All
-        } else {
-            Cores::One
-        };
-    }
-    let one = rows(project, &Under::Host(host, Cores::One));
-    let beyond = |row: &CaseCeiling| row.ceiling.share.is_some_and(|share| share > 1.0);
-    if one.iter().any(beyond) {
-        Cores::All
-    } else {
-        Cores::One
-    }
+    let Project {
+        charter,
+        cases,
+        times,
+        ..
+    } = project;
+    shown_cores(charter, cases, &host.roof(), &[times]).into()
 }
 
 impl Under<'_> {

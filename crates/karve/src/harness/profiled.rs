@@ -4,7 +4,7 @@ use super::{Harness, Purpose, fresh_seed};
 use crate::config::{expand, quote};
 use crate::error::Result;
 use crate::process::{self, Run};
-use crate::profilers::run::{Output, Start};
+use crate::profilers::run::{DIR_VARIABLE, Output, Start};
 use karve_core::charter::Case;
 use std::path::Path;
 
@@ -33,6 +33,7 @@ impl Harness {
     pub fn run_profiler(&self, tree: &Path, start: &Start) -> Result<Run> {
         let dir = PROFILE_DIR;
         let mut line = format!("mkdir -p {dir} || exit 125\n");
+        line.push_str(&format!("export {DIR_VARIABLE}=\"$PWD/{dir}\"\n"));
         for (name, value) in &start.environment {
             line.push_str(&format!("export {name}={}\n", quote(value)));
         }
@@ -45,8 +46,14 @@ impl Harness {
             };
             line.push_str(&format!("{}{to} || exit $?\n", words.join(" ")));
         }
-        if let Output::File(path) = &start.output {
-            line.push_str(&format!("cat {}\n", quote(&path.to_string_lossy())));
+        match &start.output {
+            Output::File(path) => {
+                line.push_str(&format!("cat {}\n", quote(&path.to_string_lossy())));
+            }
+            Output::FileOfEach(begins) => {
+                line.push_str(&format!("cat {dir}/{}*\n", quote(begins)));
+            }
+            Output::Stdout => {}
         }
         let line = format!("(\n{line})\nstatus=$?\nrm -rf {dir}\nexit $status");
         let trial = self.trial(tree, Purpose::Profile)?;

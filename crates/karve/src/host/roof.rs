@@ -60,6 +60,7 @@ fn measured(contract: &Contract) -> Roof {
     Roof {
         flops: per_tick.map(|ops| ops * clock_hz(&cpu) * CLOCK_FACTOR * threads),
         rates: rates(threads),
+        ..Roof::default()
     }
 }
 

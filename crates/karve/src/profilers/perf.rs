@@ -3,13 +3,16 @@
 use super::gather::Notes;
 use super::number::{plain, whole};
 use super::text::{ENDS_EARLY, Lines};
-use super::{Parsed, Unreadable};
+use super::{PROGRAM, Parsed, Unreadable};
 use karve_core::profile::{KernelProfile, Source};
 use std::collections::BTreeMap;
 
 const TOOL: &str = "perf";
-/// The name under which the program is told: perf counts it as a whole.
-const PROGRAM: &str = "the whole program";
+/// What perf writes where the host cannot count an event.
+const UNSUPPORTED: &str = "<not supported>";
+/// Why that is so, and what to do.
+pub(crate) const NO_COUNTERS: &str = "perf has no hardware counters here, as in most virtual \
+    machines: profile on a host that has them, or with --tool callgrind, which simulates some";
 /// Units that perf writes.
 const UNITS: [&str; 7] = ["", "msec", "ns", "Joules", "Bytes", "MiB", "%"];
 
@@ -84,6 +87,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
     let mut counts: BTreeMap<String, Option<Count>> = BTreeMap::new();
     let mut profile = KernelProfile::named(PROGRAM);
     let mut any = false;
+    let mut missing = Vec::new();
     for (number, line) in lines.whole {
         if line.trim().is_empty() || line.starts_with('#') {
             continue;
@@ -97,12 +101,8 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
             continue;
         };
         any |= !row.event.is_empty();
-        take(
-            &mut counts,
-            &row,
-            Source::at(TOOL, number, line),
-            &mut notes,
-        );
+        let source = Source::at(TOOL, number, line);
+        take(&mut counts, &row, source, &mut missing, &mut notes);
         take_derived(&mut profile, &row, number, &mut notes);
     }
     if !any {
@@ -110,7 +110,8 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
     }
     let counts = counts.into_iter();
     let counts = counts.filter_map(|(event, count)| Some((event, count?)));
-    derive(&mut profile, &Counts(counts.collect()));
+    tell_missing(&missing, &mut notes);
+    derive(&mut profile, &Counts(counts.collect()), &mut notes);
     Ok(Parsed {
         kernels: vec![profile],
         timeline: None,
@@ -122,6 +123,7 @@ fn take(
     counts: &mut BTreeMap<String, Option<Count>>,
     row: &Row<'_>,
     source: Source,
+    missing: &mut Vec<(String, String)>,
     notes: &mut Notes,
 ) {
     if row.event.is_empty() {
@@ -130,7 +132,7 @@ fn take(
     // `cycles:u` counts the program alone; `cpu_atom/cycles/` is an event of its own.
     let event = row.event.split(':').next().unwrap_or_default();
     let Some(value) = plain(row.value) else {
-        notes.add(format!("{event}: {}", row.value));
+        missing.push((event.to_owned(), row.value.to_owned()));
         return;
     };
     if row.counted_pct < 100.0 {
@@ -156,6 +158,25 @@ fn take(
             ));
             counts.insert(event.to_owned(), None);
         }
+    }
+}
+
+/// One note for all events that were not counted for the same reason.
+fn tell_missing(missing: &[(String, String)], notes: &mut Notes) {
+    let of = |reason: &str| {
+        let same = missing.iter().filter(|(_, why)| why == reason);
+        let names: Vec<&str> = same.map(|(event, _)| event.as_str()).collect();
+        names.join(", ")
+    };
+    let unsupported = of(UNSUPPORTED);
+    if !unsupported.is_empty() {
+        notes.add(format!("{NO_COUNTERS}; not supported: {unsupported}"));
+    }
+    let mut reasons: Vec<&String> = missing.iter().map(|(_, why)| why).collect();
+    reasons.sort();
+    reasons.dedup();
+    for reason in reasons.into_iter().filter(|why| *why != UNSUPPORTED) {
+        notes.add(format!("{reason}: {}", of(reason)));
     }
 }
 
@@ -231,7 +252,7 @@ const OPERATIONS: [(&str, f64); 8] = [
     ("fp_arith_inst_retired.512b_packed_single", 16.0),
 ];
 
-fn derive(profile: &mut KernelProfile, counts: &Counts) {
+fn derive(profile: &mut KernelProfile, counts: &Counts, notes: &mut Notes) {
     for (events, counter) in SAME {
         if let Some(count) = counts.first(events) {
             profile.set(counter, count.value, count.source.clone());
@@ -240,7 +261,9 @@ fn derive(profile: &mut KernelProfile, counts: &Counts) {
     for (part, all, counter) in SHARES {
         let known = profile.counters.contains_key(*counter);
         if let (false, Some(part), Some(all)) = (known, counts.first(part), counts.first(all)) {
-            ratio(profile, counter, 100.0, (part, all));
+            if !ratio(profile, counter, 100.0, (part, all)) && all.value > 0.0 {
+                notes.add(format!("{counter} would be above the whole: not read"));
+            }
         }
     }
     let cycles = counts.first(&["cycles", "cpu-cycles"]);
@@ -264,12 +287,15 @@ fn derive(profile: &mut KernelProfile, counts: &Counts) {
 }
 
 /// Sets a counter to one count over another.
-fn ratio(profile: &mut KernelProfile, counter: &str, by: f64, (part, all): (&Count, &Count)) {
-    if all.value > 0.0 {
-        let quote = format!("{} / {}", part.source.quote, all.source.quote);
-        let source = Source::at(TOOL, part.source.line as usize, &quote);
-        profile.set(counter, by * part.value / all.value, source);
-    }
+fn ratio(
+    profile: &mut KernelProfile,
+    counter: &str,
+    by: f64,
+    (part, all): (&Count, &Count),
+) -> bool {
+    let quote = format!("{} / {}", part.source.quote, all.source.quote);
+    let source = Source::at(TOOL, part.source.line as usize, &quote);
+    all.value > 0.0 && profile.set(counter, by * part.value / all.value, source)
 }
 
 /// How much of the arithmetic is in vectors, if all its events were counted.

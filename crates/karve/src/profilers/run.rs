@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 /// Launches that Nsight Compute looks at; it runs each many times.
 const NCU_LAUNCHES: &str = "8";
+/// The variable that holds the whole path of the directory for files: a process that is started
+/// may be in another one.
+pub const DIR_VARIABLE: &str = "KARVE_PROFILE_DIR";
 /// Events that `perf stat` counts at first.
 const PERF_LIGHT: &str = "task-clock,page-faults,context-switches,cpu-migrations,duration_time,\
     cycles,instructions,branches,branch-misses";
@@ -29,6 +32,8 @@ pub struct Start {
 pub enum Output {
     /// In a file.
     File(PathBuf),
+    /// In a file for each process, whose names begin so, below the directory for files.
+    FileOfEach(String),
     /// On the standard output of the last command.
     Stdout,
 }
@@ -72,17 +77,8 @@ pub fn start(tool: Tool, depth: ProfileDepth, command: &[String], dir: &Path) ->
             let out = file("perf.csv");
             one(perf(&format!("{PERF_LIGHT},{PERF_MORE}"), &text(&out)), out)
         }
-        (Tool::Cachegrind, ProfileDepth::Full) => {
-            let out = file("cachegrind.out");
-            let to = format!("--cachegrind-out-file={}", text(&out));
-            let flags = "valgrind --tool=cachegrind --cache-sim=yes --branch-sim=yes";
-            one([words(flags), vec![to]].concat(), out)
-        }
-        (Tool::Callgrind, ProfileDepth::Code) => {
-            let out = file("callgrind.out");
-            let to = format!("--callgrind-out-file={}", text(&out));
-            let flags = "valgrind --tool=callgrind --cache-sim=yes --branch-sim=yes";
-            one([words(flags), vec![to]].concat(), out)
+        (Tool::Cachegrind | Tool::Callgrind, ProfileDepth::Full | ProfileDepth::Code) => {
+            Some(valgrind(tool.name(), command))
         }
         (Tool::Rocprof, ProfileDepth::Light) => {
             let flags = "rocprofv3 --kernel-trace --output-format csv";
@@ -97,10 +93,8 @@ pub fn start(tool: Tool, depth: ProfileDepth, command: &[String], dir: &Path) ->
         }
         (Tool::RocprofCompute, ProfileDepth::Full) => Some(rocprof_compute(command, dir)),
         (Tool::Nsys | Tool::Rocprof, ProfileDepth::Full | ProfileDepth::Code)
-        | (Tool::RocprofCompute | Tool::Callgrind, ProfileDepth::Light)
-        | (Tool::RocprofCompute | Tool::Perf | Tool::Cachegrind, ProfileDepth::Code)
-        | (Tool::Cachegrind, ProfileDepth::Light)
-        | (Tool::Callgrind, ProfileDepth::Full)
+        | (Tool::RocprofCompute | Tool::Callgrind | Tool::Cachegrind, ProfileDepth::Light)
+        | (Tool::RocprofCompute | Tool::Perf, ProfileDepth::Code)
         | (
             Tool::Ptxas | Tool::Torch,
             ProfileDepth::Light | ProfileDepth::Full | ProfileDepth::Code,
@@ -116,6 +110,21 @@ fn ncu(set: &str, log: &str) -> Vec<String> {
     let flags = "ncu --csv --page raw --print-units base --clock-control none --launch-count";
     let rest = [NCU_LAUNCHES, "--set", set, "--log-file", log];
     [words(flags), rest.map(str::to_owned).to_vec()].concat()
+}
+
+/// Follows the processes that the command starts: what is run may be a shell, or make.
+fn valgrind(name: &str, command: &[String]) -> Start {
+    let flags = "--cache-sim=yes --branch-sim=yes --trace-children=yes";
+    let tool = [
+        "valgrind".to_owned(),
+        format!("--tool={name}"),
+        format!("--{name}-out-file=%q{{{DIR_VARIABLE}}}/{name}.%p"),
+    ];
+    Start {
+        commands: vec![[tool.to_vec(), words(flags), command.to_vec()].concat()],
+        environment: vec![("LC_ALL".to_owned(), "C".to_owned())],
+        output: Output::FileOfEach(format!("{name}.")),
+    }
 }
 
 fn perf(events: &str, out: &str) -> Vec<String> {

@@ -1,8 +1,9 @@
 //! Takes a profile of a built tree: runs the tools that are there, the light ones first, and goes
 //! deeper while what was read does not tell what limits the kernel.
 
+use super::granted::{Granted, plain_name};
 use super::run::{Hint, Start, diagnose_failure, start};
-use super::{Parsed, Tool, nsys, parse, sniff};
+use super::{Parsed, Tool, nsys, parse, parse_of, sniff};
 use crate::error::{Context, Result};
 use crate::harness::{Harness, PROFILE_DIR};
 use crate::process::{Exit, Run};
@@ -43,7 +44,7 @@ impl Runs {
     /// The tools for it, the light ones first.
     fn tools(self) -> &'static [Tool] {
         match self {
-            Self::Cpu => &[Tool::Perf, Tool::Cachegrind, Tool::Callgrind],
+            Self::Cpu => &[Tool::Perf, Tool::Callgrind],
             Self::Cuda => &[Tool::Nsys, Tool::Ncu],
             Self::Rocm => &[Tool::Rocprof, Tool::RocprofCompute],
         }
@@ -59,6 +60,8 @@ pub struct Subject<'a> {
     pub case: &'a Case,
     /// Where its kernel runs.
     pub runs: Runs,
+    /// The files that a candidate may change: what they define is the kernel.
+    pub granted: &'a Granted,
 }
 
 /// How it is to be profiled.
@@ -81,6 +84,15 @@ pub struct Taken {
     pub raw: Vec<(Tool, Vec<u8>)>,
     /// Tools that did not give a profile, and what to do.
     pub failed: Vec<(Tool, Hint)>,
+}
+
+impl Taken {
+    /// Whether a tool was started already.
+    fn has_run(&self, tool: Tool) -> bool {
+        let ran = self.raw.iter().map(|(ran, _)| *ran);
+        let failed = self.failed.iter().map(|(failed, _)| *failed);
+        ran.chain(failed).any(|ran| ran == tool)
+    }
 }
 
 /// Takes a profile of a case of a built tree with one tool, or with those that fit.
@@ -112,8 +124,11 @@ pub fn take(
             continue;
         }
         for tool in tools.iter().filter(|tool| !without.contains(tool)) {
-            if let Some(start) = start(*tool, at, &words, Path::new(PROFILE_DIR)) {
-                run_tool(harness, subject.tree, (*tool, &start), &mut taken)?;
+            // The deepest look of most tools is the one before.
+            let again = at == ProfileDepth::Code && taken.has_run(*tool);
+            let start = start(*tool, at, &words, Path::new(PROFILE_DIR)).filter(|_| !again);
+            if let Some(start) = start {
+                run_tool(harness, subject, (*tool, &start), &mut taken)?;
             }
         }
         // A tool that was named looks as deep as it can; else deeper only where that is needed.
@@ -124,6 +139,12 @@ pub fn take(
         if depth == Some(at) || (depth.is_none() && enough) {
             break;
         }
+    }
+    let has = |name: &str| taken.parsed.kernels.iter().any(|k| k.value(name).is_some());
+    if subject.runs == Runs::Cpu && has("instructions") && !has("vector_pct") {
+        let note = "vector_pct was not read: no profiler that ran counts operations in vectors, \
+                    and what asks for it cannot hold";
+        taken.parsed.notes.push(note.to_owned());
     }
     Ok(taken)
 }
@@ -136,11 +157,11 @@ fn tells(taken: &Taken, rules: RuleSet) -> bool {
 
 fn run_tool(
     harness: &Harness,
-    tree: &Path,
+    subject: Subject<'_>,
     (tool, start): (Tool, &Start),
     taken: &mut Taken,
 ) -> Result<()> {
-    let run = harness.run_profiler(tree, start)?;
+    let run = harness.run_profiler(subject.tree, start)?;
     if !run.exit.success() {
         taken.failed.push((tool, failure(tool, &run)));
         return Ok(());
@@ -154,7 +175,8 @@ fn run_tool(
     let bytes = run.stdout.bytes;
     let parsed = match tool {
         Tool::Nsys => read_database(&bytes)?,
-        _ => read_text(tool, &String::from_utf8_lossy(&bytes)),
+        _ => parse_of(tool, &String::from_utf8_lossy(&bytes), subject.granted)
+            .map_err(|why| why.to_string()),
     };
     match parsed {
         Ok(parsed) => merge(&mut taken.parsed, parsed),
@@ -235,24 +257,61 @@ pub fn merge(into: &mut Parsed, more: Parsed) {
         return;
     }
     let alone = into.kernels.len() == 1 && more.kernels.len() == 1;
-    for kernel in more.kernels {
-        let same = into
-            .kernels
-            .iter_mut()
-            .find(|known| alone || known.name == kernel.name);
-        match same {
-            Some(known) => add(known, kernel),
+    let joined = joined(&into.kernels, &more.kernels);
+    for (kernel, joined) in more.kernels.into_iter().zip(joined) {
+        let mut known = into.kernels.iter();
+        let same = known.position(|known| alone || known.name == kernel.name);
+        match same.or(joined) {
+            Some(same) => add(&mut into.kernels[same], kernel),
             None => into.kernels.push(kernel),
         }
     }
     // A function says more than the whole program, which holds all that is around it.
     into.kernels
-        .sort_by_key(|kernel| kernel.value("inst_share_pct").is_none());
+        .sort_by_key(|kernel| (!kernel.granted, kernel.value("inst_share_pct").is_none()));
+}
+
+/// Which known kernel each further one is, by its name without arguments, where that is clear: a
+/// compiler and a profiler write the same function in different ways.
+fn joined(known: &[KernelProfile], more: &[KernelProfile]) -> Vec<Option<usize>> {
+    let tool = |kernel: &KernelProfile| {
+        let first = kernel.counters.values().next();
+        first.map(|counter| counter.source.tool.clone())
+    };
+    let alike = |a: &KernelProfile, b: &KernelProfile| plain_name(&a.name) == plain_name(&b.name);
+    let of = |kernel: &KernelProfile| {
+        let is_same = |own: &&KernelProfile| alike(own, kernel) && tool(own) != tool(kernel);
+        let mut found = known.iter().filter(is_same);
+        let (first, second) = (found.next()?, found.next());
+        let others = more.iter().filter(|other| alike(other, kernel)).count();
+        let is_clear = second.is_none() && others == 1;
+        known
+            .iter()
+            .position(|own| is_clear && own.name == first.name)
+    };
+    more.iter().map(of).collect()
+}
+
+/// Says of all values which file they were read from.
+pub fn name_file(parsed: &mut Parsed, name: &str) {
+    let base = Path::new(name).file_name();
+    let base = base.map_or_else(|| name.into(), |base| base.to_string_lossy());
+    for kernel in parsed.kernels.iter_mut().chain(&mut parsed.timeline) {
+        let counters = kernel
+            .counters
+            .values_mut()
+            .map(|counter| &mut counter.source);
+        let remarks = kernel.remarks.iter_mut().map(|remark| &mut remark.source);
+        for source in counters.chain(remarks) {
+            source.file = base.clone().into_owned();
+        }
+    }
 }
 
 fn add(known: &mut KernelProfile, more: KernelProfile) {
     for (name, counter) in more.counters {
         known.counters.entry(name).or_insert(counter);
     }
+    known.granted |= more.granted;
     known.remarks.extend(more.remarks);
 }

@@ -333,7 +333,12 @@ fn perf_tells_what_was_counted_and_what_was_not() {
         ],
     );
     assert_eq!(parsed.kernels[0].value("ipc"), None);
-    assert!(parsed.notes.contains(&"cycles: <not supported>".to_owned()));
+    let about = |note: &&String| note.contains("not supported");
+    let told: Vec<&String> = parsed.notes.iter().filter(about).collect();
+    assert!(
+        matches!(told[..], [note] if note.contains("cycles, ") && note.contains("--tool")),
+        "{told:?}"
+    );
     let counted = "2000,,cycles:u,900,100.00,,\n\
         3000,,instructions:u,900,50.00,1.50,insn per cycle\n\
         100,,L1-dcache-loads,900,100.00,,\n7,,L1-dcache-load-misses,900,100.00,7.00,of all\n\
@@ -384,6 +389,94 @@ fn perf_tells_how_much_of_the_arithmetic_is_in_vectors() {
     check(&parsed.kernels[0], &[("vector_pct", 100.0 * 42.0 / 44.0)]);
     let fewer = parse(Tool::Perf, &lines[1..].concat()).unwrap();
     assert_eq!(fewer.kernels[0].value("vector_pct"), None);
+}
+
+/// A callgrind file of a process with some functions: name, own instructions, and what it calls.
+fn process(command: &str, functions: &[(&str, u64, Option<(&str, u64)>)]) -> String {
+    let mut text = format!("# callgrind format\ncmd: {command}\nevents: Ir Dr D1mr\n");
+    let mut total = 0;
+    for (name, own, calls) in functions {
+        text.push_str(&format!("fl=???\nfn={name}\n1 {own} {} 0\n", own / 2));
+        if let Some((callee, cost)) = calls {
+            text.push_str(&format!(
+                "cfn={callee}\ncalls=1 0\n1 {cost} {} 8\n",
+                cost / 2
+            ));
+        }
+        total += own;
+    }
+    let loads: u64 = functions.iter().map(|(_, own, _)| own / 2).sum();
+    text + &format!("totals: {total} {loads} 0\n")
+}
+
+#[test]
+fn of_several_processes_the_kernel_counts_with_what_it_calls() {
+    let make = process("make -s bench", &[("jhash", 90_000, None)]);
+    let shell = process("sh -c ./prog", &[("eval", 5_000, None)]);
+    let program = process(
+        "./prog",
+        &[
+            ("main", 2_000, Some(("softmax", 50_000))),
+            ("softmax", 20_000, Some(("__expf_fma", 30_000))),
+            ("__expf_fma", 30_000, None),
+            ("_dl_start", 100, None),
+        ],
+    );
+    let text = [make.clone(), shell, program].concat();
+    let kernel = "void softmax(const float *x, float *y, int n) {\n  y[0] = expf(x[0]);\n}\n";
+    let granted = Granted::of(&[("kernel.c".to_owned(), kernel.as_bytes().to_vec())]);
+    let parsed = parse_of(Tool::Callgrind, &text, &granted).unwrap();
+    assert_eq!(names(&parsed), ["softmax", "__expf_fma", "main"]);
+    check(
+        &parsed.kernels[0],
+        &[
+            ("instructions", 50_000.0),
+            ("inst_share_pct", 100.0 * 50_000.0 / 52_100.0),
+            ("l1_miss_pct", 100.0 * 8.0 / 25_000.0),
+        ],
+    );
+    assert!(parsed.kernels[0].granted && !parsed.kernels[1].granted);
+    check(&parsed.kernels[1], &[("instructions", 30_000.0)]);
+    let told = parsed.notes.join("\n");
+    assert!(
+        told.contains("of 3 processes this one counts: ./prog"),
+        "{told}"
+    );
+    assert!(told.contains("1 functions with less than 0.5%"), "{told}");
+    // Without one of the granted files, the program counts as a whole, and that is told.
+    let other = Granted::of(&[("other.c".to_owned(), Vec::new())]);
+    let parsed = parse_of(Tool::Callgrind, &text, &other).unwrap();
+    assert_eq!(parsed.kernels[0].name, "the whole program");
+    check(&parsed.kernels[0], &[("instructions", 52_100.0)]);
+    assert!(
+        parsed
+            .notes
+            .join("")
+            .contains("no function of the granted files")
+    );
+    let parsed = parse_of(Tool::Callgrind, &make, &granted).unwrap();
+    assert!(
+        parsed
+            .notes
+            .join("")
+            .contains("only programs that start others")
+    );
+}
+
+#[test]
+fn a_share_of_what_hardly_happens_is_not_told() {
+    let text = process("./prog", &[("k", 1_000_000, None)]);
+    let seldom = text.replace("1 1000000 500000 0", "1 1000000 7 7");
+    let seldom = seldom.replace("500000 0", "7 7");
+    let parsed = parse(Tool::Callgrind, &seldom).unwrap();
+    assert_eq!(parsed.kernels[0].value("l1_miss_pct"), None);
+    let often = parse(Tool::Callgrind, &text).unwrap();
+    assert_eq!(often.kernels[0].value("l1_miss_pct"), Some(0.0));
+    // More misses than loads cannot be.
+    let lines = "100,,L1-dcache-loads,9,100.00,,\n500,,L1-dcache-load-misses,9,100.00,,\n";
+    let parsed = parse(Tool::Perf, lines).unwrap();
+    assert_eq!(parsed.kernels[0].value("l1_miss_pct"), None);
+    assert!(parsed.notes.join("").contains("above the whole"));
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! Valgrind's cachegrind and callgrind: what each function cost, in simulated events.
 //!
 //! Both files say what all functions cost together. What was read must add up to that, so that a
-//! line that is lost, doubled or misread is noticed.
+//! line that is lost, doubled or misread is noticed. A program that starts others leaves a file for
+//! each process; read one after the other, the process counts that runs the kernel.
 
 pub(super) mod cachegrind;
 pub(super) mod callgrind;
 
 use super::gather::{Notes, Weighed, heaviest};
+use super::granted::{Granted, plain_name};
 use super::number::whole;
-use super::{Parsed, Unreadable};
+use super::{PROGRAM, Parsed, Unreadable};
 use karve_core::profile::{KernelProfile, Source};
 use std::collections::BTreeMap;
 
@@ -16,21 +18,61 @@ use std::collections::BTreeMap;
 const EVENTS_MAX: usize = 64;
 /// Functions that a file may name.
 const FUNCTIONS_MAX: usize = 500_000;
+/// Processes that one output may tell of.
+const PROCESSES_MAX: usize = 1_000;
+/// Functions with a smaller share of the instructions are not told one by one, in percent.
+const SHARE_PCT_MIN: f64 = 0.5;
+/// A share is told only of what happens at least once in so many instructions.
+const SELDOM: u64 = 1_000;
+/// Said where the kernel was not found.
+pub(crate) const UNSEEN: &str = "no function of the granted files was seen (it may be inlined \
+    elsewhere, or have no name; build with -g): the figures are first those of the whole program";
+/// Said where nothing but starters ran.
+pub(crate) const NO_KERNEL: &str = "only programs that start others were seen, no kernel";
+/// Programs that start or build others; they are no kernels.
+const STARTERS: [&str; 30] = [
+    "sh", "bash", "dash", "zsh", "env", "make", "gmake", "cmake", "ninja", "cargo", "rustc", "cc",
+    "c++", "gcc", "g++", "clang", "clang++", "cc1", "cc1plus", "collect2", "as", "ld", "nice",
+    "taskset", "timeout", "time", "xargs", "git", "numactl", "stdbuf",
+];
 
-/// What a function cost itself, without those that it calls.
+/// What a function cost.
 #[derive(Debug)]
 struct Cost {
     /// The line that names it first.
     line: usize,
-    /// One count for each event.
+    /// One count for each event, without what it calls.
     counts: Vec<u64>,
+    /// What those cost that it calls, where the file tells.
+    called: Vec<u64>,
+    /// How much of the first event lies in each file of source.
+    files: BTreeMap<String, u64>,
 }
 
-/// What all functions cost.
+/// What all functions of a process cost.
 #[derive(Debug, Default)]
 struct Costs {
+    /// The command of the process.
+    command: String,
     events: Vec<String>,
     functions: BTreeMap<String, Cost>,
+}
+
+impl Cost {
+    /// The file that most of it lies in.
+    fn file(&self) -> &str {
+        let most = self.files.iter().max_by_key(|(_, count)| **count);
+        most.map_or("", |(file, _)| file)
+    }
+
+    /// With what it calls.
+    fn whole(&self) -> Vec<u64> {
+        let mut whole = self.counts.clone();
+        for (sum, count) in whole.iter_mut().zip(&self.called) {
+            *sum = sum.saturating_add(*count);
+        }
+        whole
+    }
 }
 
 impl Costs {
@@ -49,30 +91,54 @@ impl Costs {
     }
 
     /// Adds counts to a function; those that are not written are zero.
-    fn add(&mut self, function: &str, counts: &[u64], line: usize) -> Result<(), Unreadable> {
-        let n = self.events.len();
-        if counts.len() > n {
-            return Err(Unreadable::at(
-                line,
-                format!("there are more than {n} counts"),
-            ));
-        }
-        if !self.functions.contains_key(function) {
-            if self.functions.len() == FUNCTIONS_MAX {
-                return Err(Unreadable::at(line, "there are too many functions"));
+    fn add(
+        &mut self,
+        (function, file): (&str, &str),
+        counts: &[u64],
+        line: usize,
+    ) -> Result<(), Unreadable> {
+        let cost = self.cost(function, counts, line)?;
+        add_counts(&mut cost.counts, counts, line)?;
+        let first = counts.first().copied().unwrap_or(0);
+        match cost.files.get_mut(file) {
+            Some(sum) => *sum = sum.saturating_add(first),
+            None => {
+                cost.files.insert(file.to_owned(), first);
             }
-            let counts = vec![0; n];
-            self.functions
-                .insert(function.to_owned(), Cost { line, counts });
-        }
-        let Some(cost) = self.functions.get_mut(function) else {
-            return Ok(());
-        };
-        for (sum, count) in cost.counts.iter_mut().zip(counts) {
-            let too_large = || Unreadable::at(line, "the counts are too large");
-            *sum = sum.checked_add(*count).ok_or_else(too_large)?;
         }
         Ok(())
+    }
+
+    /// Adds what a function cost that another one called.
+    fn add_call(&mut self, function: &str, counts: &[u64], line: usize) -> Result<(), Unreadable> {
+        let cost = self.cost(function, counts, line)?;
+        add_counts(&mut cost.called, counts, line)
+    }
+
+    fn cost(
+        &mut self,
+        function: &str,
+        counts: &[u64],
+        line: usize,
+    ) -> Result<&mut Cost, Unreadable> {
+        let n = self.events.len();
+        if counts.len() > n {
+            let reason = format!("there are more than {n} counts");
+            return Err(Unreadable::at(line, reason));
+        }
+        let known = self.functions.contains_key(function);
+        if !known && self.functions.len() == FUNCTIONS_MAX {
+            return Err(Unreadable::at(line, "there are too many functions"));
+        }
+        Ok(self
+            .functions
+            .entry(function.to_owned())
+            .or_insert_with(|| Cost {
+                line,
+                counts: vec![0; n],
+                called: vec![0; n],
+                files: BTreeMap::new(),
+            }))
     }
 
     /// Whether all functions together cost what the file says.
@@ -91,43 +157,84 @@ impl Costs {
         Ok(())
     }
 
-    /// The functions as kernels, those with most instructions first.
-    fn parsed(self, tool: &str, mut notes: Notes) -> Result<Parsed, Unreadable> {
-        let Some(ir) = self.events.iter().position(|event| event == "Ir") else {
-            return Err(Unreadable::at(
-                1,
-                "the file does not count instructions (Ir)",
-            ));
-        };
-        let all = self.functions.values().map(|cost| cost.counts[ir]);
-        let all = all.fold(0, u64::saturating_add);
+    /// Instructions of all functions, or those that some files hold.
+    fn instructions(&self, ir: usize, of: impl Fn(&str, &Cost) -> bool) -> u64 {
+        let functions = self.functions.iter();
+        let held = functions.filter(|(name, cost)| of(name, cost));
+        held.fold(0, |sum, (_, cost)| sum.saturating_add(cost.counts[ir]))
+    }
+
+    /// The name of the program.
+    fn program(&self) -> &str {
+        let program = self.command.split_whitespace().next().unwrap_or_default();
+        program.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Whether the process only starts others.
+    fn is_starter(&self) -> bool {
+        STARTERS.contains(&self.program())
+    }
+
+    /// How likely the kernel runs in the process: an interpreter may start it or hold it.
+    fn rank(&self) -> u8 {
+        match self.program() {
+            _ if self.is_starter() => 0,
+            program if program.starts_with("python") => 1,
+            _ => 2,
+        }
+    }
+
+    /// The functions as kernels: the granted ones with what they call, then those that have most
+    /// instructions themselves.
+    fn parsed(self, tool: &str, granted: &Granted, mut notes: Notes) -> Result<Parsed, Unreadable> {
+        let ir = self.ir()?;
+        let all = self.instructions(ir, |_, _| true);
+        let events = &self.events;
         let mut kernels = Vec::new();
-        for (name, cost) in self.functions {
-            let instructions = float(cost.counts[ir]);
-            let mut profile = KernelProfile::named(&name);
-            let said = |quote: &str| Source::at(tool, cost.line, quote);
-            let quote = format!("Ir {}", cost.counts[ir]);
-            profile.set("instructions", instructions, said(&quote));
-            if all > 0 {
-                let quote = format!("Ir {} of {all}", cost.counts[ir]);
-                let share = 100.0 * instructions / float(all);
-                profile.set("inst_share_pct", share, said(&quote));
+        let (mut few, mut few_sum) = (0, 0_u64);
+        let mut whole = Cost {
+            line: 0,
+            counts: vec![0; events.len()],
+            called: Vec::new(),
+            files: BTreeMap::new(),
+        };
+        for (name, cost) in &self.functions {
+            let own = granted.holds(name, cost.file());
+            add_counts(&mut whole.counts, &cost.counts, cost.line)?;
+            if !own && float(cost.counts[ir]) * 100.0 < SHARE_PCT_MIN * float(all) {
+                few += 1;
+                few_sum = few_sum.saturating_add(cost.counts[ir]);
+                continue;
             }
-            for (counter, parts, wholes) in RATIOS {
-                let found = (
-                    sum(&self.events, &cost, parts),
-                    sum(&self.events, &cost, wholes),
-                );
-                if let (Some(part), Some(whole @ 1..)) = found {
-                    let (parts, wholes) = (parts.join(" + "), wholes.join(" + "));
-                    let quote = format!("{parts} = {part}, {wholes} = {whole}");
-                    profile.set(counter, 100.0 * float(part) / float(whole), said(&quote));
-                }
-            }
+            let counts = if own {
+                cost.whole()
+            } else {
+                cost.counts.clone()
+            };
+            let mut profile = kernel((tool, name), events, (cost.line, &counts), all);
+            profile.granted = own;
+            // What drives the kernel may stand in the same file.
+            let first = own && plain_name(name) != "main";
+            let weight = float(counts[ir]) + if first { float(all) } else { 0.0 };
             kernels.push(Weighed {
-                name,
-                weight: instructions,
+                name: name.clone(),
+                weight,
                 profile,
+            });
+        }
+        if few > 0 {
+            let share = 100.0 * float(few_sum) / float(all.max(1));
+            notes.add(format!(
+                "{few} functions with less than {SHARE_PCT_MIN}% of the instructions each are not \
+                 told; together they have {share:.1}%"
+            ));
+        }
+        if !granted.is_empty() && !kernels.iter().any(|kernel| kernel.profile.granted) {
+            notes.add(UNSEEN);
+            kernels.push(Weighed {
+                name: PROGRAM.to_owned(),
+                weight: 2.0 * float(all),
+                profile: kernel((tool, PROGRAM), events, (0, &whole.counts), all),
             });
         }
         notes.add("the events are simulated; functions of one name are taken together");
@@ -137,6 +244,80 @@ impl Costs {
             notes: notes.finish(),
         })
     }
+
+    fn ir(&self) -> Result<usize, Unreadable> {
+        let found = self.events.iter().position(|event| event == "Ir");
+        found.ok_or_else(|| Unreadable::at(1, "the file does not count instructions (Ir)"))
+    }
+}
+
+/// Counters of a function, or of the whole program.
+fn kernel(
+    (tool, name): (&str, &str),
+    events: &[String],
+    (line, counts): (usize, &[u64]),
+    all: u64,
+) -> KernelProfile {
+    let mut profile = KernelProfile::named(name);
+    let said = |quote: &str| Source::at(tool, line, quote);
+    let instructions = sum(events, counts, &["Ir"]).unwrap_or(0);
+    let quote = format!("Ir {instructions}");
+    profile.set("instructions", float(instructions), said(&quote));
+    if all > 0 {
+        let quote = format!("Ir {instructions} of {all}");
+        let share = 100.0 * float(instructions.min(all)) / float(all);
+        profile.set("inst_share_pct", share, said(&quote));
+    }
+    for (counter, parts, wholes) in RATIOS {
+        let found = (sum(events, counts, parts), sum(events, counts, wholes));
+        if let (Some(part), Some(whole @ 1..)) = found
+            && whole >= instructions / SELDOM
+        {
+            let (parts, wholes) = (parts.join(" + "), wholes.join(" + "));
+            let quote = format!("{parts} = {part}, {wholes} = {whole}");
+            profile.set(counter, 100.0 * float(part) / float(whole), said(&quote));
+        }
+    }
+    profile
+}
+
+/// The process that runs the kernel: the one that spends most in granted functions, else the one
+/// that works most and does not only start others.
+fn of_processes(
+    mut processes: Vec<Costs>,
+    tool: &str,
+    granted: &Granted,
+) -> Result<Parsed, Unreadable> {
+    let mut notes = Notes::default();
+    let n = processes.len();
+    let weight = |costs: &Costs| {
+        let ir = costs.ir().ok()?;
+        let own = costs.instructions(ir, |name, cost| granted.holds(name, cost.file()));
+        Some((own, costs.rank(), costs.instructions(ir, |_, _| true)))
+    };
+    let best = (0..n).max_by_key(|at| weight(&processes[*at]));
+    let Some(best) = best else {
+        return Err(Unreadable::at(1, "no process is told of"));
+    };
+    let costs = processes.swap_remove(best);
+    if n > 1 {
+        let command: String = costs.command.chars().take(120).collect();
+        notes.add(format!("of {n} processes this one counts: {command}"));
+    }
+    if costs.is_starter() && !granted.is_empty() && weight(&costs).is_some_and(|(own, ..)| own == 0)
+    {
+        notes.add(NO_KERNEL);
+    }
+    costs.parsed(tool, granted, notes)
+}
+
+/// Adds counts; those that are not written are zero.
+fn add_counts(to: &mut [u64], counts: &[u64], line: usize) -> Result<(), Unreadable> {
+    for (sum, count) in to.iter_mut().zip(counts) {
+        let too_large = || Unreadable::at(line, "the counts are too large");
+        *sum = sum.checked_add(*count).ok_or_else(too_large)?;
+    }
+    Ok(())
 }
 
 /// Counters that are some events in percent of others.
@@ -147,12 +328,12 @@ const RATIOS: &[(&str, &[&str], &[&str])] = &[
 ];
 
 /// The sum of some events of a function, if all are counted.
-fn sum(events: &[String], cost: &Cost, names: &[&str]) -> Option<u64> {
-    let mut counts = names.iter().map(|name| {
+fn sum(events: &[String], counts: &[u64], names: &[&str]) -> Option<u64> {
+    let mut found = names.iter().map(|name| {
         let at = events.iter().position(|event| event == name)?;
-        cost.counts.get(at).copied()
+        counts.get(at).copied()
     });
-    counts.try_fold(0_u64, |sum, count| sum.checked_add(count?))
+    found.try_fold(0_u64, |sum, count| sum.checked_add(count?))
 }
 
 /// Counts that stand on a line.

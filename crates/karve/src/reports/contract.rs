@@ -206,7 +206,10 @@ fn one_try(opportunity: &Opportunity) -> String {
 
 /// The figures of the stages first, then what moved.
 fn push_versus(text: &mut String, against: &Against, kernel: &str) {
-    let of_stage = |name: &&str| against.counters.iter().find(|c| c.counter == **name);
+    let of_stage = |name: &&str| {
+        let mut counters = against.counters.iter();
+        counters.find(|c| c.counter == **name && !c.is_one_reading)
+    };
     let mut rows: Vec<&Change> = STAGE_COUNTERS.iter().filter_map(of_stage).collect();
     let is_new = |change: &&Change| !STAGE_COUNTERS.contains(&change.counter.as_str());
     rows.extend(

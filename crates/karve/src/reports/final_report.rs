@@ -253,7 +253,8 @@ fn peak(source: &Source<'_>, page: &mut Page) {
     let floors = floors(source);
     if !floors.is_empty() {
         page.block(format!(
-            "No call can take less than {floors}: see docs/integrity.md."
+            "No call can take less than {floors}, whatever the device has at work: see \
+             docs/integrity.md."
         ));
     }
     let (before, after) = (
@@ -261,7 +262,13 @@ fn peak(source: &Source<'_>, page: &mut Page) {
         source.campaign.peak_share_at(speedup_now(source)),
     );
     if before.is_none() {
-        page.block("The peak of the device was not measured, or the work of a case is not known.");
+        page.block(match roofline::has_rows(source) {
+            true => {
+                "`commands.peak` measured no peak to compare with; the roofline below tells the \
+                 share case by case."
+            }
+            false => "The peak of the device was not measured, or the work of a case is not known.",
+        });
         return;
     }
     page.block(format!("{} before, {} after.", share(before), share(after)));

@@ -5,8 +5,9 @@ use super::text::{bounded, escaped, one_line};
 use crate::profilers::contract::Variant;
 use karve_core::profile::compare::compare_kernels;
 use karve_core::profile::predicate::short;
-use karve_core::profile::{Diagnosis, KernelProfile};
+use karve_core::profile::{Diagnosis, KernelProfile, Opportunity};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Kernels that are shown in full.
@@ -65,7 +66,24 @@ pub struct Change {
     pub is_better: Option<bool>,
     /// Whether it moved by more than a trifle.
     pub has_moved: bool,
+    /// Whether it goes with a time that was read once of each: then nothing follows from it.
+    pub is_one_reading: bool,
 }
+
+/// Counters that go with the time of one run.
+const OF_ONE_RUN: [&str; 9] = [
+    "duration_us",
+    "ceiling_pct",
+    "cpu_busy_pct",
+    "clock_hz",
+    "ipc",
+    "cycles",
+    "context_switches",
+    "migrations",
+    "page_faults",
+];
+/// Who reads them once, on a host where others may be at work.
+const READ_ONCE: [&str; 3] = ["perf", "benchmark", "roofline"];
 
 impl Form {
     /// Whether it is A's contract, in either variant.
@@ -92,10 +110,15 @@ impl Against {
         };
         let moved = compare_kernels(before, after).into_iter();
         let same = moved.filter(|m| tool(before, &m.counter) == tool(after, &m.counter));
+        let once = |name: &str| {
+            let by = tool(after, name).unwrap_or_default();
+            OF_ONE_RUN.contains(&name) && READ_ONCE.contains(&by.as_str())
+        };
         let change = same.map(|moved| Change {
             change_pct: moved.change_pct(),
-            is_better: moved.is_better(),
-            has_moved: moved.way().is_some(),
+            is_better: moved.is_better().filter(|_| !once(&moved.counter)),
+            has_moved: moved.way().is_some() && !once(&moved.counter),
+            is_one_reading: once(&moved.counter),
             counter: moved.counter,
             before: moved.before,
             after: moved.after,
@@ -147,6 +170,9 @@ pub struct Fitting {
     pub id: String,
     /// One line.
     pub title: String,
+    /// What it tells to gain, where it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub impact: Option<String>,
     /// Why it fits.
     pub why: String,
 }
@@ -188,10 +214,7 @@ fn render_kernel(shown: &Shown, text: &mut String) {
         against,
     } = shown;
     let asked = diagnosis.asked.map_or_else(String::new, |asked| {
-        format!(
-            ", since those of {} say nothing of these counters",
-            asked.name()
-        )
+        format!(", since those of {} decide nothing here", asked.name())
     });
     let _ = writeln!(
         text,
@@ -204,11 +227,16 @@ fn render_kernel(shown: &Shown, text: &mut String) {
     );
     for opportunity in &diagnosis.opportunities {
         let entry = opportunity.entry.as_ref();
-        let entry = entry.map_or_else(String::new, |id| format!("; see {id}"));
+        let entry = entry.map_or_else(String::new, |id| {
+            let known = entries.iter().find(|entry| entry.id == *id);
+            let impact = known.and_then(|entry| entry.impact.as_ref());
+            let impact = impact.map(|range| format!(", which tells of {range}"));
+            format!("; see {id}{}", impact.unwrap_or_default())
+        });
         let _ = writeln!(
             text,
-            "try       {}: up to {:.0}% of the time ({}){entry}",
-            line(&opportunity.name, 120),
+            "try       {}: by these counters about {:.0}% of the time ({}){entry}",
+            line(&opportunity.name, 200),
             opportunity.gain_pct,
             line(&opportunity.trigger, 160)
         );
@@ -250,7 +278,17 @@ fn render_against(against: &Against, kernel: &str, text: &mut String) {
     for change in &moved {
         let _ = writeln!(text, "moved     {}: {}", change.counter, change.describe());
     }
-    let still = against.counters.len() - moved.len();
+    let once = against.counters.iter().filter(|c| c.is_one_reading);
+    let once: Vec<&Change> = once.collect();
+    for change in &once {
+        let _ = writeln!(
+            text,
+            "once      {}: {}, one reading of each: no comparison",
+            change.counter,
+            change.describe()
+        );
+    }
+    let still = against.counters.len() - moved.len() - once.len();
     let _ = writeln!(text, "still     {still} counters that both profiles have");
 }
 
@@ -294,11 +332,21 @@ fn render_analysis(title: &str, shown: &[Shown]) -> String {
     }
     text.push_str("\n## Findings\n");
     for Shown { diagnosis, .. } in shown.iter().take(KERNELS_SHOWN) {
-        let _ = writeln!(text, "\n- {}", diagnosis.root_cause);
+        let kernel = line(&diagnosis.kernel, 120);
+        let _ = writeln!(text, "\n- {kernel}: {}", diagnosis.root_cause);
     }
     text.push_str("\n## Recommendations\n\n");
-    let all = shown.iter().flat_map(|s| &s.diagnosis.opportunities);
-    for (number, opportunity) in all.take(6).enumerate() {
+    // Each advice once, for the kernel that it promises most.
+    let of_kernel = |shown: &'_ Shown| {
+        let tries = shown.diagnosis.opportunities.clone().into_iter();
+        let kernel = line(&shown.kernel.name, 80);
+        tries.map(move |opportunity| (kernel.clone(), opportunity))
+    };
+    let mut all: Vec<(String, Opportunity)> = shown.iter().flat_map(of_kernel).collect();
+    all.sort_by(|a, b| b.1.gain_pct.total_cmp(&a.1.gain_pct));
+    let mut seen = BTreeSet::new();
+    all.retain(|(_, opportunity)| seen.insert(opportunity.name.clone()));
+    for (number, (kernel, opportunity)) in all.iter().take(6).enumerate() {
         let level = match opportunity.gain_pct {
             gain if gain >= 30.0 => "High",
             gain if gain >= 10.0 => "Medium",
@@ -306,9 +354,9 @@ fn render_analysis(title: &str, shown: &[Shown]) -> String {
         };
         let _ = writeln!(
             text,
-            "{}. [{level}] {} ({})",
+            "{}. [{level}] {} ({kernel}: {})",
             number + 1,
-            line(&opportunity.name, 120),
+            line(&opportunity.name, 200),
             line(&opportunity.trigger, 160)
         );
     }

@@ -9,8 +9,8 @@ use crate::chart::Stroke;
 use crate::roofline::cases::{self, Times};
 use crate::roofline::plot::{self, Point, RoofLine};
 use crate::roofline::text::{rate, time};
-use karve_core::integrity::Roof;
-use karve_core::profile::roofline::{Ceiling, Limit, ceilings};
+use karve_core::integrity::{Cores, Roof};
+use karve_core::profile::roofline::{Ceiling, Limit, Under, ceilings, shown_cores};
 
 /// Where the plot lies.
 pub(super) const PLOT: &str = "roofline.svg";
@@ -28,6 +28,8 @@ const COLUMNS: [&str; 7] = [
 /// One case, before and after.
 struct Row {
     case: usize,
+    level: Option<String>,
+    cores: Cores,
     before: Ceiling,
     after: Ceiling,
 }
@@ -42,14 +44,16 @@ fn rows(source: &Source<'_>) -> Vec<Row> {
         return Vec::new();
     };
     let cases = cases::visible(campaign);
-    let of = |times: &Times| ceilings(source.charter, &cases, roof, times);
-    let before = of(&cases::at_baseline(campaign));
-    let after = of(&cases::of_incumbent(campaign));
-    let pairs = before.into_iter().zip(after);
-    let row = |((case, before), (_, after)): ((usize, Ceiling), (usize, Ceiling))| Row {
-        case,
-        before,
-        after,
+    let (first, last) = (cases::at_baseline(campaign), cases::of_incumbent(campaign));
+    let cores = shown_cores(source.charter, &cases, roof, &[&first, &last]);
+    let of = |times: &Times| ceilings(source.charter, &cases, (roof, cores), times);
+    let pairs = of(&first).into_iter().zip(of(&last));
+    let row = |(before, after): (Under, Under)| Row {
+        case: before.case,
+        level: before.level,
+        cores,
+        before: before.ceiling,
+        after: after.ceiling,
     };
     pairs.map(row).collect()
 }
@@ -61,21 +65,34 @@ pub(super) fn section(source: &Source<'_>, page: &mut Page) {
         return;
     }
     page.section("Roofline");
+    let whose = match rows.first() {
+        Some(Row {
+            level: Some(_),
+            cores,
+            ..
+        }) => format!(
+            "The roof is that of {} of the host, at the level of the caches that holds the bytes \
+             of a case, as `karve roofline` shows it. ",
+            cores.name()
+        ),
+        Some(_) | None => String::new(),
+    };
     page.block(format!(
-        "A call cannot be faster than its operations and its bytes allow. The share is the least \
-         time over the measured one; above 100% the bytes lay in a faster cache than the one that \
-         was measured, or more cores took part. `{PLOT}` shows it."
+        "A call cannot be faster than its operations and its bytes allow. {whose}The share is the \
+         least time over the measured one; above 100% the bytes lay in a faster cache than the \
+         one that was measured, or more cores took part. `{PLOT}` shows it."
     ));
-    let limit = |limit: Limit| match limit {
-        Limit::Compute => "compute",
-        Limit::Bandwidth => "bandwidth",
+    let limit = |row: &Row| match (row.before.limit, &row.level) {
+        (Limit::Compute, _) => "compute".to_owned(),
+        (Limit::Bandwidth, Some(level)) => format!("{level} bandwidth"),
+        (Limit::Bandwidth, None) => "bandwidth".to_owned(),
     };
     let cells = |row: &Row| {
         vec![
             escaped(&source.case(row.case)),
             format!("{:.2}", row.before.intensity),
             rate(row.before.ceiling, "FLOP/s"),
-            limit(row.before.limit).to_owned(),
+            escaped(&limit(row)),
             time(row.before.floor_s),
             share(row.before.share),
             share(row.after.share),
@@ -83,6 +100,11 @@ pub(super) fn section(source: &Source<'_>, page: &mut Page) {
     };
     let cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
     page.table(&COLUMNS, &cells);
+}
+
+/// Whether the ceiling of a case is known.
+pub(super) fn has_rows(source: &Source<'_>) -> bool {
+    !rows(source).is_empty()
 }
 
 /// The plot; none if no ceiling is known.
@@ -106,7 +128,30 @@ pub(super) fn render_plot(source: &Source<'_>) -> Option<String> {
         points.extend(point(String::new(), &row.before, 0));
         points.extend(point(name, &row.after, 1));
     }
-    plot::render("Roofline: baseline and result", &lines(roof), &points)
+    let cores = rows.first().map_or(Cores::All, |row| row.cores);
+    let lines = match roof.levels.is_empty() {
+        true => lines(roof),
+        false => lines_on(roof, cores),
+    };
+    plot::render("Roofline: baseline and result", &lines, &points)
+}
+
+/// The roofs of the levels for some cores, memory first.
+fn lines_on(roof: &Roof, cores: Cores) -> Vec<RoofLine> {
+    let flops = match cores {
+        Cores::One => roof.flops_one,
+        Cores::All => roof.flops,
+    };
+    let Some(flops) = flops else {
+        return Vec::new();
+    };
+    let levels = roof.levels.iter().rev().map(|level| RoofLine {
+        name: format!("{}, {}", cores.name(), level.name),
+        flops,
+        per_s: cores.of(level).per_s,
+        stroke: Stroke::Solid,
+    });
+    levels.collect()
 }
 
 fn lines(roof: &Roof) -> Vec<RoofLine> {

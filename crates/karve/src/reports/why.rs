@@ -2,16 +2,19 @@
 //! report.
 
 use super::page::Page;
+use super::profile::{Against, Change};
 use super::source::Source;
 use super::text::{CELL_MAX, PARAGRAPH_MAX, TITLE_MAX, code, escaped, ratio};
 use karve_core::campaign::RoundSummary;
 use karve_core::knowledge::{Effect, effect_of};
-use karve_core::profile::Profile;
-use karve_core::profile::compare::{Moved, compare};
 use karve_core::profile::predicate::short;
+use karve_core::profile::{KernelProfile, Profile};
+use std::collections::BTreeSet;
 
 /// Counters that are shown before and after.
 const COUNTERS_SHOWN: usize = 12;
+/// Characters of a commit that are shown.
+const COMMIT_CHARS: usize = 10;
 /// Rounds that are shown with what they foretold.
 const FORETOLD_SHOWN: usize = 20;
 
@@ -23,49 +26,99 @@ pub(super) fn profile_section(source: &Source<'_>, page: &mut Page) {
     };
     page.section("Profile");
     let same = first.commit == last.commit;
-    let mut lines = vec![diagnosis(
-        source,
-        if same { "The kernel" } else { "At first" },
-        first,
-    )];
+    let is_final = last.commit == campaign.incumbent();
+    let when = if is_final {
+        "At the end"
+    } else {
+        "Looked at last"
+    };
+    let whose = if same { "The kernel" } else { "At first" };
+    let mut lines = vec![diagnosis(source, whose, first)];
     if !same {
-        lines.push(diagnosis(source, "At the end", last));
+        lines.push(diagnosis(source, when, last));
+    }
+    if !is_final {
+        lines.push(format!(
+            "The final kernel, {}, was not profiled: the campaign ended before the next look.",
+            code(&short_of(campaign.incumbent()))
+        ));
+    }
+    for note in &last.notes {
+        let note = source.markdown(note, PARAGRAPH_MAX);
+        lines.push(format!("{}: {note}", if same { whose } else { when }));
     }
     for opportunity in last.diagnosis.iter().flat_map(|d| &d.opportunities) {
         lines.push(format!(
-            "Left to try: {}, up to {:.0}% of the time ({})",
+            "Left to try: {}, by these counters about {:.0}% of the time ({})",
             source.markdown(&opportunity.name, CELL_MAX),
             opportunity.gain_pct,
             source.markdown(&opportunity.trigger, CELL_MAX)
         ));
     }
-    page.list(&lines);
-    let mut moved = compare(first, last);
-    moved.retain(|moved| !same && moved.way().is_some());
-    if !moved.is_empty() {
-        let rows: Vec<Vec<String>> = moved.iter().take(COUNTERS_SHOWN).map(row).collect();
-        page.table(&["Counter", "At first", "At the end", "Change"], &rows);
+    if let (false, Some(first), Some(last)) = (same, first.main_kernel(), last.main_kernel()) {
+        if first.name == last.name {
+            page.list(&lines);
+            compared((first, last), when, page);
+        } else {
+            lines.push(format!(
+                "Nothing is compared: the one is {}, the other {}.",
+                code(&source.line(&first.name, CELL_MAX)),
+                code(&source.line(&last.name, CELL_MAX))
+            ));
+            page.list(&lines);
+        }
+    } else {
+        page.list(&lines);
     }
     foretold(source, page);
 }
 
+/// What moved, of what the same tool told of the same function.
+fn compared((first, last): (&KernelProfile, &KernelProfile), when: &str, page: &mut Page) {
+    let moved = Against::of(first, last).counters.into_iter();
+    let rows: Vec<Vec<String>> = moved
+        .filter(|change| change.has_moved)
+        .take(COUNTERS_SHOWN)
+        .map(|change| row(&change))
+        .collect();
+    if !rows.is_empty() {
+        page.table(&["Counter", "At first", when, "Change"], &rows);
+    }
+}
+
+fn short_of(commit: &str) -> String {
+    commit.chars().take(COMMIT_CHARS).collect()
+}
+
+/// Of which commit, function and tools, what limits it and why.
 fn diagnosis(source: &Source<'_>, when: &str, profile: &Profile) -> String {
     let text = |text: &str| source.markdown(text, PARAGRAPH_MAX);
+    let commit = code(&short_of(&profile.commit));
+    let of = match profile.main_kernel() {
+        Some(kernel) => {
+            let tools = kernel.counters.values().map(|c| c.source.tool.as_str());
+            let tools: BTreeSet<&str> = tools.collect();
+            let tools: Vec<&str> = tools.into_iter().collect();
+            let name = code(&source.line(&kernel.name, CELL_MAX));
+            format!("{when} ({commit}, {name}, by {})", text(&tools.join(", ")))
+        }
+        None => format!("{when} ({commit})"),
+    };
     match (&profile.diagnosis, &profile.skipped) {
         (Some(found), _) => format!(
-            "{when}: {}-bound by the rules of {}. {} ({})",
+            "{of}: {}-bound by the rules of {}. {} ({})",
             found.bottleneck.name(),
             found.rules.name(),
             text(&found.root_cause),
             text(&found.because)
         ),
-        (None, Some(why)) => format!("{when}: no profile, because {}", text(why)),
-        (None, None) => format!("{when}: {}", profile.bottleneck.name()),
+        (None, Some(why)) => format!("{of}: no profile, because {}", text(why)),
+        (None, None) => format!("{of}: {}", profile.bottleneck.name()),
     }
 }
 
-fn row(moved: &Moved) -> Vec<String> {
-    let change = moved.change_pct();
+fn row(moved: &Change) -> Vec<String> {
+    let change = moved.change_pct;
     vec![
         code(&moved.counter),
         short(moved.before),

@@ -3,11 +3,20 @@
 use karve_core::profile::roofline::Ceiling;
 use karve_core::profile::{KernelProfile, Source};
 
-/// Adds what the roofline says to the kernel that takes longest; where no profiler told of one,
-/// that alone is a kernel, under the name of the operation.
-pub fn add_ceiling(kernels: &mut Vec<KernelProfile>, op: &str, ceiling: &Ceiling) {
-    if kernels.is_empty() {
-        kernels.push(KernelProfile::named(op));
+/// A function with so many of the instructions is as good as the whole, in percent.
+const WHOLE_PCT: f64 = 90.0;
+
+/// Adds what the roofline says of a call to the kernel that stands for the call: the granted one,
+/// the only one, one of a device, or the whole program. A function of a library or of the harness
+/// is not the call: where a profiler told of such alone, and where it told of nothing, the call is
+/// a kernel of its own, under the name of the operation. Whose roof it is, is told.
+pub fn add_ceiling(kernels: &mut Vec<KernelProfile>, op: &str, whose: &str, ceiling: &Ceiling) {
+    let is_call = |kernel: &KernelProfile| {
+        let share = kernel.value("inst_share_pct");
+        kernel.granted || share.is_none_or(|share| share >= WHOLE_PCT)
+    };
+    if !kernels.first().is_some_and(is_call) {
+        kernels.insert(0, KernelProfile::named(op));
     }
     let Some(kernel) = kernels.first_mut() else {
         return;
@@ -17,12 +26,13 @@ pub fn add_ceiling(kernels: &mut Vec<KernelProfile>, op: &str, ceiling: &Ceiling
     };
     let quote = "metric.work over metric.bytes";
     set("intensity", ceiling.intensity, quote);
-    set("ridge", ceiling.ridge, "peak over bandwidth of the device");
+    let quote = format!("peak over bandwidth ({whose})");
+    set("ridge", ceiling.ridge, &quote);
     if let Some(share) = ceiling.share {
         set(
             "ceiling_pct",
             share * 100.0,
-            "least time over measured time",
+            &format!("least time ({whose}) over measured time"),
         );
     }
     if let Some(time) = ceiling.time_s
@@ -53,15 +63,29 @@ mod tests {
             share: Some(0.5),
         };
         let mut kernels = Vec::new();
-        add_ceiling(&mut kernels, "copy", &ceiling);
+        add_ceiling(&mut kernels, "copy", "L2, one core", &ceiling);
         assert_eq!(kernels[0].name, "copy");
         assert_eq!(kernels[0].value("ceiling_pct"), Some(50.0));
         assert_eq!(kernels[0].value("duration_us"), Some(40_000.0));
         let mut told = KernelProfile::named("k");
         told.set("duration_us", 7.0, Source::default());
         let mut kernels = vec![told];
-        add_ceiling(&mut kernels, "copy", &ceiling);
+        add_ceiling(&mut kernels, "copy", "L2, one core", &ceiling);
         assert_eq!(kernels[0].value("duration_us"), Some(7.0));
         assert_eq!(kernels[0].value("ridge"), Some(10.0));
+        // A function of a library is not the call, the granted one that calls it is.
+        let function = |name: &str, share: f64, granted: bool| {
+            let mut kernel = KernelProfile::named(name);
+            kernel.set("inst_share_pct", share, Source::default());
+            kernel.granted = granted;
+            kernel
+        };
+        let mut kernels = vec![function("expf", 46.0, false)];
+        add_ceiling(&mut kernels, "softmax", "L2, one core", &ceiling);
+        assert_eq!((kernels.len(), &*kernels[0].name), (2, "softmax"));
+        assert_eq!(kernels[1].value("ceiling_pct"), None);
+        let mut kernels = vec![function("row_softmax", 70.0, true)];
+        add_ceiling(&mut kernels, "softmax", "L2, one core", &ceiling);
+        assert_eq!(kernels[0].value("ceiling_pct"), Some(50.0));
     }
 }

@@ -2,12 +2,14 @@
 //! command, read as far as karve knows its tool; and how near each call is to the roofline.
 
 use super::World;
-use crate::config::PROFILE_AUTO;
+use crate::config::{PROFILE_AUTO, glob_set};
 use crate::device;
 use crate::error::Result;
 use crate::harness::{Harness, excerpt};
 use crate::library::situation::situation_of;
+use crate::profilers::granted::Granted;
 use crate::profilers::take::{self, Runs, Subject, Wish};
+use crate::profilers::valgrind::{NO_KERNEL, UNSEEN};
 use crate::reports::profile::{self as report, Form, Page, Shown};
 use crate::roofline::cases::{self, Times};
 use crate::roofline::counters::add_ceiling;
@@ -15,7 +17,7 @@ use crate::store;
 use karve_core::campaign::{Campaign, Event};
 use karve_core::charter::CaseSet;
 use karve_core::policy::Preset;
-use karve_core::profile::roofline::ceilings;
+use karve_core::profile::roofline::{ceilings, shown_cores};
 use karve_core::profile::{Bottleneck, KERNELS_MAX, Profile, ProfileDepth, RuleSet, diagnose};
 use karve_core::strategy;
 use std::path::Path;
@@ -77,6 +79,7 @@ impl World {
             skipped: None,
             kernels: Vec::new(),
             diagnosis: None,
+            notes: Vec::new(),
         };
         let harness = self.harness();
         let built = match self.trees.built(&self.repo, &harness, commit)? {
@@ -147,10 +150,14 @@ impl World {
             profile.skipped = Some("there is no visible case".into());
             return Ok(());
         };
+        let globs = glob_set(&self.charter.granted)?;
+        let commit = self.repo.rev_parse(&profile.commit)?;
+        let granted = Granted::of(&self.repo.read_matching(&commit, &globs)?);
         let subject = Subject {
             tree,
             case: &case,
             runs: Runs::at(&situation_of(&self.charter)),
+            granted: &granted,
         };
         let wish = Wish {
             tool: None,
@@ -161,11 +168,19 @@ impl World {
         let limit = Duration::from_secs(self.charter.limits.command_s).min(TOOL_LIMIT);
         let harness = harness.clone().with_limit(limit);
         let taken = take::take(&harness, subject, wish, rules)?;
-        let mut notes = taken.parsed.notes;
+        let mut notes = Vec::new();
         for (tool, hint) in &taken.failed {
             notes.push(format!("{}: {}", tool.name(), hint.problem));
             self.failed_tools.push(*tool);
         }
+        let known = self.failed_tools.iter();
+        let before = known.filter(|tool| taken.failed.iter().all(|(failed, _)| failed != *tool));
+        for tool in before {
+            notes.push(format!("{}: it failed before", tool.name()));
+        }
+        let lacks = |note: &String| [UNSEEN, NO_KERNEL].contains(&note.as_str());
+        let told = taken.parsed.notes.into_iter();
+        notes.extend(told.filter(|note| lacks(note) || taken.parsed.kernels.is_empty()));
         // The deepest look is the one to keep.
         if let Some((_, bytes)) = taken.raw.last() {
             profile.artifact = Some(store::put_artifact(&self.dir, bytes)?);
@@ -173,9 +188,11 @@ impl World {
         profile.kernels = taken.parsed.kernels;
         profile.kernels.truncate(KERNELS_KEPT.min(KERNELS_MAX));
         profile.kernels.extend(taken.parsed.timeline);
+        notes.truncate(NOTES_MAX);
         if profile.kernels.is_empty() {
-            notes.truncate(NOTES_MAX);
             profile.skipped = Some(notes.join("; "));
+        } else {
+            profile.notes = notes;
         }
         Ok(())
     }
@@ -185,9 +202,12 @@ impl World {
         let charter = campaign.charter();
         let roof = campaign.baseline().and_then(|b| b.roof.as_ref());
         if let (Some(charter), Some(roof)) = (charter, roof) {
-            let found = ceilings(charter, &cases::visible(campaign), roof, times);
-            if let Some((_, ceiling)) = found.first() {
-                add_ceiling(&mut profile.kernels, &charter.target.op, ceiling);
+            let cases = cases::visible(campaign);
+            let cores = shown_cores(charter, &cases, roof, &[times]);
+            let found = ceilings(charter, &cases, (roof, cores), times);
+            if let Some(under) = found.first() {
+                let (op, whose) = (&charter.target.op, under.whose());
+                add_ceiling(&mut profile.kernels, op, &whose, &under.ceiling);
             }
         }
         if let Some(kernel) = profile.kernels.first() {
@@ -216,7 +236,12 @@ fn digest(profile: &Profile) -> String {
             against: None,
         })
         .collect();
-    let notes: Vec<String> = profile.skipped.iter().cloned().collect();
+    let notes: Vec<String> = profile
+        .skipped
+        .iter()
+        .chain(&profile.notes)
+        .cloned()
+        .collect();
     let page = Page {
         title: &profile.commit,
         shown: &shown,

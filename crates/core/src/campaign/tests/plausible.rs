@@ -12,6 +12,7 @@ fn scripted(speed: f64, flops: f64) -> Script {
     script.roof = Some(Roof {
         flops: Some(flops),
         rates: Vec::new(),
+        ..Roof::default()
     });
     script
 }

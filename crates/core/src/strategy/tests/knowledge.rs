@@ -51,6 +51,7 @@ fn profile(values: &[(&str, f64)]) -> Profile {
         share: None,
         kernels: vec![kernel],
         diagnosis: None,
+        notes: Vec::new(),
     }
 }
 
@@ -481,6 +482,7 @@ fn profiled(commit: &str, values: &[(&str, f64)]) -> Profile {
         share: None,
         kernels: vec![kernel],
         diagnosis: None,
+        notes: Vec::new(),
     }
 }
 

@@ -42,10 +42,13 @@ pub(super) fn add(
     };
     let threads = charter.contract.as_ref().map(|contract| contract.threads);
     if let Some((cores, found)) = under(&host, demand, (time_s, threads)) {
+        let level = demand.bytes.and_then(|bytes| host.level_of(bytes, cores));
+        let level = level.map_or("memory", |level| level.level.as_str());
         let whose = cores.name();
-        let note = format!("the ceiling is that of {whose} of this host, in fp32");
+        let note = format!("the ceiling is that of {whose} of this host at {level}, in fp32");
         parsed.notes.push(note);
-        add_ceiling(&mut parsed.kernels, &charter.target.op, &found);
+        let whose = format!("{level}, {whose}");
+        add_ceiling(&mut parsed.kernels, &charter.target.op, &whose, &found);
     }
     Ok(())
 }

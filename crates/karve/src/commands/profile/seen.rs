@@ -7,6 +7,7 @@ use crate::git::{CommitNote, Oid, Repo};
 use crate::harness::Harness;
 use crate::library::situation::situation_of;
 use crate::process::StopFlag;
+use crate::profilers::granted::Granted;
 use crate::profilers::take::{self, Runs, Subject, Taken, Wish};
 use crate::profilers::{Parsed, Tool};
 use crate::project::Place;
@@ -71,6 +72,14 @@ impl Profile {
             }
         };
         let (mut seen, failed) = self.of_revision(place, revision, stop)?;
+        let wanted = failed.iter().find(|(tool, _)| self.tool == Some(*tool));
+        if let Some((tool, hint)) = wanted {
+            let what = format!("{} gave no profile", tool.name());
+            let error = CommandError::environment(what).cause(ui::style::safe(&hint.problem, 300));
+            let hints = hint.hints.iter();
+            return Err(hints.fold(error, |error, hint| error.hint(hint.as_str())));
+        }
+        let is_silent = failed.is_empty();
         for (tool, hint) in failed {
             let problem = ui::style::safe(&hint.problem, 300);
             ui::note(&format!("note: {}: {problem}", tool.name()));
@@ -83,7 +92,10 @@ impl Profile {
             for note in std::mem::take(&mut seen.parsed.notes) {
                 error = error.cause(note);
             }
-            return Err(error.hint("see the notes above, or read a file: karve profile FILE"));
+            return Err(error.hint(match is_silent {
+                true => "read what a profiler wrote: karve profile FILE",
+                false => "see the notes above, or read a file: karve profile FILE",
+            }));
         }
         Ok(seen)
     }
@@ -105,11 +117,14 @@ impl Profile {
                 }
                 _ => take::read_any(&bytes)?,
             };
-            let (tool, more) = read.map_err(|why| {
+            let (tool, mut more) = read.map_err(|why| {
                 CommandError::usage(format!("cannot read {name}"))
                     .cause(why)
                     .hint("--tool NAME says whose output it is; see \"karve profile --help\"")
             })?;
+            if names.len() > 1 {
+                take::name_file(&mut more, name);
+            }
             take::merge(&mut parsed, more);
             at.get_or_insert_with(|| situation_of_tool(tool));
         }
@@ -145,6 +160,8 @@ impl Profile {
         let sandbox = Sandbox::of(&repo, &loaded.root, scratch.path(), &charter)?;
         let harness = harness.in_sandbox(sandbox.as_ref());
         let (title, commit) = commit(&repo, &charter, revision)?;
+        let globs = config::glob_set(&charter.granted)?;
+        let granted = Granted::of(&repo.read_matching(&commit, &globs)?);
         let built = trees.built(&repo, &harness, commit.as_str())?;
         let taken = match built {
             Err(gate) => Err(CommandError::usage("it does not build")
@@ -152,7 +169,7 @@ impl Profile {
                 .hint("mend it; \"karve check\" says more")),
             Ok(built) => {
                 let _lease = device::lease_for(&charter, "karve profile", stop, &ui::notices())?;
-                self.take(&harness, &charter, (&built.path, &case))
+                self.take((&harness, &charter), (&built.path, &case), &granted)
             }
         };
         trees.clear(&repo)?;
@@ -173,9 +190,9 @@ impl Profile {
 
     fn take(
         &self,
-        harness: &Harness,
-        charter: &Charter,
+        (harness, charter): (&Harness, &Charter),
         (tree, case): (&Path, &Case),
+        granted: &Granted,
     ) -> Result<Taken> {
         let runs = Runs::at(&situation_of(charter));
         let wish = Wish {
@@ -183,7 +200,12 @@ impl Profile {
             depth: self.depth,
             without: &[],
         };
-        let subject = Subject { tree, case, runs };
+        let subject = Subject {
+            tree,
+            case,
+            runs,
+            granted,
+        };
         let mut taken = take::take(harness, subject, wish, self.rules)?;
         if runs == Runs::Cpu {
             roof::add(harness, charter, (tree, case), &mut taken.parsed)?;

@@ -1,28 +1,45 @@
 //! Cachegrind's file: `fl=`, `fn=`, then a line for each line of source with its counts.
 
-use super::super::gather::Notes;
+use super::super::granted::Granted;
 use super::super::text::{ENDS_EARLY, Lines};
-use super::{Costs, Parsed, Unreadable, counts};
+use super::{Costs, PROCESSES_MAX, Parsed, Unreadable, counts, of_processes};
 
 const TOOL: &str = "cachegrind";
 
-/// Reads the whole file, or nothing of it.
-pub(in super::super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
+/// What the file of a process begins with.
+const BEGINS: &str = "desc: I1 cache:";
+
+/// Reads the files of all processes, or nothing of them.
+pub(in super::super) fn parse(text: &str, granted: &Granted) -> Result<Parsed, Unreadable> {
     let lines = Lines::of(text)?;
+    let mut processes = Vec::new();
     let mut costs = Costs::default();
     let mut function: Option<&str> = None;
+    let mut file = "";
     let mut summed = false;
     for (number, line) in &lines.whole {
+        if summed && line.starts_with(BEGINS) && processes.len() < PROCESSES_MAX {
+            processes.push(std::mem::take(&mut costs));
+            (function, file, summed) = (None, "", false);
+        }
         if summed {
             return Err(Unreadable::at(*number, "something follows the summary"));
         }
-        if line.starts_with("desc:") || line.starts_with("cmd:") || line.trim().is_empty() {
+        if line.starts_with("desc:") || line.trim().is_empty() {
+            continue;
+        }
+        if let Some(command) = line.strip_prefix("cmd:") {
+            costs.command = command.trim().to_owned();
             continue;
         }
         if let Some(names) = line.strip_prefix("events:") {
             costs.name_events(names, *number)?;
-        } else if line.starts_with("fl=") || line.starts_with("fi=") || line.starts_with("fe=") {
+        } else if let Some(name) = ["fl=", "fi=", "fe="]
+            .iter()
+            .find_map(|key| line.strip_prefix(key))
+        {
             // The function goes on until another one is named.
+            file = name;
         } else if let Some(name) = line.strip_prefix("fn=") {
             function = Some(name);
         } else if let Some(totals) = line.strip_prefix("summary:") {
@@ -39,7 +56,7 @@ pub(in super::super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
                 let reason = format!("a line of source has no {n} counts");
                 return Err(Unreadable::at(*number, reason));
             }
-            costs.add(function, &row[1..], *number)?;
+            costs.add((function, file), &row[1..], *number)?;
         }
     }
     if !summed {
@@ -50,5 +67,6 @@ pub(in super::super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
         };
         return Err(Unreadable::at(lines.whole.len().max(1), reason));
     }
-    costs.parsed(TOOL, Notes::default())
+    processes.push(costs);
+    of_processes(processes, TOOL, granted)
 }

@@ -1,24 +1,30 @@
 //! Callgrind's file: names are written once and then as `(1)`, positions are relative, and the line
 //! after `calls=` is what the called function cost, which is no cost of the caller itself.
 
-use super::super::gather::Notes;
+use super::super::granted::Granted;
 use super::super::number::whole;
 use super::super::text::{ENDS_EARLY, Lines};
-use super::{Costs, FUNCTIONS_MAX, Parsed, Unreadable, counts};
+use super::{Costs, FUNCTIONS_MAX, PROCESSES_MAX, Parsed, Unreadable, counts, of_processes};
 use std::collections::BTreeMap;
 
 const TOOL: &str = "callgrind";
 /// Keys of lines that say nothing of the cost of a function itself.
-const SILENT: [&str; 9] = [
-    "ob=", "fl=", "fi=", "fe=", "cob=", "cfi=", "cfl=", "jump=", "jcnd=",
-];
+const SILENT: [&str; 6] = ["ob=", "cob=", "cfi=", "cfl=", "jump=", "jcnd="];
+/// What the file of a process begins with.
+const BEGINS: &str = "# callgrind format";
 
-/// What was read so far.
+/// What was read so far of a process.
 struct Reader {
     costs: Costs,
     /// Names of functions by their numbers.
     names: BTreeMap<u64, String>,
+    /// Names of files by theirs.
+    files: BTreeMap<u64, String>,
     function: Option<String>,
+    /// The file that the lines are of.
+    file: String,
+    /// The function that is called next.
+    callee: String,
     /// Words before the counts on a line.
     positions: usize,
     /// Whether the next line is what a called function cost.
@@ -26,24 +32,22 @@ struct Reader {
     totals: Option<(Vec<u64>, usize)>,
 }
 
-/// Reads the whole file, or nothing of it.
-pub(in super::super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
+/// Reads the files of all processes, or nothing of them.
+pub(in super::super) fn parse(text: &str, granted: &Granted) -> Result<Parsed, Unreadable> {
     let lines = Lines::of(text)?;
-    let mut reader = Reader {
-        costs: Costs::default(),
-        names: BTreeMap::new(),
-        function: None,
-        positions: 1,
-        after_calls: false,
-        totals: None,
-    };
+    let mut processes = Vec::new();
+    let mut reader = Reader::new();
     for (number, line) in &lines.whole {
-        if reader.totals.is_some() && !line.trim().is_empty() {
+        let is_over = reader.totals.is_some();
+        if is_over && line.starts_with(BEGINS) && processes.len() < PROCESSES_MAX {
+            let before = std::mem::replace(&mut reader, Reader::new());
+            processes.extend(before.finish()?);
+        } else if is_over && !line.trim().is_empty() {
             return Err(Unreadable::at(*number, "something follows the totals"));
         }
         reader.take(line, *number)?;
     }
-    let Some((totals, line)) = reader.totals else {
+    let Some(last) = reader.finish()? else {
         let reason = if lines.cut {
             ENDS_EARLY
         } else {
@@ -51,17 +55,40 @@ pub(in super::super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
         };
         return Err(Unreadable::at(lines.whole.len().max(1), reason));
     };
-    reader.costs.check(&totals, line)?;
-    reader.costs.parsed(TOOL, Notes::default())
+    processes.push(last);
+    of_processes(processes, TOOL, granted)
 }
 
 impl Reader {
+    fn new() -> Self {
+        Self {
+            costs: Costs::default(),
+            names: BTreeMap::new(),
+            files: BTreeMap::new(),
+            function: None,
+            file: String::new(),
+            callee: String::new(),
+            positions: 1,
+            after_calls: false,
+            totals: None,
+        }
+    }
+
+    /// What the process cost, if its file is whole and adds up.
+    fn finish(self) -> Result<Option<Costs>, Unreadable> {
+        let Some((totals, line)) = self.totals else {
+            return Ok(None);
+        };
+        self.costs.check(&totals, line)?;
+        Ok(Some(self.costs))
+    }
+
     fn take(&mut self, line: &str, number: usize) -> Result<(), Unreadable> {
         let is_cost = line.starts_with(|c: char| c.is_ascii_digit() || "+-*".contains(c));
         if self.after_calls {
             self.after_calls = false;
             return match is_cost {
-                true => Ok(()),
+                true => self.take_call(line, number),
                 false => Err(Unreadable::at(number, "after a call comes what it cost")),
             };
         }
@@ -71,7 +98,14 @@ impl Reader {
         if let Some(name) = line.strip_prefix("fn=") {
             self.function = Some(without_level(&self.name(name, number)?).to_owned());
         } else if let Some(name) = line.strip_prefix("cfn=") {
-            self.name(name, number)?;
+            self.callee = without_level(&self.name(name, number)?).to_owned();
+        } else if let Some(name) = ["fl=", "fi=", "fe="]
+            .iter()
+            .find_map(|key| line.strip_prefix(key))
+        {
+            self.file = self.file_name(name);
+        } else if let Some(command) = line.strip_prefix("cmd:") {
+            self.costs.command = command.trim().to_owned();
         } else if line.starts_with("calls=") {
             self.after_calls = true;
         } else if let Some(names) = line.strip_prefix("events:") {
@@ -93,7 +127,29 @@ impl Reader {
         };
         let words = line.split_whitespace().skip(self.positions);
         let row = counts(words, number)?;
-        self.costs.add(function, &row, number)
+        self.costs.add((function, &self.file), &row, number)
+    }
+
+    /// What a called function cost belongs to its caller as well, but not where it calls itself.
+    fn take_call(&mut self, line: &str, number: usize) -> Result<(), Unreadable> {
+        let Some(function) = self.function.as_ref().filter(|f| **f != self.callee) else {
+            return Ok(());
+        };
+        let row = counts(line.split_whitespace().skip(self.positions), number)?;
+        self.costs.add_call(function, &row, number)
+    }
+
+    /// `(1) name` names a file, `(1)` is one that has a name already; one that has none is not
+    /// known.
+    fn file_name(&mut self, text: &str) -> String {
+        let parts = text.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+        let Some((id, name)) = parts.and_then(|(id, name)| Some((whole(id)?, name.trim()))) else {
+            return text.trim().to_owned();
+        };
+        if !name.is_empty() && self.files.len() < FUNCTIONS_MAX {
+            self.files.insert(id, name.to_owned());
+        }
+        self.files.get(&id).cloned().unwrap_or_default()
     }
 
     /// `(1) name` names a function, `(1)` is one that has a name already.

@@ -316,6 +316,7 @@ impl Player {
                     bytes: 64 << 20,
                     per_s: 1e10,
                 }],
+                ..Roof::default()
             }),
         })
     }
