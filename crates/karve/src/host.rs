@@ -137,6 +137,15 @@ pub fn cpu_model() -> Option<String> {
     Some(name.unwrap_or_else(|| std::env::consts::ARCH.to_owned()))
 }
 
+/// Whether the processor's own counters can be read: virtual machines often have none.
+pub fn has_hardware_counters() -> bool {
+    let Ok(entries) = fs::read_dir("/sys/bus/event_source/devices") else {
+        return false;
+    };
+    let mut names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.any(|name| name.starts_with("cpu") || name.contains("_pmu"))
+}
+
 /// The first line of what a tool says to `--version`.
 pub fn version(tool: &str, stop: &StopFlag) -> Option<String> {
     process::find_program(tool)?;

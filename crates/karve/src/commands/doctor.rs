@@ -10,6 +10,7 @@ use crate::error::{CommandError, ErrorKind, Result};
 use crate::git::{self, Repo};
 use crate::harness::Harness;
 use crate::process::{self, StopFlag};
+use crate::profilers::perf::NO_COUNTERS;
 use crate::project::Place;
 use crate::sandbox::{Offer, Sandbox};
 use crate::scratch::{Kind, Scratch};
@@ -234,6 +235,10 @@ fn examine_tools(loaded: &Loaded, stop: &StopFlag, findings: &mut Findings) {
         Level::Fine
     };
     findings.add(level, "profilers", listed, hint);
+    if profilers.iter().any(|name| name == "perf") && !host::has_hardware_counters() {
+        let hint = "\"karve profile --tool callgrind\" needs none";
+        findings.add(Level::Note, "profilers", NO_COUNTERS, Some(hint));
+    }
     let mut agents = found(&cli::Kind::ALL.map(cli::Kind::program));
     agents.extend(loaded.agents.keys().map(|name| format!("[agents.{name}]")));
     let listed = if agents.is_empty() {
@@ -293,9 +298,11 @@ fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut Findings) -> Resu
     let knobs = builtin::knobs_at(repo, head.oid().as_str(), &charter.granted, &charter.knobs);
     match knobs {
         Ok(knobs) if knobs.is_empty() && charter.agent == "builtin" => {
-            let hint = "declare some, as in \"// karve: knob TILE in 8,16,32\", or name another \
-                        agent in karve.toml";
-            findings.failed("knobs", "the builtin agent finds no knobs to turn", hint);
+            let hint = "declare some, as in \"// karve: knob TILE in 8,16,32\"; \"karve knowledge \
+                        search\" lists what it may apply";
+            let detail = "the builtin agent finds no knobs to turn: it applies what the library \
+                          knows, as far as that fits";
+            findings.add(Level::Note, "knobs", detail, Some(hint));
         }
         Ok(knobs) => {
             let names: Vec<String> = knobs.into_iter().map(|knob| knob.name).collect();

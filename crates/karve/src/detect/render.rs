@@ -83,6 +83,8 @@ fn numbers(out: &mut Text, proposal: &Proposal) {
     );
     out.comment("Operations of one case over its parameters; gives the share of the peak.");
     out.comment("work = \"2*M*N*K\"");
+    out.comment("Bytes that it must read and write, each once; \"karve roofline\" needs both.");
+    out.comment("bytes = \"4*(M*K + K*N + M*N)\"");
 }
 
 fn cases(out: &mut Text, proposal: &Proposal) {

@@ -9,7 +9,7 @@ use crate::project::Place;
 use crate::ui::{self, style};
 use karve_core::knowledge::{Match, Query, Situation, expected};
 use karve_core::profile::Values;
-use karve_core::profile::counters::known;
+use karve_core::profile::counters::{can_be, known};
 use serde::Serialize;
 
 /// Find entries
@@ -175,6 +175,9 @@ fn parse_counters(text: &str) -> Result<Values> {
         let value: f64 = value.parse().map_err(|_| bad("the value is no number"))?;
         if !value.is_finite() {
             return Err(bad("the value is no number"));
+        }
+        if !can_be(name, value) {
+            return Err(bad("a share is from 0 to 100"));
         }
         values.insert(name.to_owned(), value);
     }
