@@ -11,6 +11,7 @@ pub mod demo;
 pub mod doctor;
 pub mod history;
 pub mod init;
+pub mod install;
 pub mod knowledge;
 pub mod list;
 pub mod mcp;
@@ -69,6 +70,7 @@ enum Command {
     Init(init::Init),
     Doctor(doctor::Doctor),
     Agents(agents::Agents),
+    Install(install::Install),
     Run(run::Run),
     Next(visit::Next),
     Propose(visit::Propose),
@@ -111,6 +113,7 @@ pub fn run(cli: &Cli) -> Result<()> {
         Command::Init(command) => command.run(place),
         Command::Doctor(command) => command.run(place),
         Command::Agents(command) => command.run(place),
+        Command::Install(command) => command.run(place),
         Command::Run(command) => command.run(place),
         Command::Next(command) => command.run(place),
         Command::Propose(command) => command.run(place),

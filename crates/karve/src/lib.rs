@@ -20,6 +20,7 @@ pub mod error;
 pub mod git;
 pub mod harness;
 pub mod host;
+pub mod install;
 pub mod library;
 pub mod mcp;
 pub mod plain_file;

@@ -343,6 +343,13 @@ impl ServerHandler for Server {
 }
 
 impl Server {
+    /// The names of its tools.
+    #[cfg(test)]
+    pub(crate) fn tool_names() -> Vec<String> {
+        let all = Self::tool_router().list_all();
+        all.iter().map(|tool| tool.name.to_string()).collect()
+    }
+
     fn read(&self) -> Result<Campaign, String> {
         let dir = self.place.pick().map_err(words)?;
         Ok(store::read(&dir).map_err(words)?.campaign)

@@ -4,14 +4,20 @@ use crate::error::{CommandError, Context, Result};
 use crate::harness::secret;
 use crate::mcp::{Server, http};
 use crate::project::Place;
-use crate::ui;
+use crate::{process, ui};
 use rmcp::ServiceExt;
 use std::net::SocketAddr;
+use std::path::Path;
 
 /// The variable that holds the token of the HTTP server.
 const TOKEN: &str = "KARVE_MCP_TOKEN";
 /// Characters that a token has at least.
 const TOKEN_CHARS_MIN: usize = 16;
+
+/// Variables of what a campaign starts.
+const ASKED: [&str; 2] = ["KARVE_TASK", process::CAMPAIGN_MARK];
+/// The directory of campaigns, unless another one is configured.
+const CAMPAIGNS: &str = ".karve";
 
 /// Serve agents over MCP: they propose and implement, karve gates, measures and judges
 ///
@@ -36,6 +42,7 @@ impl Mcp {
     pub fn run(&self, place: &Place) -> Result<()> {
         // A project that cannot be read is told before a client comes.
         place.config()?;
+        refuse_within(&place.here()?)?;
         let server = Server::new(place.clone(), self.yes);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -48,6 +55,20 @@ impl Mcp {
                 None => serve_stdio(server).await,
             }
         })
+    }
+}
+
+/// An agent that karve drives may have karve among its servers. It answers a brief; it does not
+/// begin a campaign within the campaign.
+fn refuse_within(here: &Path) -> Result<()> {
+    let is_asked = ASKED.iter().any(|name| std::env::var_os(name).is_some());
+    let in_campaign = here.iter().any(|part| part == CAMPAIGNS);
+    match is_asked || in_campaign {
+        true => Err(
+            CommandError::usage("an agent of a campaign does not drive another one")
+                .hint("answer the brief that you were given; see docs/agents.md"),
+        ),
+        false => Ok(()),
     }
 }
 

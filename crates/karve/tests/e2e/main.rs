@@ -23,6 +23,7 @@ mod git_states;
 mod harness;
 mod injection;
 mod inputs;
+mod install;
 mod kill;
 mod knowledge;
 mod lab;

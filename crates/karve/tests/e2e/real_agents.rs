@@ -366,3 +366,45 @@ fn a_trial_says_which_agents_work() {
         assert!(claude["version"].as_str().unwrap().starts_with("2."));
     }
 }
+
+/// What a tool says about the servers that it knows, after karve was installed for a user.
+fn servers(name: &str, args: &[&str]) -> Option<Said> {
+    let program = installed(name)?;
+    let lab = Lab::new("gains");
+    let home = lab.beside("home");
+    fs::create_dir(&home).unwrap();
+    let mut install = lab.command(&["install", name, "--user"]);
+    Said::of(&install.env("HOME", &home).output().unwrap()).ends(0);
+    let karve = std::path::Path::new(env!("CARGO_BIN_EXE_karve"));
+    let path = format!("{}:{PATH}", karve.parent().unwrap().display());
+    let mut list = lab.command_of(&program.to_string_lossy());
+    list.args(args).env("HOME", &home).env("PATH", path);
+    list.env("DISABLE_AUTOUPDATER", "1")
+        .env("GEMINI_CLI_TRUST_WORKSPACE", "true")
+        .env("OPENCODE_DISABLE_MODELS_FETCH", "1")
+        .stdin(std::process::Stdio::null());
+    Some(Said::of(&list.output().unwrap()))
+}
+
+#[test]
+fn real_tools_see_the_server_that_was_installed() {
+    for (name, args) in [
+        ("claude", &["mcp", "list"][..]),
+        ("codex", &["mcp", "list", "--json"]),
+        ("gemini", &["mcp", "list"]),
+        ("opencode", &["mcp", "list"]),
+    ] {
+        if let Some(said) = servers(name, args) {
+            println!("{name}: {}", said.stdout);
+            let all = format!("{}{}", said.stdout, said.stderr);
+            assert_eq!(said.code, 0, "{name}: {all}");
+            assert!(all.contains("karve"), "{name}: {all}");
+            // Codex does not try it out.
+            let is_tried = name != "codex";
+            assert!(
+                !is_tried || all.to_lowercase().contains("connected"),
+                "{name}: {all}"
+            );
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! `karve install`: makes karve known to an agent that people use already.
+
+use crate::error::Result;
+use crate::install::{self, Care, Deed, Done, For, Tool};
+use crate::project::Place;
+use crate::{process, ui};
+use std::path::PathBuf;
+
+/// Make karve known to an agent: skill, sub-agents, commands and the MCP server
+///
+/// Writes a skill, sub-agents (profiler, kernel designer, reviewer and specialists), slash commands
+/// and the registration of "karve mcp --yes", where the tool looks for them. What is in these files
+/// already stays. A second run changes nothing, and --uninstall takes away what was written.
+/// agents-md writes a section into AGENTS.md, for any other agent.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve install claude                  for everybody who works in this directory
+  karve install codex --user            for you, in all projects
+  karve install gemini --print          only show every file
+  karve install opencode --uninstall    take away what was written")]
+pub struct Install {
+    /// The tool
+    #[arg(value_enum)]
+    tool: Tool,
+    /// For a project, in this directory; the one you stand in without it
+    #[arg(long, value_name = "DIR", conflicts_with = "user")]
+    project: Option<PathBuf>,
+    /// For you, in all projects: where the tool keeps your own settings
+    #[arg(long)]
+    user: bool,
+    /// Take away what was written, and nothing else
+    #[arg(long)]
+    uninstall: bool,
+    /// Show every file and write nothing
+    #[arg(long, conflicts_with = "uninstall")]
+    print: bool,
+    /// Overwrite, or take away, also what was changed since
+    #[arg(long, conflicts_with = "print")]
+    force: bool,
+}
+
+impl Install {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let whom = match self.user {
+            true => For::User,
+            false => For::Project(match &self.project {
+                Some(dir) => place.here()?.join(dir),
+                None => place.here()?,
+            }),
+        };
+        if self.print {
+            for (path, text) in install::shown(self.tool, &whom)? {
+                ui::outln(&format!("==> {path} <=="));
+                ui::outln(&text);
+            }
+            return Ok(());
+        }
+        let care = match self.force {
+            true => Care::Force,
+            false => Care::Unchanged,
+        };
+        let title = self.tool.title();
+        if self.uninstall {
+            let done = install::uninstall(self.tool, &whom, care)?;
+            tell(&done);
+            if done.deeds.is_empty() {
+                ui::outln(&format!(
+                    "nothing to do: karve is not installed for {title} here"
+                ));
+            }
+            return Ok(());
+        }
+        let done = install::install(self.tool, &whom, care)?;
+        tell(&done);
+        if done.deeds.is_empty() {
+            ui::outln(&format!(
+                "nothing to do: karve is installed for {title} here"
+            ));
+            return Ok(());
+        }
+        ui::outln(&format!("next      {}", self.tool.check()));
+        if process::find_program("karve").is_none() {
+            ui::note("note: karve is not on PATH, and agents start it by that name");
+        }
+        Ok(())
+    }
+}
+
+fn tell(done: &Done) {
+    for (deed, path) in &done.deeds {
+        let word = match deed {
+            Deed::Wrote => "wrote",
+            Deed::Removed => "removed",
+        };
+        ui::outln(&format!("{word:<9} {path}"));
+    }
+}

@@ -1,0 +1,238 @@
+//! Installs karve for an agent that people use already: a skill, sub-agents, slash commands, and
+//! the registration of the MCP server, in that tool's own conventions.
+//!
+//! ```text
+//! guide     what is said, once for all tools
+//! claude, codex, gemini, opencode, cursor, agents_md   where each tool looks for it
+//! edit      how a piece gets into a file and out of it again; pure
+//! jsonc     JSON with comments, changed without touching the rest
+//! record    what was written, so that exactly that can be taken away
+//! disk      files are looked at first, then written whole or not at all
+//! ```
+
+mod agents_md;
+mod claude;
+mod codex;
+mod cursor;
+mod disk;
+mod edit;
+mod gemini;
+mod guide;
+mod jsonc;
+mod opencode;
+mod record;
+#[cfg(test)]
+mod tests;
+
+pub use self::disk::{Deed, Done};
+
+use self::disk::Ground;
+use self::edit::{How, Piece};
+use crate::error::{CommandError, Result};
+use std::path::{Path, PathBuf};
+
+/// What karve can be installed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Tool {
+    /// Claude Code
+    Claude,
+    /// Codex
+    Codex,
+    /// Gemini CLI
+    Gemini,
+    /// opencode
+    Opencode,
+    /// Cursor
+    Cursor,
+    /// Any other: a section in AGENTS.md
+    AgentsMd,
+}
+
+/// For whom it is installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum For {
+    /// For everybody who works on a project, in its directory.
+    Project(PathBuf),
+    /// For the user, in all projects.
+    User,
+}
+
+/// What may be overwritten or taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Care {
+    /// Only what is as karve wrote it.
+    Unchanged,
+    /// Also what somebody changed since.
+    Force,
+}
+
+impl Tool {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Claude,
+        Self::Codex,
+        Self::Gemini,
+        Self::Opencode,
+        Self::Cursor,
+        Self::AgentsMd,
+    ];
+
+    /// What people call it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Claude => "Claude Code",
+            Self::Codex => "Codex",
+            Self::Gemini => "Gemini CLI",
+            Self::Opencode => "opencode",
+            Self::Cursor => "Cursor",
+            Self::AgentsMd => "AGENTS.md",
+        }
+    }
+
+    /// How to see that it worked.
+    pub fn check(self) -> &'static str {
+        match self {
+            Self::Claude => "\"claude mcp list\" shows karve; then /karve-optimize",
+            Self::Codex => "\"codex mcp list\" shows karve; then ask for the skill karve-optimize",
+            Self::Gemini => "\"gemini mcp list\" shows karve; then /karve-optimize",
+            Self::Opencode => "\"opencode mcp list\" shows karve; then /karve-optimize",
+            Self::Cursor => "Settings, MCP shows karve; then /karve-optimize",
+            Self::AgentsMd => "register \"karve mcp --yes\" with your agent as an MCP server",
+        }
+    }
+
+    fn pieces(self, site: &Site) -> Vec<Piece> {
+        match self {
+            Self::Claude => claude::pieces(site),
+            Self::Codex => codex::pieces(site),
+            Self::Gemini => gemini::pieces(site),
+            Self::Opencode => opencode::pieces(site),
+            Self::Cursor => cursor::pieces(site),
+            Self::AgentsMd => agents_md::pieces(site),
+        }
+    }
+
+    /// Where it keeps things: below the user's home, or where its variable leads.
+    fn user_site(self) -> Result<Site> {
+        let led = |name: &str| std::env::var_os(name).filter(|dir| !dir.is_empty());
+        let home = || {
+            led("HOME").ok_or_else(|| {
+                CommandError::environment("HOME is not set")
+                    .hint("set HOME, or install for a project with --project DIR")
+            })
+        };
+        let (variable, own_if_led, own) = match self {
+            Self::Claude => ("CLAUDE_CONFIG_DIR", "", ".claude"),
+            Self::Codex => ("CODEX_HOME", "", ".codex"),
+            Self::Gemini => ("GEMINI_CLI_HOME", ".gemini", ".gemini"),
+            Self::Opencode => ("XDG_CONFIG_HOME", "opencode", ".config/opencode"),
+            Self::Cursor => ("", "", ".cursor"),
+            Self::AgentsMd => {
+                return Err(CommandError::usage("AGENTS.md is a file of a project")
+                    .hint("leave out --user, or name the project with --project DIR"));
+            }
+        };
+        let (root, own, is_led) = match led(variable) {
+            Some(dir) => (dir, own_if_led, true),
+            None => (home()?, own, false),
+        };
+        Ok(Site {
+            root: root.into(),
+            own: own.to_owned(),
+            reach: if is_led { Reach::Led } else { Reach::User },
+        })
+    }
+
+    fn project_site(self, root: &Path) -> Site {
+        let own = match self {
+            Self::Claude => ".claude",
+            Self::Codex => ".codex",
+            Self::Gemini => ".gemini",
+            Self::Opencode => ".opencode",
+            Self::Cursor => ".cursor",
+            Self::AgentsMd => "",
+        };
+        Site {
+            root: root.to_owned(),
+            own: own.to_owned(),
+            reach: Reach::Project,
+        }
+    }
+
+    fn site(self, whom: &For) -> Result<Site> {
+        match whom {
+            For::User => self.user_site(),
+            For::Project(root) => Ok(self.project_site(root)),
+        }
+    }
+}
+
+/// How far what is installed reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    Project,
+    User,
+    /// Of the user, where a variable leads to.
+    Led,
+}
+
+/// Where a tool looks.
+#[derive(Clone, Debug)]
+struct Site {
+    root: PathBuf,
+    /// The tool's own directory, from the root.
+    own: String,
+    reach: Reach,
+}
+
+impl Site {
+    /// A path in the tool's own directory.
+    fn own(&self, path: &str) -> String {
+        match self.own.as_str() {
+            "" => path.to_owned(),
+            own => format!("{own}/{path}"),
+        }
+    }
+
+    fn is_project(&self) -> bool {
+        self.reach == Reach::Project
+    }
+
+    /// Where it is written down what was written.
+    fn record(&self) -> String {
+        match self.own.as_str() {
+            "" if self.is_project() => ".karve-agents-md.json".to_owned(),
+            _ => self.own("karve-install.json"),
+        }
+    }
+}
+
+/// Every file with what goes into it; nothing is read or written.
+pub fn shown(tool: Tool, whom: &For) -> Result<Vec<(String, String)>> {
+    let site = tool.site(whom)?;
+    let pieces = tool.pieces(&site).into_iter();
+    Ok(pieces
+        .map(|piece| (piece.path.clone(), piece.shown()))
+        .collect())
+}
+
+/// Writes all that is not there yet.
+pub fn install(tool: Tool, whom: &For, care: Care) -> Result<Done> {
+    let site = tool.site(whom)?;
+    let pieces = tool.pieces(&site);
+    Ground::open(&site)?.put(&pieces, care)
+}
+
+/// Takes away what was written, and nothing else.
+pub fn uninstall(tool: Tool, whom: &For, care: Care) -> Result<Done> {
+    let site = tool.site(whom)?;
+    Ground::open(&site)?.take(care)
+}
+
+/// A file of karve's own.
+fn whole(path: String, text: String) -> Piece {
+    Piece {
+        path,
+        how: How::Whole(text),
+    }
+}

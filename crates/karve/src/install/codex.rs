@@ -1,0 +1,77 @@
+//! Codex: `config.toml` and sub-agents in `.codex`, skills in `.agents`. Its own commands are those
+//! of a user, so in a project they are skills.
+
+use super::edit::{How, Piece};
+use super::guide::{self, Dialect, May};
+use super::{Reach, Site, agents_md, whole};
+
+/// How it writes things.
+pub(super) const DIALECT: Dialect = Dialect {
+    prefix: "mcp__karve__",
+    arguments: "$ARGUMENTS",
+};
+
+/// In a skill there are no arguments. Other agents read `.agents` too, so tools have the names that
+/// the server gives them.
+const OF_SKILLS: Dialect = Dialect {
+    prefix: "",
+    arguments: "what they wrote with it.",
+};
+
+/// All that is installed.
+pub(super) fn pieces(site: &Site) -> Vec<Piece> {
+    let skills = match site.reach {
+        Reach::Project | Reach::User => ".agents/skills",
+        Reach::Led => "skills",
+    };
+    let mut pieces = vec![
+        Piece {
+            path: site.own("config.toml"),
+            how: How::Toml {
+                within: "mcp_servers",
+                lines: format!(
+                    "command = \"karve\"\nargs = [\"mcp\", \"--yes\"]\ntool_timeout_sec = {}\n",
+                    guide::CALL_S
+                ),
+            },
+        },
+        whole(format!("{skills}/karve/SKILL.md"), OF_SKILLS.skill_file()),
+    ];
+    for agent in &guide::SUB_AGENTS {
+        let sandbox = match agent.may {
+            May::Look => "read-only",
+            May::Edit => "workspace-write",
+        };
+        let text = format!(
+            "name = \"{}\"\ndescription = \"{}\"\nsandbox_mode = \"{sandbox}\"\n\
+             developer_instructions = '''\n{}'''\n",
+            agent.name,
+            agent.description,
+            DIALECT.sub_agent(agent)
+        );
+        let path = site.own(&format!("agents/{}.toml", agent.name));
+        pieces.push(whole(path, text));
+    }
+    for order in &guide::ORDERS {
+        pieces.push(match site.is_project() {
+            false => {
+                let front = [("description", order.description)];
+                let text = guide::with_front(&front, &DIALECT.order(order));
+                whole(site.own(&format!("prompts/{}.md", order.name)), text)
+            }
+            true => {
+                let front = [("name", order.name), ("description", order.description)];
+                let text = guide::with_front(&front, &OF_SKILLS.order(order));
+                whole(format!("{skills}/{}/SKILL.md", order.name), text)
+            }
+        });
+    }
+    if site.is_project() {
+        pieces.push(Piece {
+            path: "AGENTS.md".to_owned(),
+            // The same as for any other agent, so that both may be installed.
+            how: agents_md::DIALECT.section(),
+        });
+    }
+    pieces
+}

@@ -1,0 +1,44 @@
+//! Cursor: `mcp.json`, a rule (for a user a skill), sub-agents and commands in `.cursor`.
+
+use super::edit::{How, Piece};
+use super::guide::{self, Dialect, May};
+use super::{Site, whole};
+
+/// How it writes things. It shows tools by their own names, and adds what stands behind a command.
+pub(super) const DIALECT: Dialect = Dialect {
+    prefix: "",
+    arguments: "what stands behind the command.",
+};
+
+/// All that is installed.
+pub(super) fn pieces(site: &Site) -> Vec<Piece> {
+    let mut pieces = vec![Piece {
+        path: site.own("mcp.json"),
+        how: How::Json {
+            within: "mcpServers",
+            value: guide::server(),
+        },
+    }];
+    pieces.push(match site.is_project() {
+        true => {
+            let text = guide::with_front(&[("description", guide::SKILL)], &DIALECT.skill());
+            let text = text.replacen("\n---\n", "\nalwaysApply: false\n---\n", 1);
+            whole(site.own("rules/karve.mdc"), text)
+        }
+        false => whole(site.own("skills/karve/SKILL.md"), DIALECT.skill_file()),
+    });
+    for agent in &guide::SUB_AGENTS {
+        let front = [("name", agent.name), ("description", agent.description)];
+        let text = guide::with_front(&front, &DIALECT.sub_agent(agent));
+        let text = match agent.may {
+            May::Look => text.replacen("\n---\n", "\nreadonly: true\n---\n", 1),
+            May::Edit => text,
+        };
+        pieces.push(whole(site.own(&format!("agents/{}.md", agent.name)), text));
+    }
+    for order in &guide::ORDERS {
+        let path = site.own(&format!("commands/{}.md", order.name));
+        pieces.push(whole(path, DIALECT.order(order)));
+    }
+    pieces
+}

@@ -1,0 +1,274 @@
+//! Files are looked at first, all of them; then they are written, each whole or not at all. If one
+//! cannot be written, those before it become what they were.
+
+use super::edit::{self, Change, Piece, Refused};
+use super::record::{Installed, Written};
+use super::{Care, Site};
+use crate::error::{CommandError, Context, Result};
+use crate::plain_file;
+use std::collections::BTreeSet;
+use std::fs::{self, Permissions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// What became of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// It was made or changed.
+    Wrote,
+    /// It was taken away.
+    Removed,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Each file that is not as it was.
+    pub deeds: Vec<(Deed, String)>,
+    /// Whether there was anything of karve's before.
+    pub was_there: bool,
+}
+
+/// Where files are written.
+#[derive(Debug)]
+pub(super) struct Ground {
+    root: PathBuf,
+    record: String,
+    known: Installed,
+    was_there: bool,
+}
+
+/// A file that changes.
+#[derive(Debug)]
+struct Step {
+    path: String,
+    before: Option<String>,
+    change: Change,
+}
+
+impl Ground {
+    /// Reads what was installed there before.
+    pub(super) fn open(site: &Site) -> Result<Self> {
+        let root = fs::canonicalize(&site.root)
+            .context(|| format!("cannot go to {}", site.root.display()))
+            .map_err(|error| error.hint("name an existing directory with --project DIR"))?;
+        let mut ground = Self {
+            root,
+            record: site.record(),
+            known: Installed::default(),
+            was_there: false,
+        };
+        if let Some(text) = ground.read(&ground.record)? {
+            ground.known = Installed::parse(&text, &ground.record)?;
+            ground.was_there = true;
+        }
+        Ok(ground)
+    }
+
+    /// Puts all pieces in.
+    pub(super) fn put(&self, pieces: &[Piece], care: Care) -> Result<Done> {
+        let mut steps = Vec::new();
+        let mut written = Vec::new();
+        for piece in pieces {
+            let before = self.read(&piece.path)?;
+            let known = self.known.of(&piece.path);
+            let put = piece.put(before.as_deref(), known, care);
+            let (change, wrote) = put.map_err(|why| self.refused(&piece.path, why))?;
+            written.extend(wrote);
+            steps.push(Step {
+                path: piece.path.clone(),
+                before,
+                change,
+            });
+        }
+        // What an earlier version wrote and this one does not.
+        let is_new = |old: &&Written| !pieces.iter().any(|piece| piece.path == old.path);
+        for old in self.known.written.iter().filter(is_new) {
+            steps.push(self.taken(old, care)?);
+        }
+        let mut dirs: BTreeSet<String> = self.known.dirs.iter().cloned().collect();
+        for step in steps.iter().filter(|step| step.before.is_none()) {
+            dirs.extend(self.missing_dirs(&step.path));
+        }
+        let mut installed = Installed {
+            dirs: dirs.into_iter().collect(),
+            ..Installed::default()
+        };
+        installed.written = written;
+        if installed.written.is_empty() && !self.was_there {
+            return Ok(Done::default());
+        }
+        // First, so that what is written after it can be taken away in any case.
+        let before = self.read(&self.record)?;
+        let text = installed.render();
+        steps.insert(
+            0,
+            Step {
+                path: self.record.clone(),
+                change: match before.as_ref() == Some(&text) {
+                    true => Change::Stays,
+                    false => Change::Becomes(text),
+                },
+                before,
+            },
+        );
+        self.carry_out(&steps)
+    }
+
+    /// Takes away all that is known to be karve's.
+    pub(super) fn take(&self, care: Care) -> Result<Done> {
+        let mut steps = Vec::new();
+        for written in &self.known.written {
+            steps.push(self.taken(written, care)?);
+        }
+        let before = self.read(&self.record)?;
+        if before.is_some() {
+            steps.push(Step {
+                path: self.record.clone(),
+                before,
+                change: Change::Goes,
+            });
+        }
+        let done = self.carry_out(&steps)?;
+        // The inner ones first; one that is not empty is somebody's.
+        let dirs: BTreeSet<&String> = self.known.dirs.iter().collect();
+        for dir in dirs.into_iter().rev() {
+            let _ = fs::remove_dir(self.root.join(dir));
+        }
+        Ok(done)
+    }
+
+    fn taken(&self, written: &Written, care: Care) -> Result<Step> {
+        let before = self.read(&written.path)?;
+        let change = edit::take(written, before.as_deref(), care)
+            .map_err(|why| self.refused(&written.path, why))?;
+        Ok(Step {
+            path: written.path.clone(),
+            before,
+            change,
+        })
+    }
+
+    fn refused(&self, path: &str, why: Refused) -> CommandError {
+        match why {
+            Refused::Changed => CommandError::usage(format!(
+                "{path} is not as karve left it, and nothing was changed"
+            ))
+            .hint("look at it; --force overwrites or takes away what stands there"),
+            Refused::Malformed(why) => {
+                CommandError::usage(format!("{path} cannot be read, and nothing was changed"))
+                    .cause(why)
+                    .hint(format!("mend {}", self.root.join(path).display()))
+            }
+        }
+    }
+
+    /// The text of a file; nothing if there is none. What is reached through a link is somebody
+    /// else's.
+    fn read(&self, path: &str) -> Result<Option<String>> {
+        let mut at = self.root.clone();
+        for part in Path::new(path) {
+            at.push(part);
+            match fs::symlink_metadata(&at) {
+                Ok(meta) if meta.is_symlink() => {
+                    return Err(
+                        CommandError::usage(format!("{} is a link", at.display())).hint(
+                            "karve writes through no link: put a file or directory there, or name \
+                         another place with --project DIR",
+                        ),
+                    );
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                Err(error) => {
+                    return Err(error).context(|| format!("cannot read {}", at.display()));
+                }
+            }
+        }
+        plain_file::read_text(&at, plain_file::WRITTEN_BYTES_MAX)
+            .map(Some)
+            .context(|| format!("cannot read {}", at.display()))
+    }
+
+    /// Directories on the way to a file that are not there.
+    fn missing_dirs(&self, path: &str) -> Vec<String> {
+        let above = Path::new(path).ancestors().skip(1);
+        let above = above.filter(|dir| !dir.as_os_str().is_empty());
+        let missing = above.filter(|dir| !self.root.join(dir).exists());
+        missing
+            .map(|dir| dir.to_string_lossy().into_owned())
+            .collect()
+    }
+
+    fn carry_out(&self, steps: &[Step]) -> Result<Done> {
+        let mut done = Done {
+            was_there: self.was_there,
+            ..Done::default()
+        };
+        let made = steps.iter().flat_map(|step| self.missing_dirs(&step.path));
+        let made: BTreeSet<String> = made.collect();
+        for (at, step) in steps.iter().enumerate() {
+            let came = match &step.change {
+                Change::Stays => continue,
+                Change::Becomes(text) if Some(text) == step.before.as_ref() => continue,
+                Change::Becomes(text) => self.write(&step.path, text),
+                Change::Goes => fs::remove_file(self.root.join(&step.path))
+                    .context(|| format!("cannot remove {}", step.path)),
+            };
+            if let Err(error) = came {
+                self.undo(&steps[..at], &made);
+                return Err(error.hint(format!(
+                    "nothing was changed; make room, or see who may write to {}",
+                    self.root.display()
+                )));
+            }
+            let deed = match &step.change {
+                Change::Goes => Deed::Removed,
+                Change::Becomes(_) | Change::Stays => Deed::Wrote,
+            };
+            done.deeds.push((deed, step.path.clone()));
+        }
+        Ok(done)
+    }
+
+    /// Makes files what they were, as far as that is possible.
+    fn undo(&self, steps: &[Step], made: &BTreeSet<String>) {
+        for step in steps.iter().rev() {
+            match (&step.change, &step.before) {
+                (Change::Stays, _) => {}
+                (_, Some(before)) => {
+                    let _ = self.write(&step.path, before);
+                }
+                (_, None) => {
+                    let _ = fs::remove_file(self.root.join(&step.path));
+                }
+            }
+        }
+        // In this order the inner ones come last.
+        for dir in made.iter().rev() {
+            let _ = fs::remove_dir(self.root.join(dir));
+        }
+    }
+
+    /// Writes a file whole, with the rights that it had.
+    fn write(&self, path: &str, text: &str) -> Result<()> {
+        let path = self.root.join(path);
+        let cannot = || format!("cannot write {}", path.display());
+        let dir = path.parent().unwrap_or(&self.root);
+        fs::create_dir_all(dir).context(cannot)?;
+        let rights = fs::metadata(&path).map(|meta| meta.permissions());
+        let mut file = tempfile::Builder::new()
+            .prefix(".karve-")
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(dir)
+            .context(cannot)?;
+        file.write_all(text.as_bytes()).context(cannot)?;
+        if let Ok(rights) = rights {
+            file.as_file().set_permissions(rights).context(cannot)?;
+        }
+        file.as_file().sync_all().context(cannot)?;
+        file.persist(&path).context(cannot)?;
+        Ok(())
+    }
+}

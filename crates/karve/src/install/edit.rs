@@ -1,0 +1,401 @@
+//! How a piece gets into a file, and out of it again. Pure: texts go in, texts come out.
+//!
+//! What belongs to somebody else stays, byte for byte. What is not as karve left it is refused,
+//! unless force is asked for.
+
+use super::Care;
+use super::jsonc::Document;
+use super::record::{What, Written};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// What the entry is called that registers the server.
+const KEY: &str = "karve";
+/// Marks around a part of somebody else's text.
+const BEGIN: &str = "<!-- karve: begin; \"karve install\" writes this part -->\n";
+const END: &str = "<!-- karve: end -->\n";
+
+/// One thing that is written.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    /// The file, from the root.
+    pub(super) path: String,
+    /// What is written to it.
+    pub(super) how: How,
+}
+
+/// What is written to a file.
+#[derive(Clone, Debug)]
+pub(super) enum How {
+    /// All of it.
+    Whole(String),
+    /// The entry of the server in an object of a JSON file.
+    Json { within: &'static str, value: Value },
+    /// The table of the server in a TOML file.
+    Toml { within: &'static str, lines: String },
+    /// A part between two marks.
+    Section(String),
+}
+
+/// What becomes of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Stays,
+    Becomes(String),
+    Goes,
+}
+
+/// Why a file is left alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// It is not as karve left it, or was there before.
+    Changed,
+    /// It cannot be understood.
+    Malformed(String),
+}
+
+/// What becomes of a file, and what is to be remembered; nothing if it is not karve's.
+type Put = (Change, Option<Written>);
+
+impl Piece {
+    /// What is written, for people.
+    pub(super) fn shown(&self) -> String {
+        match &self.how {
+            How::Whole(text) => text.clone(),
+            How::Json { within, value } => {
+                let entry = Value::from_iter([(KEY.to_owned(), value.clone())]);
+                let all = Value::from_iter([((*within).to_owned(), entry)]);
+                serde_json::to_string_pretty(&all).unwrap_or_default() + "\n"
+            }
+            How::Toml { within, lines } => table(within, lines),
+            How::Section(text) => section(text),
+        }
+    }
+
+    /// Puts it into a file that holds this text.
+    pub(super) fn put(
+        &self,
+        before: Option<&str>,
+        known: Option<&Written>,
+        care: Care,
+    ) -> Result<Put, Refused> {
+        if let (Some(text), Some(known)) = (before, known)
+            && !self.is_in(text)?
+        {
+            // An earlier version of it goes first.
+            let bare = match take(known, Some(text), care)? {
+                Change::Stays => Some(text.to_owned()),
+                Change::Becomes(text) => Some(text),
+                Change::Goes => None,
+            };
+            let (change, written) = self.put_anew(bare.as_deref(), care)?;
+            let written = written.map(|written| Written {
+                made: known.made,
+                ..written
+            });
+            return Ok((change, written));
+        }
+        if before.is_some_and(|text| self.is_in(text) == Ok(true)) {
+            // What is there and was not put there by karve is somebody else's, but for files that
+            // can only be karve's.
+            let written = match &self.how {
+                How::Whole(text) => Some(self.written(true, whole(text))),
+                _ => known.cloned(),
+            };
+            return Ok((Change::Stays, written));
+        }
+        self.put_anew(before, care)
+    }
+
+    fn written(&self, made: bool, what: What) -> Written {
+        Written {
+            path: self.path.clone(),
+            made,
+            what,
+        }
+    }
+
+    /// Whether it is in a text as it should be.
+    fn is_in(&self, text: &str) -> Result<bool, Refused> {
+        Ok(match &self.how {
+            How::Whole(whole) => whole == text,
+            How::Json { within, value } => {
+                let document = Document::read(text).map_err(Refused::Malformed)?;
+                document.value.get(within).and_then(|o| o.get(KEY)) == Some(value)
+            }
+            How::Toml { within, lines } => {
+                let ours = parse_toml(&table(within, lines))?;
+                let there = parse_toml(text)?;
+                entry(&there, within) == entry(&ours, within)
+            }
+            How::Section(inner) => between(text)? == Some(section(inner).as_str()),
+        })
+    }
+
+    fn put_anew(&self, before: Option<&str>, care: Care) -> Result<Put, Refused> {
+        let made = before.is_none();
+        match &self.how {
+            How::Whole(text) => {
+                if before.is_some() && care == Care::Unchanged {
+                    return Err(Refused::Changed);
+                }
+                let written = self.written(true, whole(text));
+                Ok((Change::Becomes(text.clone()), Some(written)))
+            }
+            How::Json { within, value } => {
+                let mut text = before.unwrap_or("{}\n").to_owned();
+                let document = Document::read(&text).map_err(Refused::Malformed)?;
+                let object = document.value.get(within);
+                if object.and_then(|object| object.get(KEY)).is_some() {
+                    if care == Care::Unchanged {
+                        return Err(Refused::Changed);
+                    }
+                    text = document
+                        .without(within, KEY, false)
+                        .map_err(Refused::Malformed)?;
+                }
+                let document = Document::read(&text).map_err(Refused::Malformed)?;
+                let made_object = document.value.get(within).is_none();
+                let put = document.with(within, KEY, value);
+                let (after, put) = put.map_err(Refused::Malformed)?;
+                if self.is_in(&after) != Ok(true) {
+                    return Err(Refused::Malformed(format!("{within} is no object")));
+                }
+                let what = What::Json {
+                    within: (*within).to_owned(),
+                    value: value.clone(),
+                    text: put,
+                    made_object,
+                };
+                Ok((Change::Becomes(after), Some(self.written(made, what))))
+            }
+            How::Toml { within, lines } => self.put_table(before, (within, lines), care),
+            How::Section(text) => self.put_section(before, text, care),
+        }
+    }
+
+    fn put_table(
+        &self,
+        before: Option<&str>,
+        (within, lines): (&'static str, &str),
+        care: Care,
+    ) -> Result<Put, Refused> {
+        let mut text = before.unwrap_or_default().to_owned();
+        if entry(&parse_toml(&text)?, within).is_some() {
+            if care == Care::Unchanged {
+                return Err(Refused::Changed);
+            }
+            text = without_table(&text, within)?;
+        }
+        let put = apart(&text) + &table(within, lines);
+        let after = format!("{text}{put}");
+        if self.is_in(&after) != Ok(true) {
+            return Err(Refused::Malformed(format!("{within} is no table")));
+        }
+        let what = What::Toml {
+            within: within.to_owned(),
+            text: put,
+        };
+        let written = self.written(before.is_none(), what);
+        Ok((Change::Becomes(after), Some(written)))
+    }
+
+    fn put_section(&self, before: Option<&str>, text: &str, care: Care) -> Result<Put, Refused> {
+        let ours = section(text);
+        let there = before.unwrap_or_default();
+        let (after, put) = match between(there)? {
+            Some(_) if care == Care::Unchanged => return Err(Refused::Changed),
+            Some(old) => (there.replacen(old, &ours, 1), ours),
+            None => {
+                let put = apart(there) + &ours;
+                (format!("{there}{put}"), put)
+            }
+        };
+        let written = self.written(before.is_none(), What::Section { text: put });
+        Ok((Change::Becomes(after), Some(written)))
+    }
+}
+
+/// Takes away what was written to a file.
+pub(super) fn take(written: &Written, before: Option<&str>, care: Care) -> Result<Change, Refused> {
+    let Some(text) = before else {
+        return Ok(Change::Stays);
+    };
+    let may = |is_ours: bool| match is_ours || care == Care::Force {
+        true => Ok(()),
+        false => Err(Refused::Changed),
+    };
+    let after = match &written.what {
+        What::Whole { digest } => {
+            may(*digest == digest_of(text))?;
+            return Ok(Change::Goes);
+        }
+        What::Json {
+            within,
+            value,
+            text: put,
+            made_object,
+        } => {
+            let document = Document::read(text).map_err(Refused::Malformed)?;
+            let Some(there) = document.value.get(within).and_then(|o| o.get(KEY)) else {
+                return Ok(Change::Stays);
+            };
+            may(there == value)?;
+            let cut = document.without(within, KEY, *made_object);
+            let cut = cut.map_err(Refused::Malformed)?;
+            let ways = without_once(text, put).into_iter().chain([cut]);
+            let mut ways = ways.filter(|after| lacks(after, &document.value, within));
+            let by_hand = || Refused::Malformed(format!("{within}.{KEY} cannot be cut out"));
+            ways.next().ok_or_else(by_hand)?
+        }
+        What::Toml { within, text: put } => {
+            let table = parse_toml(text)?;
+            if entry(&table, within).is_none() {
+                return Ok(Change::Stays);
+            }
+            let ours = parse_toml(put)?;
+            may(entry(&table, within) == entry(&ours, within))?;
+            match without_once(text, put).filter(|after| parse_toml(after).is_ok()) {
+                Some(after) => after,
+                None => without_table(text, within)?,
+            }
+        }
+        What::Section { text: put } => {
+            let Some(there) = between(text)? else {
+                return Ok(Change::Stays);
+            };
+            may(put.ends_with(there))?;
+            match without_once(text, put) {
+                Some(after) => after,
+                None => text.replacen(there, "", 1),
+            }
+        }
+    };
+    Ok(match written.made && is_bare(&after, &written.what) {
+        true => Change::Goes,
+        false => Change::Becomes(after),
+    })
+}
+
+/// Whether nothing is left of a file that was made for it.
+fn is_bare(text: &str, what: &What) -> bool {
+    match what {
+        What::Json { .. } => {
+            let document = Document::read(text);
+            let is_empty = |value: &Value| value.as_object().is_some_and(serde_json::Map::is_empty);
+            // A comment would be somebody's.
+            document.is_ok_and(|document| is_empty(&document.value)) && !text.contains('/')
+        }
+        What::Whole { .. } | What::Toml { .. } | What::Section { .. } => text.trim().is_empty(),
+    }
+}
+
+/// Whether a text says the same as before, without the entry.
+fn lacks(after: &str, before: &Value, within: &str) -> bool {
+    let Ok(after) = Document::read(after) else {
+        return false;
+    };
+    let mut want = before.clone();
+    if let Some(object) = want.get_mut(within).and_then(Value::as_object_mut) {
+        object.remove(KEY);
+    }
+    let mut without = want.clone();
+    if let Some(root) = without.as_object_mut() {
+        root.remove(within);
+    }
+    let nothing = Value::Object(serde_json::Map::new());
+    after.value == want || (after.value == without && want[within] == nothing)
+}
+
+fn whole(text: &str) -> What {
+    What::Whole {
+        digest: digest_of(text),
+    }
+}
+
+fn digest_of(text: &str) -> String {
+    let bytes = Sha256::digest(text.as_bytes());
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A text without a part of it, if that is there exactly once.
+fn without_once(text: &str, part: &str) -> Option<String> {
+    let mut found = text.match_indices(part);
+    let (at, _) = found.next().filter(|_| !part.is_empty())?;
+    match found.next() {
+        Some(_) => None,
+        None => Some(format!("{}{}", &text[..at], &text[at + part.len()..])),
+    }
+}
+
+/// What keeps an addition apart from the text before it.
+fn apart(text: &str) -> String {
+    match text {
+        "" => String::new(),
+        text if text.ends_with("\n\n") => String::new(),
+        text if text.ends_with('\n') => "\n".to_owned(),
+        _ => "\n\n".to_owned(),
+    }
+}
+
+fn section(text: &str) -> String {
+    format!("{BEGIN}{text}{END}")
+}
+
+/// The part between the marks, with them.
+fn between(text: &str) -> Result<Option<&str>, Refused> {
+    let half = || Refused::Malformed("one of the marks around karve's part is missing".to_owned());
+    match (text.matches(BEGIN).count(), text.matches(END).count()) {
+        (0, 0) => Ok(None),
+        (1, 1) => {
+            let start = text.find(BEGIN).ok_or_else(half)?;
+            let end = text.find(END).ok_or_else(half)? + END.len();
+            text.get(start..end).map(Some).ok_or_else(half)
+        }
+        _ => Err(half()),
+    }
+}
+
+fn table(within: &str, lines: &str) -> String {
+    format!("[{within}.{KEY}]\n{lines}")
+}
+
+fn parse_toml(text: &str) -> Result<toml::Table, Refused> {
+    text.parse()
+        .map_err(|error: toml::de::Error| Refused::Malformed(error.message().to_owned()))
+}
+
+fn entry<'a>(table: &'a toml::Table, within: &str) -> Option<&'a toml::Value> {
+    table.get(within)?.get(KEY)
+}
+
+/// A text without the table of the server: its lines up to the next table that is not within it.
+fn without_table(text: &str, within: &str) -> Result<String, Refused> {
+    let head = format!("[{within}.{KEY}]");
+    let below = format!("[{within}.{KEY}.");
+    let mut out = String::new();
+    let mut is_inside = false;
+    for line in text.split_inclusive('\n') {
+        let start = line.trim_start();
+        if start.starts_with('[') {
+            is_inside = start.starts_with(&head) || start.starts_with(&below);
+        }
+        if !is_inside {
+            out.push_str(line);
+        }
+    }
+    let mut want = parse_toml(text)?;
+    if let Some(toml::Value::Table(servers)) = want.get_mut(within) {
+        servers.remove(KEY);
+    }
+    let mut got = parse_toml(&out)?;
+    // The table around it may have been there only through it.
+    got.entry(within.to_owned())
+        .or_insert_with(|| toml::Value::Table(toml::Table::new()));
+    match got == want {
+        true => Ok(out),
+        false => Err(Refused::Malformed(format!(
+            "{within}.{KEY} is not written as a table of its own"
+        ))),
+    }
+}

@@ -1,0 +1,52 @@
+//! Gemini CLI: `settings.json`, skills, sub-agents and commands in `.gemini`, and `GEMINI.md`.
+
+use super::edit::{How, Piece};
+use super::guide::{self, Dialect};
+use super::{Site, whole};
+
+/// How it writes things.
+pub(super) const DIALECT: Dialect = Dialect {
+    prefix: "mcp_karve_",
+    arguments: "{{args}}",
+};
+
+/// All that is installed.
+pub(super) fn pieces(site: &Site) -> Vec<Piece> {
+    let mut server = guide::server();
+    server["timeout"] = (guide::CALL_S * 1_000).into();
+    let mut pieces = vec![
+        Piece {
+            path: site.own("settings.json"),
+            how: How::Json {
+                within: "mcpServers",
+                value: server,
+            },
+        },
+        whole(site.own("skills/karve/SKILL.md"), DIALECT.skill_file()),
+    ];
+    for agent in &guide::SUB_AGENTS {
+        let front = [
+            ("name", agent.name),
+            ("description", agent.description),
+            ("kind", "local"),
+        ];
+        let text = guide::with_front(&front, &DIALECT.sub_agent(agent));
+        pieces.push(whole(site.own(&format!("agents/{}.md", agent.name)), text));
+    }
+    for order in &guide::ORDERS {
+        let text = format!(
+            "description = \"{}\"\nprompt = '''\n{}'''\n",
+            order.description,
+            DIALECT.order(order)
+        );
+        let path = site.own(&format!("commands/{}.toml", order.name));
+        pieces.push(whole(path, text));
+    }
+    if site.is_project() {
+        pieces.push(Piece {
+            path: "GEMINI.md".to_owned(),
+            how: DIALECT.section(),
+        });
+    }
+    pieces
+}

@@ -1,0 +1,169 @@
+//! What agents are told, once for all tools. The texts are in `crates/karve/guides`; a tool fills
+//! in what it calls karve's tools, and where a command's arguments stand.
+
+use super::edit::How;
+use serde_json::{Value, json};
+
+/// What the server offers, by its own names.
+pub(super) const TOOLS: [&str; 10] = [
+    "next",
+    "propose",
+    "submit",
+    "status",
+    "verdict",
+    "tried",
+    "trend",
+    "profile",
+    "knowledge",
+    "report",
+];
+
+/// Those that only read.
+pub(super) const READING: [&str; 7] = [
+    "status",
+    "verdict",
+    "tried",
+    "trend",
+    "profile",
+    "knowledge",
+    "report",
+];
+
+/// When the skill is of use, in one line.
+pub(super) const SKILL: &str = "Optimize a compute kernel under karve, the referee: propose one \
+                                hypothesis, make one change, hear the verdict. Use when a project \
+                                has a karve.toml, or when somebody asks to make a kernel faster.";
+
+/// The longest that a call of a tool takes: building, testing and measuring one round, in seconds.
+pub(super) const CALL_S: u64 = 3_600;
+
+/// What a sub-agent may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum May {
+    /// Read files, run karve's commands and ask its server.
+    Look,
+    /// Also change files.
+    Edit,
+}
+
+/// A sub-agent.
+#[derive(Debug)]
+pub(super) struct SubAgent {
+    pub(super) name: &'static str,
+    pub(super) description: &'static str,
+    pub(super) may: May,
+    text: &'static str,
+}
+
+/// A slash command.
+#[derive(Debug)]
+pub(super) struct Order {
+    pub(super) name: &'static str,
+    pub(super) description: &'static str,
+    text: &'static str,
+}
+
+/// How a tool writes what differs between tools.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dialect {
+    /// What stands before the name of a tool of the server.
+    pub(super) prefix: &'static str,
+    /// What stands for the arguments of a command.
+    pub(super) arguments: &'static str,
+}
+
+macro_rules! guide {
+    ($($path:literal),+) => {
+        include_str!(concat!("../../guides/", $($path),+))
+    };
+}
+
+macro_rules! sub_agents {
+    ($($file:literal, $may:ident, $description:literal;)+) => {
+        [$(SubAgent {
+            name: concat!("karve-", $file),
+            description: $description,
+            may: May::$may,
+            text: guide!("agents/", $file, ".md"),
+        }),+]
+    };
+}
+
+macro_rules! orders {
+    ($($file:literal, $description:literal;)+) => {
+        [$(Order {
+            name: concat!("karve-", $file),
+            description: $description,
+            text: guide!("commands/", $file, ".md"),
+        }),+]
+    };
+}
+
+/// The sub-agents.
+pub(super) const SUB_AGENTS: [SubAgent; 8] = sub_agents! {
+    "profiler", Look, "Says why a kernel is slow, from karve's profile; changes nothing.";
+    "kernel-designer", Edit, "Makes the one change of a hypothesis in the files of the desk.";
+    "reviewer", Look, "Reviews a change before it is handed in to karve; changes nothing.";
+    "cuda-graph", Edit, "Removes launch overhead with CUDA graphs, in a karve campaign.";
+    "triton", Edit, "Writes and changes Triton kernels, in a karve campaign.";
+    "tileir", Edit, "Adapts a Triton kernel to its TileIR backend, in a karve campaign.";
+    "cute-dsl", Edit, "Writes CuTe DSL kernels, in a karve campaign.";
+    "distributed", Edit, "Works on communication and overlap, in a karve campaign.";
+};
+
+/// The slash commands.
+pub(super) const ORDERS: [Order; 5] = orders! {
+    "optimize", "Run a karve campaign until it is finished";
+    "round", "One round of the karve campaign, in a direction of yours";
+    "status", "How the karve campaign stands";
+    "profile", "Why the kernel is slow, by karve's profile";
+    "report", "What the karve campaign achieved";
+};
+
+impl Dialect {
+    fn fill(&self, text: &str) -> String {
+        let mut text = text.replace("<args>", self.arguments);
+        for tool in TOOLS {
+            let name = format!("{}{tool}", self.prefix);
+            text = text.replace(&format!("<tool:{tool}>"), &name);
+        }
+        text
+    }
+
+    /// The text of the skill.
+    pub(super) fn skill(&self) -> String {
+        self.fill(guide!("skill.md"))
+    }
+
+    /// A skill as the open standard has it.
+    pub(super) fn skill_file(&self) -> String {
+        with_front(&[("name", "karve"), ("description", SKILL)], &self.skill())
+    }
+
+    /// The short form, for a file that is read in every conversation.
+    pub(super) fn section(&self) -> How {
+        How::Section(self.fill(guide!("snippet.md")))
+    }
+
+    /// The text of a sub-agent.
+    pub(super) fn sub_agent(&self, agent: &SubAgent) -> String {
+        self.fill(agent.text)
+    }
+
+    /// The text of a command.
+    pub(super) fn order(&self, order: &Order) -> String {
+        self.fill(order.text)
+    }
+}
+
+/// Markdown with front matter. A JSON string is a YAML string too.
+pub(super) fn with_front(fields: &[(&str, &str)], text: &str) -> String {
+    let line = |(key, value): &(&str, &str)| format!("{key}: {}\n", Value::from(*value));
+    let fields: String = fields.iter().map(line).collect();
+    format!("---\n{fields}---\n\n{text}")
+}
+
+/// How the server is started, for tools that keep program and arguments apart.
+pub(super) fn server() -> Value {
+    json!({"command": "karve", "args": ["mcp", "--yes"]})
+}

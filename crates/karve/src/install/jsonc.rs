@@ -1,0 +1,318 @@
+//! JSON with comments and trailing commas, changed without touching the rest.
+//!
+//! Comments and trailing commas are blanked out, byte for byte, so that a place in the plain text
+//! is the same place in the text as it was written.
+
+use serde_json::Value;
+use std::ops::Range;
+
+/// A text that was understood.
+#[derive(Debug)]
+pub(super) struct Document<'a> {
+    text: &'a str,
+    plain: String,
+    /// What it says.
+    pub(super) value: Value,
+}
+
+/// A member of an object: where it begins, and where its value is.
+#[derive(Clone, Debug)]
+struct Member {
+    key: String,
+    start: usize,
+    value: Range<usize>,
+}
+
+impl<'a> Document<'a> {
+    /// Reads an object.
+    pub(super) fn read(text: &'a str) -> Result<Self, String> {
+        let plain = plain(text)?;
+        let value: Value = serde_json::from_str(&plain).map_err(|error| error.to_string())?;
+        match value.is_object() {
+            true => Ok(Self { text, plain, value }),
+            false => Err("it is no JSON object".to_owned()),
+        }
+    }
+
+    /// The text with an entry in an object of the root, which is made if it is not there; and what
+    /// was put in, right behind the brace that opens an object.
+    pub(super) fn with(
+        &self,
+        within: &str,
+        key: &str,
+        value: &Value,
+    ) -> Result<(String, String), String> {
+        let root = self.open();
+        let unit = self.unit();
+        let put = match self.member(root, within)? {
+            Some(member) => {
+                let open = member.value.start;
+                if !self.plain[open..].starts_with('{') {
+                    return Err(format!("{within} is no object"));
+                }
+                if self.member(open, key)?.is_some() {
+                    return Err(format!("{within} has {key} already"));
+                }
+                self.put_at(open, 2, &unit, (key, value))
+            }
+            None => {
+                let inner = Value::from_iter([(key.to_owned(), value.clone())]);
+                self.put_at(root, 1, &unit, (within, &inner))
+            }
+        };
+        Ok(put)
+    }
+
+    /// The text without an entry, and without the object that it was in if that is empty then and
+    /// `made` says that it was made for it.
+    pub(super) fn without(&self, within: &str, key: &str, made: bool) -> Result<String, String> {
+        let root = self.open();
+        let Some(outer) = self.member(root, within)? else {
+            return Ok(self.text.to_owned());
+        };
+        let is_alone = self.value[within].as_object().is_some_and(|o| o.len() == 1);
+        match is_alone && made {
+            true => self.cut(root, within),
+            false => self.cut(outer.value.start, key),
+        }
+    }
+
+    fn open(&self) -> usize {
+        self.plain.find('{').unwrap_or(0)
+    }
+
+    /// By what lines are indented: as the first member is, if it has a line of its own.
+    fn unit(&self) -> Option<String> {
+        let open = self.open();
+        let members = self.members(open);
+        let Some(first) = members.first() else {
+            return Some("  ".to_owned());
+        };
+        let line = self.text[..first.start].rfind('\n')?;
+        (line > open).then(|| {
+            let lead = &self.text[line + 1..first.start];
+            let blank: String = lead.chars().take_while(|c| c.is_whitespace()).collect();
+            if blank.is_empty() {
+                "  ".to_owned()
+            } else {
+                blank
+            }
+        })
+    }
+
+    /// The text with a member first in the object that opens there, and what was put in.
+    fn put_at(
+        &self,
+        open: usize,
+        depth: usize,
+        unit: &Option<String>,
+        (key, value): (&str, &Value),
+    ) -> (String, String) {
+        let is_empty = self.members(open).is_empty();
+        let key = Value::from(key);
+        let mut put = match unit {
+            None => format!("{key}: {value}"),
+            Some(unit) => {
+                let lines = serde_json::to_string_pretty(value).unwrap_or_default();
+                let lines = reindented(&lines, unit, depth);
+                format!("\n{}{key}: {lines}", unit.repeat(depth))
+            }
+        };
+        match (is_empty, unit) {
+            (false, None) => put.push_str(", "),
+            (false, Some(_)) => put.push(','),
+            (true, None) => {}
+            (true, Some(unit)) => {
+                let close = self.plain[open..].find('}').map_or(open, |at| open + at);
+                if !self.text[open..close].contains('\n') {
+                    put.push('\n');
+                    put.push_str(&unit.repeat(depth - 1));
+                }
+            }
+        }
+        let text = format!("{}{put}{}", &self.text[..=open], &self.text[open + 1..]);
+        (text, put)
+    }
+
+    /// The text without a member; what stands around it stays.
+    fn cut(&self, open: usize, key: &str) -> Result<String, String> {
+        let members = self.members(open);
+        let Some(at) = members.iter().position(|member| member.key == key) else {
+            return Ok(self.text.to_owned());
+        };
+        let member = &members[at];
+        let text = self.text;
+        if let Some(next) = members.get(at + 1) {
+            let between = &self.plain[member.value.end..next.start];
+            let comma = member.value.end + between.find(',').unwrap_or(0);
+            let rest = &text[comma + 1..];
+            let rest = &text[comma + 1 + (rest.len() - rest.trim_start().len())..];
+            let kept = &text[member.value.end..comma];
+            return Ok(format!("{}{kept}{rest}", &text[..member.start]));
+        }
+        let before = match at.checked_sub(1).map(|at| &members[at]) {
+            None => format!("{}{}", &text[..=open], said(&text[open + 1..member.start])),
+            Some(last) => {
+                let between = &self.plain[last.value.end..member.start];
+                let comma = last.value.end + between.find(',').unwrap_or(0);
+                let kept = said(&text[comma + 1..member.start]);
+                format!("{}{kept}", &text[..comma])
+            }
+        };
+        let rest = &text[member.value.end..];
+        // A comma behind the last one belongs to it.
+        let blank = rest.len() - rest.trim_start().len();
+        let rest = match rest[blank..].strip_prefix(',') {
+            Some(rest) => rest,
+            None => rest,
+        };
+        Ok(format!("{before}{rest}"))
+    }
+
+    fn member(&self, open: usize, key: &str) -> Result<Option<Member>, String> {
+        let members = self.members(open);
+        let mut found = members.into_iter().filter(|member| member.key == key);
+        let first = found.next();
+        match found.next() {
+            Some(_) => Err(format!("{key} stands there twice")),
+            None => Ok(first),
+        }
+    }
+
+    /// The members of the object that opens there. The text is known to be well formed.
+    fn members(&self, open: usize) -> Vec<Member> {
+        let plain = self.plain.as_str();
+        let bytes = plain.as_bytes();
+        let mut members = Vec::new();
+        let mut at = after_space(plain, open + 1);
+        while bytes.get(at) == Some(&b'"') {
+            let start = at;
+            let end = end_of_string(plain, at);
+            let key = serde_json::from_str(&plain[start..end]).unwrap_or_default();
+            // Behind the colon.
+            let from = after_space(plain, after_space(plain, end) + 1);
+            let to = end_of_value(plain, from);
+            members.push(Member {
+                key,
+                start,
+                value: from..to,
+            });
+            at = after_space(plain, to);
+            if bytes.get(at) == Some(&b',') {
+                at = after_space(plain, at + 1);
+            }
+        }
+        members
+    }
+}
+
+/// What stands between two members, if it is more than blanks: a comment, up to its line's end.
+fn said(between: &str) -> &str {
+    match between.trim().is_empty() {
+        true => "",
+        false => between,
+    }
+}
+
+/// Lines as they are two levels deeper, say, in a file that indents by something else.
+fn reindented(lines: &str, unit: &str, depth: usize) -> String {
+    let mut out = String::new();
+    for (at, line) in lines.lines().enumerate() {
+        let inner = line.trim_start_matches("  ");
+        let level = (line.len() - inner.len()) / 2;
+        if at > 0 {
+            out.push('\n');
+            out.push_str(&unit.repeat(level + depth));
+        }
+        out.push_str(inner);
+    }
+    out
+}
+
+fn after_space(text: &str, at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or_default();
+    at + (rest.len() - rest.trim_start().len())
+}
+
+/// Behind the quote that ends a string.
+fn end_of_string(text: &str, start: usize) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = start + 1;
+    while at < bytes.len() && bytes[at] != b'"' {
+        at += if bytes[at] == b'\\' { 2 } else { 1 };
+    }
+    (at + 1).min(bytes.len())
+}
+
+fn end_of_value(text: &str, start: usize) -> usize {
+    let bytes = text.as_bytes();
+    let mut depth = 0_usize;
+    let mut at = start;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => {
+                at = end_of_string(text, at);
+                if depth == 0 {
+                    return at;
+                }
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' if depth <= 1 => return if depth == 0 { at } else { at + 1 },
+            b'}' | b']' => depth -= 1,
+            b',' | b' ' | b'\n' | b'\r' | b'\t' if depth == 0 => return at,
+            _ => {}
+        }
+        at += 1;
+    }
+    at
+}
+
+/// The text with blanks for comments, for commas before a closing bracket and for a byte order
+/// mark.
+fn plain(text: &str) -> Result<String, String> {
+    let mut bytes = text.as_bytes().to_vec();
+    if text.starts_with('\u{feff}') {
+        bytes[..3].fill(b' ');
+    }
+    let mut at = 0;
+    let mut comma = None;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => {
+                at = end_of_string(text, at);
+                comma = None;
+                continue;
+            }
+            b'/' => {
+                let end = end_of_comment(text, at)?;
+                let blanked = bytes[at..end].iter_mut().filter(|byte| **byte != b'\n');
+                blanked.for_each(|byte| *byte = b' ');
+                at = end;
+                continue;
+            }
+            b',' => comma = Some(at),
+            b'}' | b']' => {
+                if let Some(comma) = comma.take() {
+                    bytes[comma] = b' ';
+                }
+            }
+            byte if byte.is_ascii_whitespace() => {}
+            _ => comma = None,
+        }
+        at += 1;
+    }
+    String::from_utf8(bytes).map_err(|error| error.to_string())
+}
+
+fn end_of_comment(text: &str, start: usize) -> Result<usize, String> {
+    let rest = &text[start..];
+    if rest.starts_with("//") {
+        return Ok(rest.find('\n').map_or(text.len(), |at| start + at));
+    }
+    let line = text[..start].lines().count().max(1);
+    match rest.strip_prefix("/*").and_then(|inner| inner.find("*/")) {
+        Some(at) => Ok(start + 2 + at + 2),
+        None => Err(format!("a comment does not end, at line {line}")),
+    }
+}

@@ -1,0 +1,56 @@
+//! opencode: `opencode.json`, and skills, sub-agents and commands in `.opencode`.
+
+use super::edit::{How, Piece};
+use super::guide::{self, Dialect, May};
+use super::{Site, whole};
+use serde_json::json;
+
+/// How it writes things.
+pub(super) const DIALECT: Dialect = Dialect {
+    prefix: "karve_",
+    arguments: "$ARGUMENTS",
+};
+
+/// All that is installed.
+pub(super) fn pieces(site: &Site) -> Vec<Piece> {
+    let in_place = |name: &str| match site.is_project() {
+        true => name.to_owned(),
+        false => site.own(name),
+    };
+    // It reads either name; who writes comments has the longer one.
+    let with_comments = in_place("opencode.jsonc");
+    let registry = match site.root.join(&with_comments).exists() {
+        true => with_comments,
+        false => in_place("opencode.json"),
+    };
+    let mut pieces = vec![
+        Piece {
+            path: registry,
+            how: How::Json {
+                within: "mcp",
+                value: json!({
+                    "type": "local",
+                    "command": ["karve", "mcp", "--yes"],
+                    "enabled": true,
+                }),
+            },
+        },
+        whole(site.own("skills/karve/SKILL.md"), DIALECT.skill_file()),
+    ];
+    for agent in &guide::SUB_AGENTS {
+        let permission = match agent.may {
+            May::Look => "permission:\n  edit: \"deny\"\n",
+            May::Edit => "",
+        };
+        let front = [("description", agent.description), ("mode", "subagent")];
+        let text = guide::with_front(&front, &DIALECT.sub_agent(agent));
+        let text = text.replacen("\n---\n", &format!("\n{permission}---\n"), 1);
+        pieces.push(whole(site.own(&format!("agent/{}.md", agent.name)), text));
+    }
+    for order in &guide::ORDERS {
+        let front = [("description", order.description)];
+        let text = guide::with_front(&front, &DIALECT.order(order));
+        pieces.push(whole(site.own(&format!("command/{}.md", order.name)), text));
+    }
+    pieces
+}

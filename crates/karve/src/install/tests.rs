@@ -1,0 +1,410 @@
+//! What is written can be read by who it is for, names nothing that is not there, and can be taken
+//! away again without a trace.
+
+use super::edit::{Change, How, Piece, Refused, take};
+use super::guide::{Dialect, READING, TOOLS};
+use super::jsonc::Document;
+use super::record::{Installed, Written};
+use super::{Care, Reach, Site, Tool, agents_md, claude, codex, cursor, gemini, opencode};
+use crate::commands::Cli;
+use crate::mcp::Server;
+use clap::CommandFactory;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// All texts of a tool, for a project and for a user.
+fn texts(tool: Tool) -> Vec<(String, String)> {
+    let mut texts = Vec::new();
+    for reach in [Reach::Project, Reach::User, Reach::Led] {
+        let site = Site {
+            root: "/nowhere".into(),
+            own: ".own".to_owned(),
+            reach,
+        };
+        let pieces = tool.pieces(&site).into_iter();
+        texts.extend(pieces.map(|piece| (piece.path.clone(), piece.shown())));
+    }
+    texts
+}
+
+#[test]
+fn every_tool_that_is_named_is_one_of_the_servers() {
+    let mut names = Server::tool_names();
+    names.sort();
+    let mut known: Vec<String> = TOOLS.map(str::to_owned).to_vec();
+    known.sort();
+    assert_eq!(names, known);
+    assert!(READING.iter().all(|tool| TOOLS.contains(tool)));
+    for tool in Tool::ALL {
+        let prefix = dialect(tool).prefix;
+        for (path, text) in texts(tool) {
+            assert!(
+                !text.contains("<tool:") && !text.contains("<args>"),
+                "{path}: {text}"
+            );
+            if prefix.is_empty() {
+                continue;
+            }
+            for (at, _) in text.match_indices(prefix) {
+                let name = text[at + prefix.len()..].chars();
+                let name: String = name.take_while(char::is_ascii_lowercase).collect();
+                assert!(names.contains(&name), "{path}: {prefix}{name}");
+            }
+        }
+    }
+}
+
+fn dialect(tool: Tool) -> Dialect {
+    match tool {
+        Tool::Claude => claude::DIALECT,
+        Tool::Codex => codex::DIALECT,
+        Tool::Gemini => gemini::DIALECT,
+        Tool::Opencode => opencode::DIALECT,
+        Tool::Cursor => cursor::DIALECT,
+        Tool::AgentsMd => agents_md::DIALECT,
+    }
+}
+
+/// The commands in a text: what stands in code and begins with karve.
+fn commands(text: &str) -> Vec<Vec<&str>> {
+    let spans = text.split('`').skip(1).step_by(2);
+    let words = spans.map(|span| span.split_whitespace().collect::<Vec<_>>());
+    words
+        .filter(|words| words.first() == Some(&"karve") && words.len() > 1)
+        .collect()
+}
+
+#[test]
+fn every_command_that_is_named_is_there_with_its_flags() {
+    let cli = Cli::command();
+    let mut seen = BTreeSet::new();
+    for tool in Tool::ALL {
+        for (path, text) in texts(tool) {
+            for words in commands(&text) {
+                let mut command = &cli;
+                for word in &words[1..] {
+                    if let Some(flag) = word.strip_prefix("--") {
+                        let mut flags = command.get_arguments().filter_map(|arg| arg.get_long());
+                        assert!(flags.any(|long| long == flag), "{path}: {words:?}");
+                    } else if command.has_subcommands() {
+                        let found = command.find_subcommand(word);
+                        command = found.unwrap_or_else(|| panic!("{path}: {words:?}"));
+                    }
+                }
+                seen.insert(words[1].to_owned());
+            }
+        }
+    }
+    // The check looks at something.
+    for name in ["next", "propose", "submit", "mcp", "profile", "verify"] {
+        assert!(seen.contains(name), "{seen:?}");
+    }
+}
+
+#[test]
+fn files_are_in_the_form_that_their_readers_know() {
+    for tool in Tool::ALL {
+        for (path, text) in texts(tool) {
+            if path.ends_with(".toml") {
+                let table: toml::Table = text.parse().unwrap();
+                let long = ["prompt", "developer_instructions"];
+                let has_text = |key: &&str| table.get(*key).is_some_and(|v| v.is_str());
+                let is_config = path.ends_with("config.toml");
+                assert!(is_config || long.iter().any(has_text), "{path}");
+            } else if path.ends_with(".json") {
+                assert!(serde_json::from_str::<Value>(&text).unwrap().is_object());
+            } else if let Some(rest) = text.strip_prefix("---\n") {
+                let (front, body) = rest.split_once("\n---\n").unwrap();
+                let front: Value = serde_saphyr::from_str(front).unwrap();
+                assert!(front["description"].is_string(), "{path}: {front}");
+                assert!(body.trim().len() > 100, "{path}");
+            } else {
+                assert!(
+                    path.contains("/commands/") || text.starts_with("<!-- karve"),
+                    "{path}"
+                );
+            }
+            let wide = text.lines().filter(|line| !line.starts_with('|'));
+            for line in wide.filter(|line| !line.starts_with("description")) {
+                assert!(line.chars().count() <= 400, "{path}: {line}");
+            }
+        }
+    }
+}
+
+fn json_piece() -> Piece {
+    Piece {
+        path: "settings.json".to_owned(),
+        how: How::Json {
+            within: "mcpServers",
+            value: json!({"command": "karve", "args": ["mcp"]}),
+        },
+    }
+}
+
+fn toml_piece(lines: &str) -> Piece {
+    Piece {
+        path: "config.toml".to_owned(),
+        how: How::Toml {
+            within: "mcp_servers",
+            lines: lines.to_owned(),
+        },
+    }
+}
+
+fn section_piece(text: &str) -> Piece {
+    Piece {
+        path: "AGENTS.md".to_owned(),
+        how: How::Section(text.to_owned()),
+    }
+}
+
+/// Puts a piece in, sees that a second time changes nothing, and takes it out: the text is as it
+/// was. Gives what was in between.
+#[track_caller]
+fn there_and_back(piece: &Piece, before: Option<&str>) -> (String, Written) {
+    let (change, written) = piece.put(before, None, Care::Unchanged).unwrap();
+    let Change::Becomes(after) = change else {
+        panic!("{change:?}");
+    };
+    let written = written.unwrap();
+    let again = piece.put(Some(&after), Some(&written), Care::Unchanged);
+    assert_eq!(again, Ok((Change::Stays, Some(written.clone()))));
+    let gone = take(&written, Some(&after), Care::Unchanged).unwrap();
+    match before {
+        Some(before) => assert_eq!(gone, Change::Becomes(before.to_owned()), "{after}"),
+        None => assert_eq!(gone, Change::Goes, "{after}"),
+    }
+    (after, written)
+}
+
+#[test]
+fn an_entry_goes_into_json_and_out_of_it_without_a_trace() {
+    there_and_back(&json_piece(), None);
+    for before in [
+        "{}",
+        "{}\n",
+        "{\n}\n",
+        "{\"a\":1}",
+        "{ \"a\" : [1, {\"b\": \"}\"}] }",
+        "{\n    \"a\": 1,\n    \"mcpServers\": {\n        \"other\": {}\n    }\n}\n",
+        "{\n\t\"mcpServers\": {}\n}",
+        "\u{feff}{\"mcpServers\": {\"x\": 1}}",
+        "// mine\n{ // a\n  /* b, } */ \"a\": \"// no\", // c\n  \"mcpServers\": {\n\
+         \"o\": 1,\n  },\n}\n",
+    ] {
+        let (after, _) = there_and_back(&json_piece(), Some(before));
+        let value = Document::read(&after).unwrap().value;
+        assert_eq!(value["mcpServers"]["karve"]["command"], "karve", "{after}");
+    }
+    let (after, _) = there_and_back(&json_piece(), Some("{\n  \"a\": 1\n}\n"));
+    let want = "{\n  \"mcpServers\": {\n    \"karve\": {\n      \"args\": [\n        \"mcp\"\n\
+                \x20     ],\n      \"command\": \"karve\"\n    }\n  },\n  \"a\": 1\n}\n";
+    assert_eq!(after, want);
+}
+
+#[test]
+fn what_somebody_wrote_differently_since_is_found_all_the_same() {
+    let (_, written) = there_and_back(&json_piece(), Some("{\n  \"a\": 1\n}\n"));
+    let check = |text: &str, want: &str| {
+        let gone = take(&written, Some(text), Care::Unchanged);
+        assert_eq!(gone, Ok(Change::Becomes(want.to_owned())));
+    };
+    let ours = "\"karve\":{\"command\":\"karve\",\"args\":[\"mcp\"]}";
+    check(
+        &format!("{{\"a\":1,\"mcpServers\":{{{ours}}}}}"),
+        "{\"a\":1}",
+    );
+    let others = format!("{{\"mcpServers\":{{\"x\":1, // his\n{ours}, }}, \"a\":1}}");
+    check(&others, "{\"mcpServers\":{\"x\":1 // his\n }, \"a\":1}");
+    let first = format!("{{\"mcpServers\":{{ // his\n{ours} /* too */, \"x\":1}}}}");
+    check(&first, "{\"mcpServers\":{ // his\n /* too */\"x\":1}}");
+}
+
+#[test]
+fn a_file_that_is_not_as_karve_left_it_is_refused_unless_forced() {
+    let piece = json_piece();
+    let foreign = "{\"mcpServers\": {\"karve\": {\"command\": \"mine\"}}}";
+    let refused = piece.put(Some(foreign), None, Care::Unchanged);
+    assert_eq!(refused, Err(Refused::Changed));
+    let (forced, _) = piece.put(Some(foreign), None, Care::Force).unwrap();
+    assert!(matches!(forced, Change::Becomes(text) if text.contains("\"mcp\"")));
+    let (_, written) = there_and_back(&piece, None);
+    let gone = take(&written, Some(foreign), Care::Unchanged);
+    assert_eq!(gone, Err(Refused::Changed));
+    for bad in [
+        "",
+        "{",
+        "[]",
+        "{\"a\":}",
+        "{\"mcpServers\": []}",
+        "{/*",
+        "{\"a\":1 \"b\":2}",
+    ] {
+        let refused = piece.put(Some(bad), None, Care::Force);
+        assert!(
+            matches!(refused, Err(Refused::Malformed(_))),
+            "{bad}: {refused:?}"
+        );
+    }
+    let twice = "{\"mcpServers\": {}, \"mcpServers\": {}}";
+    let refused = piece.put(Some(twice), None, Care::Force);
+    assert!(matches!(refused, Err(Refused::Malformed(_))), "{refused:?}");
+}
+
+#[test]
+fn a_table_goes_into_toml_and_out_of_it_without_a_trace() {
+    let piece = toml_piece("command = \"karve\"\n");
+    there_and_back(&piece, None);
+    for before in [
+        "model = \"x\"",
+        "# mine\nmodel = \"x\"   # yes\n",
+        "[mcp_servers.other]\ncommand = \"o\"\n\n\n",
+        "[mcp_servers]\n[tui]\na = 1\n",
+    ] {
+        there_and_back(&piece, Some(before));
+    }
+    // Written in one line, nothing can be added behind it.
+    let inline = "mcp_servers = { o = { command = \"o\" } }\n";
+    let refused = piece.put(Some(inline), None, Care::Unchanged);
+    assert!(matches!(refused, Err(Refused::Malformed(_))), "{refused:?}");
+    let refused = piece.put(Some("a = ["), None, Care::Force);
+    assert!(matches!(refused, Err(Refused::Malformed(_))), "{refused:?}");
+    // Somebody put a table behind it and blanks into it.
+    let (_, written) = there_and_back(&piece, Some("a = 1\n"));
+    let text = "a = 1\n\n[mcp_servers.karve]\ncommand   = \"karve\"\n\n[b]\nc = 1\n";
+    let gone = take(&written, Some(text), Care::Unchanged);
+    assert_eq!(
+        gone,
+        Ok(Change::Becomes("a = 1\n\n[b]\nc = 1\n".to_owned()))
+    );
+    let other = text.replace("karve\"", "mine\"");
+    let gone = take(&written, Some(&other), Care::Unchanged);
+    assert_eq!(gone, Err(Refused::Changed));
+}
+
+#[test]
+fn a_section_goes_into_markdown_and_out_of_it_without_a_trace() {
+    let piece = section_piece("# karve\n");
+    for before in ["# Mine", "# Mine\n", "# Mine\n\n", ""] {
+        there_and_back(&piece, Some(before));
+    }
+    let (after, written) = there_and_back(&piece, None);
+    // Another version takes its place; what stands around it stays.
+    let around = format!("before\n{after}behind\n");
+    let newer = section_piece("# karve, newer\n");
+    let (change, _) = newer
+        .put(Some(&around), Some(&written), Care::Unchanged)
+        .unwrap();
+    let Change::Becomes(text) = change else {
+        panic!("{change:?}");
+    };
+    assert!(text.contains("before\n") && text.contains("behind\n") && text.contains("newer"));
+    let mine = after.replace("# karve", "# karve is mine");
+    let refused = newer.put(Some(&mine), Some(&written), Care::Unchanged);
+    assert_eq!(refused, Err(Refused::Changed));
+    let half = after.replace("<!-- karve: end -->\n", "");
+    let refused = newer.put(Some(&half), Some(&written), Care::Force);
+    assert!(matches!(refused, Err(Refused::Malformed(_))), "{refused:?}");
+}
+
+#[test]
+fn a_record_that_leads_elsewhere_is_not_believed() {
+    let (_, written) = there_and_back(&json_piece(), None);
+    let parse = |path: &str, what: &str| {
+        let text = format!(
+            "{{\"version\":1,\"dirs\":[],\"written\":[{{\"path\":\"{path}\",\"made\":true,\
+             \"what\":{{\"what\":\"{what}\",\"digest\":\"0\",\"text\":\"\"}}}}]}}"
+        );
+        Installed::parse(&text, "record").is_ok()
+    };
+    assert!(parse("a/karve-x.md", "whole") && parse("AGENTS.md", "section"));
+    for bad in ["../karve", "/karve", "a/../karve", "", "src/main.rs"] {
+        assert!(!parse(bad, "whole"), "{bad}");
+    }
+    assert!(!parse("../AGENTS.md", "section"));
+    let installed = Installed {
+        written: vec![written],
+        ..Installed::default()
+    };
+    assert_eq!(
+        Installed::parse(&installed.render(), "record"),
+        Ok(installed)
+    );
+}
+
+/// JSON as people write it: with blanks, comments and trailing commas.
+fn written_json() -> impl Strategy<Value = String> {
+    let blank = prop::sample::select(vec!["", " ", "\n", "\n  ", "\t", "// c, }\n", "/* \" */"]);
+    let leaf = prop::sample::select(vec![
+        "1",
+        "true",
+        "null",
+        "\"a\\\"}\"",
+        "[]",
+        "{}",
+        "-1.5e3",
+    ]);
+    let value = leaf.prop_map(str::to_owned).prop_recursive(3, 12, 4, {
+        let blank = blank.clone();
+        move |inner| {
+            let member = ("[a-d]", inner.clone(), blank.clone());
+            let object = (
+                prop::collection::vec(member, 0..4),
+                any::<bool>(),
+                blank.clone(),
+            );
+            object.prop_map(|(members, trailing, blank)| object_of(&members, trailing, blank))
+        }
+    });
+    let root = prop::collection::vec(("[a-d]", value, blank.clone()), 0..4);
+    (root, any::<bool>(), blank).prop_map(|(members, trailing, blank)| {
+        let mut members = members;
+        if let Some(first) = members.first_mut().filter(|(_, v, _)| v.starts_with('{')) {
+            first.0 = "mcpServers".to_owned();
+        }
+        object_of(&members, trailing, blank)
+    })
+}
+
+fn object_of(members: &[(String, String, &str)], trailing: bool, blank: &str) -> String {
+    let mut seen = BTreeSet::new();
+    let members = members.iter().filter(|(key, ..)| seen.insert(key.clone()));
+    let members: Vec<String> = members
+        .map(|(key, value, blank)| format!("{blank}\"{key}\":{blank}{value}{blank}"))
+        .collect();
+    let comma = if trailing && !members.is_empty() {
+        ","
+    } else {
+        ""
+    };
+    format!("{{{}{comma}{blank}}}", members.join(","))
+}
+
+proptest! {
+    #[test]
+    fn whatever_somebody_wrote_stays_as_it_was(text in written_json()) {
+        let before = Document::read(&text).unwrap().value;
+        let (after, written) = there_and_back(&json_piece(), Some(&text));
+        let mut value = Document::read(&after).unwrap().value;
+        value["mcpServers"].as_object_mut().unwrap().remove("karve");
+        if before.get("mcpServers").is_none() {
+            value.as_object_mut().unwrap().remove("mcpServers");
+        }
+        prop_assert_eq!(&value, &before);
+        // And if it was written anew by a program since.
+        let anew = Document::read(&after).unwrap().value.to_string();
+        let gone = take(&written, Some(&anew), Care::Unchanged).unwrap();
+        if let Change::Becomes(text) = gone {
+            prop_assert_eq!(Document::read(&text).unwrap().value, before);
+        }
+    }
+
+    #[test]
+    fn no_text_makes_it_fall_over(text in "[{}\\[\\]\",:/*a \\\\\n]{0,40}") {
+        let _ = json_piece().put(Some(&text), None, Care::Force);
+        let _ = toml_piece("a = 1\n").put(Some(&text), None, Care::Force);
+        let _ = section_piece("a\n").put(Some(&text), None, Care::Force);
+    }
+}
