@@ -4,9 +4,11 @@ mod answer;
 pub mod builtin;
 pub mod cli;
 pub mod command;
+mod exchange;
 mod prompt;
 pub mod replay;
 mod secrets;
+pub mod told;
 pub mod visitor;
 
 use crate::config::{AgentConfig, CliConfig, Runs};

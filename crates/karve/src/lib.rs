@@ -36,6 +36,7 @@ pub mod scratch;
 pub mod session;
 pub mod store;
 pub mod table;
+pub mod transcript;
 pub mod trees;
 pub mod tuner;
 pub mod ui;

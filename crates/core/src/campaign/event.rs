@@ -400,6 +400,17 @@ pub struct MeasureStep {
 }
 
 impl Event {
+    /// The artifact with what was said between karve and the agent, if there is one.
+    pub fn exchange(&self) -> Option<&str> {
+        match self {
+            Self::Proposed { exchange, .. }
+            | Self::ProposalRefused { exchange, .. }
+            | Self::Implemented { exchange, .. }
+            | Self::NotImplemented { exchange, .. } => exchange.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Its name, as in the log.
     pub fn name(&self) -> &'static str {
         match self {

@@ -31,6 +31,7 @@ use self::heard::{Fault, Heard};
 use self::turn::{Caller, Place};
 use super::answer::{self, ProposalAnswer};
 use super::prompt;
+use super::told::Told;
 use super::{Agent, Desk, Implementation, Proposal};
 use crate::config::{CliConfig, Reach};
 use crate::error::Result;
@@ -108,6 +109,18 @@ impl Kind {
     }
 }
 
+/// What a line that an agent printed tells people; a kind that is not known is taken as text.
+pub fn told_of(agent: &str, line: &[u8]) -> Vec<Told> {
+    let more = || vec![Told::More(String::from_utf8_lossy(line).into_owned())];
+    let Some(spec) = Kind::by_name(agent).map(Kind::spec) else {
+        return more();
+    };
+    match (spec.speaks, serde_json::from_slice::<Value>(line)) {
+        (Speaks::Events(_), Ok(event)) => (spec.tells)(&event),
+        (Speaks::Events(_), Err(_)) | (Speaks::Text(_), _) => more(),
+    }
+}
+
 /// A kind as data.
 struct Spec {
     name: &'static str,
@@ -132,6 +145,8 @@ struct Spec {
     /// Where else its own files in a directory lead it.
     addresses: fn(&Path) -> Vec<String>,
     speaks: Speaks,
+    /// What an event tells, for people.
+    tells: fn(&Value) -> Vec<Told>,
     /// How it is called for a turn.
     arguments: fn(&Ask<'_>) -> Vec<String>,
     /// Variables that say what it may do in a turn.

@@ -6,6 +6,7 @@
 //! file that `KARVE_ANSWER` names, or else its standard output. See docs/agents.md.
 
 use super::answer::{self, ProposalAnswer};
+use super::exchange::{self, Asked};
 use super::prompt;
 use super::secrets::Secrets;
 use super::{Agent, Desk, Implementation, Proposal, Said, Taught};
@@ -122,10 +123,21 @@ impl CommandAgent {
             }
         };
         // What an agent says is stored, and a key is not.
-        Ok(match turn {
+        let turn = match turn {
             Turn::Answered(text) => Turn::Answered(self.secrets.redact(&text)),
             Turn::Failed(why) => Turn::Failed(self.secrets.redact(&why)),
-        })
+        };
+        let asked = Asked {
+            agent: "command",
+            task,
+            brief,
+        };
+        let said = match &turn {
+            Turn::Answered(text) => Ok(text.as_str()),
+            Turn::Failed(why) => Err(why.as_str()),
+        };
+        exchange::write_down(desk.exchange, asked, said, &self.secrets)?;
+        Ok(turn)
     }
 }
 

@@ -5,12 +5,16 @@
 //! the same way.
 
 use super::answer::{self, ProposalAnswer};
+use super::exchange::{self, Asked};
+use super::prompt;
+use super::secrets::Secrets;
 use super::{Agent, Desk, Implementation, Proposal};
 use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::git::{Applied, ChangeKind, Oid};
 use crate::plain_file;
 use karve_core::campaign::{ImplementStep, Refusal, Step, Usage};
 use karve_core::strategy::Brief;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -83,10 +87,12 @@ impl Visitor {
 }
 
 impl Agent for Visitor {
-    fn propose(&mut self, _: &Brief, _: &Desk<'_>) -> Result<Proposal> {
+    fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
         let Some(Answer::Proposal(text)) = self.take() else {
             return Err(nobody());
         };
+        let brief = prompt::render_propose(brief, "with \"karve propose\"");
+        write_down(desk, ("propose", &brief), &text)?;
         let usage = Usage::default();
         Ok(match answer::parse_proposal(&text) {
             Ok(ProposalAnswer::Stated(hypothesis, usage)) => Proposal::Stated(hypothesis, usage),
@@ -101,9 +107,17 @@ impl Agent for Visitor {
         let usage = Usage::default();
         let (change, summary) = match self.take() {
             Some(Answer::Change(change, summary)) => (change, summary),
-            Some(Answer::GiveUp(why)) => return Ok(Implementation::NotDone { why, usage }),
+            Some(Answer::GiveUp(why)) => {
+                write_down(desk, ("implement", &prompt::render_implement(step)), &why)?;
+                return Ok(Implementation::NotDone { why, usage });
+            }
             Some(Answer::Proposal(_)) | None => return Err(nobody()),
         };
+        let task = match step.mend {
+            Some(_) => "mend",
+            None => "implement",
+        };
+        write_down(desk, (task, &prompt::render_implement(step)), &summary)?;
         let parent = Oid::named(&step.parent)?;
         if step.mend.is_some() {
             // What is handed in is the whole change, so the one to be mended must not be there.
@@ -135,6 +149,17 @@ impl Agent for Visitor {
             _ => false,
         }
     }
+}
+
+/// Writes down what was asked and what a visitor said; the change itself is the candidate's.
+fn write_down(desk: &Desk<'_>, (task, brief): (&str, &str), said: &str) -> Result<()> {
+    let asked = Asked {
+        agent: VISITOR,
+        task,
+        brief,
+    };
+    let secrets = Secrets::of(&BTreeMap::new());
+    exchange::write_down(desk.exchange, asked, Ok(said), &secrets)
 }
 
 /// Brings what differs in a directory to the desk. What is granted is decided later, as always.

@@ -4,6 +4,7 @@ use crate::error::{CommandError, Result};
 use crate::git::{Oid, Repo};
 use crate::project::{Opened, Place};
 use crate::reports;
+use crate::transcript;
 use crate::ui::{self, style};
 use karve_core::campaign::RoundSummary;
 use karve_core::charter::Mode;
@@ -55,14 +56,22 @@ impl Log {
     }
 }
 
-/// Show one round: hypothesis, readings, decision
+/// Show one round: hypothesis, readings, decision; or what was said in it
+///
+/// With --transcript: what karve asked, what the agent said, which tools it used, how each turn
+/// ended, and what it cost. Long turns are shown by their beginning and end; the whole exchange is
+/// the artifact that --json names.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve show 3
-  karve show 3 --json")]
+  karve show 3 --transcript
+  karve show 3 --transcript --json | jq '.turns[].outcome'")]
 pub struct Show {
     /// The round
     round: u32,
+    /// Show what was said between karve and the agent
+    #[arg(long)]
+    transcript: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -72,9 +81,20 @@ impl Show {
     /// Runs the command.
     pub fn run(&self, place: &Place) -> Result<()> {
         let opened = place.open()?;
+        if self.transcript {
+            let transcript = transcript::read(&opened.dir, &opened.records, self.round)?;
+            match self.json {
+                true => ui::out_json(&transcript),
+                false => ui::out(&transcript::render_transcript(&transcript, style::colour())),
+            }
+            return Ok(());
+        }
         let round = find(&opened, self.round)?;
+        let exchanges = transcript::exchanges(&opened.records, self.round);
         if self.json {
-            ui::out_json(&opened.campaign.round_view(round));
+            let mut view = serde_json::json!(opened.campaign.round_view(round));
+            view["exchanges"] = exchanges.into();
+            ui::out_json(&view);
             return Ok(());
         }
         let path = format!("rounds/round-{}/summary.md", self.round);
@@ -82,6 +102,13 @@ impl Show {
         match files.iter().find(|file| file.path == path) {
             Some(file) => ui::out(&file.text),
             None => ui::outln("the round has no summary"),
+        }
+        if !exchanges.is_empty() {
+            let turns = style::counted(exchanges.len(), "turn");
+            let number = self.round;
+            ui::outln(&format!(
+                "\nThe agent had {turns}: \"karve show {number} --transcript\" shows what was said."
+            ));
         }
         Ok(())
     }

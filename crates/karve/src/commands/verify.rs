@@ -52,6 +52,7 @@ impl Verify {
         let repo = repo_of(place, &opened)?;
         check_candidates(&repo, &opened.dir, &opened.campaign, &mut findings)?;
         check_raw(&opened.dir, &opened.records, &mut findings);
+        check_exchanges(&opened.dir, &opened.records, &mut findings);
         check_kept(&repo, &opened.campaign, &mut findings)?;
         for name in world::lost_refs(&repo, &opened.campaign)? {
             let name = format!("the ref {name} is gone; \"karve run --campaign NAME\" restores it");
@@ -196,6 +197,27 @@ fn check_raw(dir: &CampaignDir, records: &[Record], findings: &mut Findings) {
             let difference = format!("record {seq}: {}", error.message);
             findings.differences.push(difference);
         }
+    }
+}
+
+/// What was said is still what was written down.
+fn check_exchanges(dir: &CampaignDir, records: &[Record], findings: &mut Findings) {
+    for record in records {
+        let Some(hash) = record.event.exchange() else {
+            continue;
+        };
+        findings.artifacts += 1;
+        let path = dir.join("artifacts").join(hash);
+        // It may be large, so it is read in pieces.
+        let difference = match store::sha256_file(&path) {
+            Ok(found) if found == hash => continue,
+            Ok(_) => format!("{} is not what was stored there", path.display()),
+            Err(error) => error.message,
+        };
+        let seq = record.seq;
+        findings
+            .differences
+            .push(format!("record {seq}: {difference}"));
     }
 }
 

@@ -47,12 +47,30 @@ pub fn counted(n: usize, what: &str) -> String {
 /// Text from outside, safe for a terminal: no control characters, bounded.
 pub fn safe(text: &str, chars_max: usize) -> String {
     let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    bounded(&one_line, chars_max)
+}
+
+/// The same, line by line.
+pub fn safe_lines(text: &str, lines_max: usize, chars_max: usize) -> Vec<String> {
+    let all = text.trim_end().lines();
+    let mut lines: Vec<String> = all
+        .take(lines_max + 1)
+        .map(|line| bounded(line.trim_end(), chars_max))
+        .collect();
+    if lines.len() > lines_max {
+        lines.truncate(lines_max);
+        lines.push("…".to_owned());
+    }
+    lines
+}
+
+fn bounded(text: &str, chars_max: usize) -> String {
     // Marks that turn the direction of text could show it as something else.
     let turns = |c: char| {
         let marks = ['\u{200e}', '\u{200f}'];
         marks.contains(&c) || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
-    let clean: String = one_line
+    let clean: String = text
         .chars()
         .filter(|c| !c.is_control() && !turns(*c))
         .collect();

@@ -55,6 +55,11 @@ fn three_unusable_answers_drop_the_round_and_three_such_rounds_end_the_campaign(
     let refused = lab.events("proposal_refused");
     assert_eq!(refused.len(), 9);
     assert_eq!(refused[0]["refusal"]["refusal"], "unreadable");
+    lab.karve(&["show", "1", "--transcript"]).ends(0).shows(&[
+        "propose by command",
+        "agent   I made it faster!",
+        "outcome refused",
+    ]);
     assert_eq!(refused[3]["refusal"]["refusal"], "agent_failed");
     let why = refused[6]["refusal"]["why"].as_str().unwrap();
     assert!(why.contains("exceeds"), "{why}");

@@ -203,6 +203,65 @@ fn a_round_is_one_conversation_and_a_lost_one_begins_anew() {
 }
 
 #[test]
+fn what_was_said_can_be_read() {
+    let block = |block: serde_json::Value, who: &str| {
+        let message = serde_json::json!({"content": [block]});
+        serde_json::json!({"type": who, "message": message})
+    };
+    let call = serde_json::json!({"type": "tool_use", "name": "Bash",
+        "input": {"command": "sed \u{1b}[2J"}});
+    let event = block(call, "assistant");
+    let answer = serde_json::json!({"type": "tool_result", "content": "no such file",
+        "is_error": true});
+    let result = block(answer, "user");
+    let lab = lab_of(&[
+        &format!(
+            "init; cat <<'EOF'\n{event}\n{result}\nEOF\n\
+             sed -i 's/^TIME=.*/TIME=50/' kernel.sh; said 'half of it, with '$ANTHROPIC_API_KEY"
+        ),
+        "exit 9",
+    ]);
+    run(&lab).ends(0);
+    lab.karve(&["show", "1"])
+        .ends(0)
+        .shows(&["The agent had 2 turns", "karve show 1 --transcript"]);
+    let said = lab.karve(&["show", "1", "--transcript"]).ends(0).shows(&[
+        "round 1, turn 1: propose by claude",
+        "round 1, turn 2: implement by claude",
+        "tool    Bash {\"command\":\"sed",
+        "failed  -> no such file",
+        "agent   half of it, with [key]",
+        "ended   exit code 0; 100 tokens, $0.0",
+        "outcome changed kernel.sh",
+    ]);
+    assert!(!said.stdout.contains('\u{1b}'), "{said:?}");
+    let transcript = lab
+        .karve(&["show", "1", "--transcript", "--json"])
+        .ends(0)
+        .json();
+    let turn = &transcript["turns"][1];
+    assert_eq!(turn["task"], "implement");
+    assert_eq!(turn["said"][0]["tool"], "Bash");
+    assert_eq!(turn["usage"]["tokens"], 100);
+    assert_eq!(turn["exchange"], lab.events("implemented")[0]["exchange"]);
+    let shown = lab.karve(&["show", "1", "--json"]).ends(0).json();
+    assert_eq!(shown["exchanges"].as_array().unwrap().len(), 2);
+    lab.karve(&["show", "2", "--transcript"])
+        .ends(0)
+        .shows(&["exit code 9", "outcome no change: no result: exit code 9"]);
+    lab.karve(&["show", "7", "--transcript"])
+        .ends(2)
+        .complains(&["nothing was written down", "karve log"]);
+    nothing_stored_has_a_key(&lab);
+    // An exchange that is not what it was is found.
+    let hash = turn["exchange"].as_str().unwrap();
+    fs::write(lab.campaign("artifacts").join(hash), "{}\n").unwrap();
+    lab.karve(&["verify"])
+        .ends(1)
+        .shows(&["is not what was stored there"]);
+}
+
+#[test]
 fn a_transcript_of_200_mib_costs_little_memory() {
     // The parent of an agent that is not confined is karve.
     let lab = lab_of(&[
@@ -220,6 +279,10 @@ fn a_transcript_of_200_mib_costs_little_memory() {
     let exchange = lab.events("implemented")[0]["exchange"].clone();
     let exchange = lab.campaign("artifacts").join(exchange.as_str().unwrap());
     assert!(fs::metadata(exchange).unwrap().len() > 200 << 20);
+    // It is shown by its ends.
+    lab.karve(&["show", "1", "--transcript"])
+        .ends(0)
+        .shows(&["turn 2: implement by claude", "agent   done"]);
     let peaks = fs::read_to_string(lab.path("peaks")).unwrap();
     let peaks: Vec<i64> = peaks.lines().map(|line| line.parse().unwrap()).collect();
     let more_kib = peaks[1] - peaks[0];

@@ -25,7 +25,7 @@ impl Remains {
         Self {
             log: lab.log().into_iter().map(steady).collect(),
             refs: refs(lab),
-            artifacts: names(&lab.campaign("artifacts")),
+            artifacts: lasting(lab),
         }
     }
 
@@ -68,7 +68,9 @@ pub(crate) fn steady(mut value: Value) -> Value {
                     // A commit, but also one side of a pair.
                     "parent" if field.is_string() => json!("*"),
                     "at_ms" | "created" | "spent_ms" | "seed" | "pad" | "first" | "wall_us"
-                    | "cpu_us" | "commit" | "base" | "environment" | "conditions" => json!("*"),
+                    | "cpu_us" | "commit" | "base" | "environment" | "conditions" | "exchange" => {
+                        json!("*")
+                    }
                     _ => steady(field.take()),
                 };
             }
@@ -90,6 +92,18 @@ fn refs(lab: &Lab) -> BTreeMap<String, String> {
         (name.to_owned(), tree.to_owned())
     };
     listed.lines().map(pair).collect()
+}
+
+/// The artifacts, but for what was said to agents: a brief tells times.
+fn lasting(lab: &Lab) -> BTreeSet<String> {
+    let dir = lab.campaign("artifacts");
+    let mut all = names(&dir);
+    let is_exchange = |name: &String| {
+        let bytes = fs::read(dir.join(name)).unwrap();
+        bytes.starts_with(b"{\"agent\":")
+    };
+    all.retain(|name| !is_exchange(name));
+    all
 }
 
 fn names(dir: &Path) -> BTreeSet<String> {

@@ -118,11 +118,16 @@ fn a_person_with_an_editor_is_an_agent_too() {
     let turn = hand_in_wrong(&lab);
     assert_eq!(turn["last"]["verdict"], "drop", "{turn}");
     assert_eq!(lab.verdicts(), ["keep", "out_of_scope", "wrong_result"]);
+    lab.karve(&["show", "2", "--transcript"]).ends(0).shows(&[
+        "propose by visitor",
+        "outcome changed protected files: test.sh",
+        "agent   it was no good idea",
+    ]);
     is_tidy(&lab);
 }
 
 /// A client of the server on its standard input and output.
-struct Client {
+pub(crate) struct Client {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -130,7 +135,7 @@ struct Client {
 }
 
 impl Client {
-    fn start(lab: &Lab, args: &[&str]) -> Self {
+    pub(crate) fn start(lab: &Lab, args: &[&str]) -> Self {
         let mut command = lab.command(args);
         let mut child = command
             .stdin(Stdio::piped())
@@ -185,20 +190,20 @@ impl Client {
         }
     }
 
-    fn ask(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.begin(method, params);
         self.wait(id).0
     }
 
     /// What a tool says, and whether it is an error.
-    fn call(&mut self, tool: &str, arguments: Value) -> (String, bool) {
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> (String, bool) {
         let answer = self.ask("tools/call", json!({"name": tool, "arguments": arguments}));
         let result = &answer["result"];
         let text = result["content"][0]["text"].as_str().unwrap_or_default();
         (text.to_owned(), result["isError"] == true)
     }
 
-    fn turn(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(crate) fn turn(&mut self, tool: &str, arguments: Value) -> Value {
         let (text, error) = self.call(tool, arguments);
         assert!(!error, "{text}");
         serde_json::from_str(&text).unwrap()

@@ -31,6 +31,7 @@ pub(super) const SPEC: Spec = Spec {
     host_variables: &[],
     addresses: |_| Vec::new(),
     speaks: Speaks::Text(read),
+    tells: |_| Vec::new(),
     arguments,
     settings: |_| Vec::new(),
 };

@@ -3,6 +3,7 @@
 
 use super::heard::{Fault, Heard, count, message, money, text};
 use super::{Ask, Speaks, Spec, Task};
+use crate::agents::told::Told;
 use serde_json::Value;
 
 /// Claude Code as a kind of agent.
@@ -34,6 +35,7 @@ pub(super) const SPEC: Spec = Spec {
     ],
     addresses: |_| Vec::new(),
     speaks: Speaks::Events(read),
+    tells,
     arguments,
     settings: |_| Vec::new(),
 };
@@ -138,5 +140,47 @@ fn status(event: &Value, path: &str) -> String {
         Some(Value::Number(number)) => number.to_string(),
         Some(Value::String(word)) => word.clone(),
         _ => String::new(),
+    }
+}
+
+/// What an event tells people.
+fn tells(event: &Value) -> Vec<Told> {
+    let blocks = event.pointer("/message/content").and_then(Value::as_array);
+    let blocks = blocks.into_iter().flatten();
+    match text(event, "/type") {
+        "assistant" | "user" => blocks.filter_map(told_by).collect(),
+        "system" if text(event, "/subtype") == "api_retry" => {
+            let status = status(event, "/error_status");
+            vec![Told::Notes(format!(
+                "the model answered {status}; it is asked again"
+            ))]
+        }
+        "result" => told_at_end(event),
+        _ => Vec::new(),
+    }
+}
+
+/// What the last event tells: what was denied, and the answer, which need not be said before.
+fn told_at_end(event: &Value) -> Vec<Told> {
+    let denials = event.get("permission_denials").and_then(Value::as_array);
+    let denied = denials.into_iter().flatten();
+    let denied = denied.map(|denial| format!("denied: {}", text(denial, "/tool_name")));
+    let mut told: Vec<Told> = denied.map(Told::Notes).collect();
+    let result = text(event, "/result").to_owned();
+    match event.get("is_error").and_then(Value::as_bool) {
+        Some(false) => told.push(Told::Says(result)),
+        Some(true) | None => told.push(Told::Notes(result)),
+    }
+    told
+}
+
+/// What a block of a message tells.
+fn told_by(block: &Value) -> Option<Told> {
+    let is_error = || block.get("is_error").and_then(Value::as_bool) == Some(true);
+    match text(block, "/type") {
+        "text" => Some(Told::Says(text(block, "/text").to_owned())),
+        "tool_use" => Some(Told::calls(text(block, "/name"), block.get("input"))),
+        "tool_result" => Some(Told::gives(block.get("content"), is_error())),
+        _ => None,
     }
 }

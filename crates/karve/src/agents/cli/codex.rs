@@ -3,6 +3,7 @@
 
 use super::heard::{Fault, Heard, count, message, text};
 use super::{Ask, Speaks, Spec, Task};
+use crate::agents::told::Told;
 use crate::plain_file;
 use serde_json::Value;
 use std::path::Path;
@@ -29,6 +30,7 @@ pub(super) const SPEC: Spec = Spec {
     host_variables: &["OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT"],
     addresses,
     speaks: Speaks::Events(read),
+    tells,
     arguments,
     settings: |_| Vec::new(),
 };
@@ -104,5 +106,40 @@ fn read(heard: &mut Heard, event: &Value) {
             heard.tokens_of_all = Some(counts.fold(0, u64::saturating_add));
         }
         _ => {}
+    }
+}
+
+/// What an event tells people.
+fn tells(event: &Value) -> Vec<Told> {
+    let item = |path: &str| event.pointer(path);
+    let failed = text(event, "/item/status") != "completed";
+    let note = |path: &str| vec![Told::Notes(text(event, path).to_owned())];
+    match (text(event, "/type"), text(event, "/item/type")) {
+        ("item.completed", "agent_message") => {
+            vec![Told::Says(text(event, "/item/text").to_owned())]
+        }
+        ("item.completed", "command_execution") => vec![
+            Told::calls("shell", item("/item/command")),
+            Told::gives(item("/item/aggregated_output"), failed),
+        ],
+        ("item.completed", "file_change") => {
+            vec![Told::calls("edit", item("/item/changes"))]
+        }
+        ("item.completed", "mcp_tool_call") => {
+            let tool = format!(
+                "{}.{}",
+                text(event, "/item/server"),
+                text(event, "/item/tool")
+            );
+            let said = item("/item/result/content").or_else(|| item("/item/error"));
+            vec![
+                Told::calls(&tool, item("/item/arguments")),
+                Told::gives(said, failed),
+            ]
+        }
+        ("item.completed", "error") => note("/item/message"),
+        ("error", _) => note("/message"),
+        ("turn.failed", _) => note("/error/message"),
+        _ => Vec::new(),
     }
 }

@@ -3,6 +3,7 @@
 
 use super::heard::{Fault, Heard, count, message, text};
 use super::{Ask, Speaks, Spec, Task};
+use crate::agents::told::Told;
 use serde_json::Value;
 
 /// Gemini CLI as a kind of agent.
@@ -25,6 +26,7 @@ pub(super) const SPEC: Spec = Spec {
     host_variables: &["GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL"],
     addresses: |_| Vec::new(),
     speaks: Speaks::Events(read),
+    tells,
     arguments,
     settings: |_| Vec::new(),
 };
@@ -92,4 +94,30 @@ fn is_denial(said: &str) -> bool {
     ]
     .iter()
     .any(|part| said.contains(part))
+}
+
+/// What an event tells people.
+fn tells(event: &Value) -> Vec<Told> {
+    match text(event, "/type") {
+        "message" if text(event, "/role") == "assistant" => {
+            let said = text(event, "/content").to_owned();
+            vec![match event.get("delta").and_then(Value::as_bool) {
+                Some(true) => Told::More(said),
+                Some(false) | None => Told::Says(said),
+            }]
+        }
+        "tool_use" => {
+            vec![Told::calls(
+                text(event, "/tool_name"),
+                event.get("parameters"),
+            )]
+        }
+        "tool_result" => {
+            let failed = text(event, "/status") == "error";
+            let said = event.get("output").or_else(|| event.get("error"));
+            vec![Told::gives(said, failed)]
+        }
+        "error" => vec![Told::Notes(text(event, "/message").to_owned())],
+        _ => Vec::new(),
+    }
 }

@@ -3,6 +3,7 @@
 
 use super::heard::{Fault, Heard, count, message, money, text};
 use super::{Ask, Speaks, Spec, Task};
+use crate::agents::told::Told;
 use serde_json::{Value, json};
 
 /// opencode as a kind of agent.
@@ -40,6 +41,7 @@ pub(super) const SPEC: Spec = Spec {
     host_variables: &[],
     addresses: |_| Vec::new(),
     speaks: Speaks::Events(read),
+    tells,
     arguments,
     settings,
 };
@@ -109,5 +111,32 @@ fn read(heard: &mut Heard, event: &Value) {
             heard.fault = Some(Fault::Api(message(&format!("{status} {name} {said}"))));
         }
         _ => {}
+    }
+}
+
+/// What an event tells people.
+fn tells(event: &Value) -> Vec<Told> {
+    match text(event, "/type") {
+        "text" => vec![Told::Says(text(event, "/part/text").to_owned())],
+        "tool_use" => {
+            let failed = text(event, "/part/state/status") == "error";
+            let said = match failed {
+                true => event.pointer("/part/state/error"),
+                false => event.pointer("/part/state/output"),
+            };
+            vec![
+                Told::calls(
+                    text(event, "/part/tool"),
+                    event.pointer("/part/state/input"),
+                ),
+                Told::gives(said, failed),
+            ]
+        }
+        "error" => {
+            let name = text(event, "/error/name");
+            let said = text(event, "/error/data/message");
+            vec![Told::Notes(format!("{name} {said}"))]
+        }
+        _ => Vec::new(),
     }
 }

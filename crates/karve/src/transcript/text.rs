@@ -1,0 +1,87 @@
+//! A transcript for people: who said what, line by line, safe for a terminal.
+
+use super::{Transcript, TurnView, Utterance, Who};
+use crate::ui::style::{Tone, safe, safe_lines, toned};
+use std::fmt::Write;
+
+/// Lines of what an agent says at once.
+const SAID_LINES_MAX: usize = 40;
+/// Columns of a line.
+const COLUMNS_MAX: usize = 160;
+
+/// The transcript as text.
+pub fn render_transcript(transcript: &Transcript, colour: bool) -> String {
+    let mut text = String::new();
+    for (at, turn) in transcript.turns.iter().enumerate() {
+        let head = format!(
+            "round {}, turn {}: {} by {}",
+            transcript.round,
+            at + 1,
+            safe(&turn.task, 20),
+            safe(&turn.agent, 40)
+        );
+        let model = turn.model.as_ref();
+        let model = model.map(|model| format!(" ({})", safe(model, 60)));
+        let head = format!("{head}{}", model.unwrap_or_default());
+        let _ = writeln!(text, "{}", toned(&head, Tone::Strong, colour));
+        render_turn(&mut text, turn, colour);
+        text.push('\n');
+    }
+    text
+}
+
+fn render_turn(text: &mut String, turn: &TurnView, colour: bool) {
+    let title = turn.brief.lines().find(|line| !line.trim().is_empty());
+    let title = safe(title.unwrap_or("no brief").trim_start_matches('#'), 80);
+    let length = turn.brief.chars().count();
+    let brief = format!("{title} ({length} characters)");
+    let _ = writeln!(text, "  karve   {}", toned(&brief, Tone::Dim, colour));
+    for said in &turn.said {
+        render_utterance(text, said, colour);
+    }
+    let mut end = Vec::new();
+    end.extend(turn.exit.clone());
+    end.extend(turn.fault.clone());
+    if !turn.usage.is_none() {
+        end.push(format!(
+            "{} tokens, ${:.4}",
+            turn.usage.tokens, turn.usage.usd
+        ));
+    }
+    if !end.is_empty() {
+        let _ = writeln!(text, "  ended   {}", safe(&end.join("; "), 400));
+    }
+    let tone = match turn.fault.is_some() {
+        true => Tone::Bad,
+        false => Tone::Strong,
+    };
+    let outcome = toned(&safe(&turn.outcome, 400), tone, colour);
+    let _ = writeln!(text, "  outcome {outcome}");
+}
+
+fn render_utterance(text: &mut String, said: &Utterance, colour: bool) {
+    let (who, tone) = match (said.who, said.failed) {
+        (Who::Agent, _) => ("agent", None),
+        (Who::Call, _) => ("tool", Some(Tone::Dim)),
+        (Who::Result, false) => ("", Some(Tone::Dim)),
+        (Who::Result, true) => ("failed", Some(Tone::Bad)),
+        (Who::Note, _) => ("note", Some(Tone::Dim)),
+    };
+    let lines = match said.who {
+        Who::Agent => safe_lines(&said.text, SAID_LINES_MAX, COLUMNS_MAX),
+        Who::Call => {
+            let tool = said.tool.as_deref().unwrap_or_default();
+            vec![safe(&format!("{tool} {}", said.text), COLUMNS_MAX)]
+        }
+        Who::Result => vec![format!("-> {}", safe(&said.text, COLUMNS_MAX))],
+        Who::Note => vec![safe(&said.text, COLUMNS_MAX)],
+    };
+    for (at, line) in lines.iter().enumerate() {
+        let who = if at == 0 { who } else { "" };
+        let line = match tone {
+            Some(tone) => toned(line, tone, colour),
+            None => line.clone(),
+        };
+        let _ = writeln!(text, "  {who:<7} {line}");
+    }
+}
