@@ -36,6 +36,7 @@ use crate::measurement::{Discarded, Pair, Sample};
 use crate::policy::{FullWhen, ProfileWhen, StreakAction};
 use crate::profile::{Profile, ProfileDepth};
 use crate::sampling;
+use crate::spending::Spending;
 use crate::strategy::{self, Brief};
 use controls::Controlling;
 use round::OpenDuel;
@@ -62,6 +63,7 @@ pub struct Campaign {
     /// Time that tuning took.
     tuned_ms: u64,
     cost: Usage,
+    spending: Spending,
     unknown_events: u32,
     answers: Vec<String>,
     answered_in: u32,
@@ -300,6 +302,11 @@ impl Campaign {
     /// What the agent has used so far.
     pub fn cost(&self) -> Usage {
         self.cost
+    }
+
+    /// The same, by what it was asked for.
+    pub fn spending(&self) -> &Spending {
+        &self.spending
     }
 
     /// Events that a newer karve wrote.

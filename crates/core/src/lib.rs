@@ -4,8 +4,9 @@
 //! `measurement`, `basis`, `stats`, `sampling`, `duel`, `bench`, `comparison` and `verdict` judge,
 //! `power` and `noise` say what could have been seen; `integrity` says what of a gain is real;
 //! `profile` says why a kernel is slow, `knowledge` what is known about that; `strategy`, `space`,
-//! `grid` and `search` choose what to try; `score`, `lineage` and `view` are what people see.
-//! `tensor`, `draw` and `accuracy` are the arithmetic of the inputs and outputs of kernels.
+//! `grid` and `search` choose what to try; `score`, `lineage`, `spending` and `view` are what
+//! people see. `tensor`, `draw` and `accuracy` are the arithmetic of the inputs and outputs of
+//! kernels.
 
 pub mod accuracy;
 pub mod basis;
@@ -32,6 +33,7 @@ pub mod sampling;
 pub mod score;
 pub mod search;
 pub mod space;
+pub mod spending;
 pub mod stats;
 pub mod strategy;
 pub mod tensor;

@@ -5,9 +5,11 @@ use crate::comparison::{Comparison, Estimate};
 use crate::contract::Examined;
 use crate::integrity::Finding;
 use crate::measurement::Gate;
+use crate::spending::{self, Asked, PerPercent, Spent};
 use crate::strategy::{self, Directive, QueueItem};
 use crate::{score, stats, verdict};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// A campaign at a glance.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -30,6 +32,8 @@ pub struct View {
     pub spent_s: f64,
     /// What the agent used.
     pub usage: Usage,
+    /// The same by what it was asked for, and for each percent of gain.
+    pub cost: CostView,
     /// The metric: name, unit.
     pub metric: (String, String),
     /// The aggregate at the baseline.
@@ -59,6 +63,15 @@ pub struct View {
     pub queue: Vec<QueueItem>,
     /// The round under way.
     pub current: Option<CurrentView>,
+}
+
+/// What agents used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CostView {
+    /// By what was asked for; nothing that nobody was asked for.
+    pub turns: BTreeMap<String, Spent>,
+    /// For each percent of the gain that is shown; nothing where nothing was told or gained.
+    pub per_percent: Option<PerPercent>,
 }
 
 /// The round under way.
@@ -142,6 +155,7 @@ impl Campaign {
             streak: self.streak(),
             spent_s: self.spent_ms() as f64 / 1_000.0,
             usage: self.cost(),
+            cost: self.cost_view(),
             metric: charter
                 .map(|c| (c.metric.name.clone(), c.metric.unit.clone()))
                 .unwrap_or_default(),
@@ -160,6 +174,19 @@ impl Campaign {
             directive: strategy::directive(self),
             queue: strategy::queue(self),
             current: self.current_view(),
+        }
+    }
+
+    /// What agents used. The gain is the headline, or the product of the kept gains before there
+    /// is one.
+    fn cost_view(&self) -> CostView {
+        let spent = Asked::ALL.map(|asked| (asked.name().to_owned(), self.spending().of(asked)));
+        let asked = spent.into_iter().filter(|(_, spent)| spent.turns > 0);
+        let headline = self.final_comparison().map(|c| c.overall.ratio);
+        let gain = headline.unwrap_or_else(|| self.lineage().cumulative_ratio());
+        CostView {
+            turns: asked.collect(),
+            per_percent: spending::per_percent(self.cost(), gain),
         }
     }
 

@@ -10,6 +10,7 @@
 mod accuracy;
 mod contract;
 mod coordinator;
+mod cost;
 mod figures;
 mod final_report;
 mod ledgers;
@@ -30,6 +31,7 @@ mod trend;
 mod versions;
 mod why;
 
+pub use cost::sum as price_of;
 pub use final_report::render_final_report;
 pub use messages::{render_candidate_message, render_commit_message, render_pull_request};
 pub use terminal::render_terminal_summary;

@@ -8,6 +8,7 @@ use crate::charter::CaseSet;
 use crate::hypothesis::{Gist, Hypothesis};
 use crate::lineage::Kept;
 use crate::measurement::Block;
+use crate::spending::Asked;
 use crate::strategy;
 use crate::verdict::{self, DropReason, Ruling, Time, Verdict};
 
@@ -87,7 +88,7 @@ impl Campaign {
                 usage,
                 ..
             } if (*of, *try_no) == (round.number, due) => {
-                self.count(round, *usage);
+                self.count(round, Asked::Propose, *usage);
                 self.take_hypothesis(round, due, hypothesis);
                 Ok(())
             }
@@ -98,7 +99,7 @@ impl Campaign {
                 usage,
                 ..
             } if (*of, *try_no) == (round.number, due) => {
-                self.count(round, *usage);
+                self.count(round, Asked::Propose, *usage);
                 self.take_refusal(round, due, refusal);
                 Ok(())
             }
@@ -124,7 +125,7 @@ impl Campaign {
                 usage,
                 ..
             } if (*of, *retry) == (round.number, due) => {
-                self.count(round, *usage);
+                self.count(round, asked_at(due), *usage);
                 self.take_candidate(round, due, hypothesis, candidate);
                 Ok(())
             }
@@ -140,7 +141,7 @@ impl Campaign {
                     .as_ref()
                     .and_then(|(_, gate)| verdict::judge_gate(gate, false));
                 let verdict = failed.unwrap_or_else(|| verdict::judge_absent(why));
-                self.count(round, *usage);
+                self.count(round, asked_at(due), *usage);
                 round.stage = Stage::Settling { verdict };
                 Ok(())
             }
@@ -199,7 +200,7 @@ impl Campaign {
                 Stage::Learning { verdict },
             ) if *of == round.number => {
                 let verdict = verdict.clone();
-                self.count(round, *usage);
+                self.count(round, Asked::Learn, *usage);
                 self.close_round(round.clone(), verdict, lesson.clone(), record);
                 Ok(())
             }
@@ -207,7 +208,8 @@ impl Campaign {
         }
     }
 
-    fn count(&mut self, round: &mut RoundState, usage: Usage) {
+    fn count(&mut self, round: &mut RoundState, asked: Asked, usage: Usage) {
+        self.spending.count(asked, usage);
         for total in [&mut self.cost, &mut round.usage] {
             total.tokens = total.tokens.saturating_add(usage.tokens);
             // `max` also turns what is no number into nothing.
@@ -380,5 +382,13 @@ impl Campaign {
         self.gists.push(summary.hypothesis.as_deref().map(Gist::of));
         self.rounds.push(summary);
         self.advance();
+    }
+}
+
+/// What a turn of a retry was for.
+fn asked_at(retry: u32) -> Asked {
+    match retry {
+        0 => Asked::Implement,
+        _ => Asked::Mend,
     }
 }

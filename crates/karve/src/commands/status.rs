@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::project::Place;
+use crate::reports::price_of;
 use crate::ui::{self, style};
 use karve_core::view::View;
 use std::fmt::Write;
@@ -88,17 +89,25 @@ fn render_status(view: &View, waited_ms: u64) -> String {
     };
     let _ = writeln!(text, "time      {:.1} s of work{waited}", view.spent_s);
     if view.usage.usd > 0.0 || view.usage.tokens > 0 {
-        let _ = writeln!(
-            text,
-            "agent     {} tokens, ${:.2}",
-            view.usage.tokens, view.usage.usd
-        );
+        let _ = writeln!(text, "agent     {}", used(view));
     }
     for item in &view.queue {
         let question = style::safe(&item.question, 160);
         let _ = writeln!(text, "question  round {}: {question}", item.round);
     }
     text
+}
+
+/// What the agent used, and what that makes for a percent of gain.
+fn used(view: &View) -> String {
+    let price = view.cost.per_percent.as_ref();
+    let price = price.map(|price| format!("; {} for each percent of gain", price_of(price)));
+    format!(
+        "{} tokens, ${:.2}{}",
+        view.usage.tokens,
+        view.usage.usd,
+        price.unwrap_or_default()
+    )
 }
 
 /// Show the best kernel so far

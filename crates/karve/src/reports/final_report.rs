@@ -1,6 +1,7 @@
 //! `REPORT.md`: what a campaign achieved, how that is known, and how to check it.
 
 use super::accuracy;
+use super::cost;
 use super::figures::{
     Figures, change, deciding, estimated, goal, headline, speedup_now, with_unit,
 };
@@ -58,6 +59,7 @@ pub fn render_final_report(campaign: &Campaign) -> String {
     measured(source, &mut page);
     inflation(source, &mut page);
     transfer::attribution(source, &mut page);
+    cost::section(source, &mut page);
     ending(source, &mut page);
     files(source, &mut page);
     page.section("How to check and to use it");

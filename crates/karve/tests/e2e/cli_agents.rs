@@ -262,6 +262,33 @@ fn what_was_said_can_be_read() {
 }
 
 #[test]
+fn what_a_turn_and_a_percent_cost_is_told() {
+    let lab = lab_of(&[
+        "sed -i 's/^TIME=.*/TIME=50/' kernel.sh; said half",
+        "exit 9",
+    ]);
+    run(&lab).ends(0);
+    let view = lab.karve(&["status", "--json"]).ends(0).json();
+    let cost = &view["cost"];
+    assert_eq!(cost["turns"]["propose"]["turns"], 2, "{cost}");
+    assert_eq!(cost["turns"]["implement"]["turns"], 2, "{cost}");
+    assert_eq!(cost["turns"]["implement"]["tokens"], 100, "{cost}");
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    let tokens = number(&view["usage"]["tokens"]);
+    let gain = (number(&view["headline"]["ratio"]) - 1.0) * 100.0;
+    let price = number(&cost["per_percent"]["tokens"]);
+    assert!((price * gain - tokens).abs() < 1e-6 * tokens, "{cost}");
+    lab.karve(&["status"])
+        .ends(0)
+        .shows(&["for each percent of gain"]);
+    lab.karve(&["report"])
+        .ends(0)
+        .shows(&["## What the agent cost", "| propose | 2 | 200 | 0.0200 |"]);
+    let report = lab.karve(&["report", "--json"]).ends(0).json();
+    assert_eq!(report["campaign"]["cost"], *cost);
+}
+
+#[test]
 fn a_transcript_of_200_mib_costs_little_memory() {
     // The parent of an agent that is not confined is karve.
     let lab = lab_of(&[

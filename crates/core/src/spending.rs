@@ -1,0 +1,169 @@
+//! What agents used, by what they were asked for, and what a percent of kept gain cost.
+
+use crate::campaign::Usage;
+use serde::Serialize;
+
+/// What an agent was asked for in a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// To state a hypothesis.
+    Propose,
+    /// To realize it.
+    Implement,
+    /// To mend what the gate refused.
+    Mend,
+    /// To say what a round taught.
+    Learn,
+}
+
+impl Asked {
+    /// All of them, in the order of a round.
+    pub const ALL: [Self; 4] = [Self::Propose, Self::Implement, Self::Mend, Self::Learn];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Propose => "propose",
+            Self::Implement => "implement",
+            Self::Mend => "mend",
+            Self::Learn => "learn",
+        }
+    }
+}
+
+/// What the turns of one kind used together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Spent {
+    /// Turns.
+    pub turns: u32,
+    /// Tokens in and out, as far as it was told.
+    pub tokens: u64,
+    /// US dollars, as far as it was told.
+    pub usd: f64,
+}
+
+impl Spent {
+    fn add(&mut self, usage: Usage) {
+        self.turns = self.turns.saturating_add(1);
+        self.tokens = self.tokens.saturating_add(usage.tokens);
+        // `max` also turns what is no number into nothing.
+        self.usd += usage.usd.max(0.0);
+    }
+}
+
+/// What all turns used, kind by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spending {
+    propose: Spent,
+    implement: Spent,
+    mend: Spent,
+    learn: Spent,
+}
+
+impl Spending {
+    /// Counts a turn.
+    pub fn count(&mut self, asked: Asked, usage: Usage) {
+        // Most rounds are settled without anybody being asked what they taught.
+        if asked == Asked::Learn && usage.is_none() {
+            return;
+        }
+        let spent = match asked {
+            Asked::Propose => &mut self.propose,
+            Asked::Implement => &mut self.implement,
+            Asked::Mend => &mut self.mend,
+            Asked::Learn => &mut self.learn,
+        };
+        spent.add(usage);
+    }
+
+    /// What the turns of a kind used.
+    pub fn of(&self, asked: Asked) -> Spent {
+        match asked {
+            Asked::Propose => self.propose,
+            Asked::Implement => self.implement,
+            Asked::Mend => self.mend,
+            Asked::Learn => self.learn,
+        }
+    }
+}
+
+/// What a percent of gain cost; nothing where nothing was told, or nothing gained.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct PerPercent {
+    /// The gain that is counted: (speedup - 1) in percent.
+    pub gain_percent: f64,
+    /// US dollars for each percent.
+    pub usd: Option<f64>,
+    /// Tokens for each percent.
+    pub tokens: Option<f64>,
+}
+
+/// What each percent of a speedup cost, failed rounds included: everything that was used, divided
+/// by the gain.
+pub fn per_percent(used: Usage, speedup: f64) -> Option<PerPercent> {
+    let gain_percent = (speedup - 1.0) * 100.0;
+    if used.is_none() || !gain_percent.is_finite() || gain_percent <= 0.0 {
+        return None;
+    }
+    let price = |amount: f64| (amount > 0.0).then_some(amount / gain_percent);
+    Some(PerPercent {
+        gain_percent,
+        usd: price(used.usd),
+        tokens: price(used.tokens as f64),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(tokens: u64, usd: f64) -> Usage {
+        Usage { tokens, usd }
+    }
+
+    fn check(used: Usage, speedup: f64, want: Option<(Option<f64>, Option<f64>)>) {
+        let got = per_percent(used, speedup).map(|price| (price.usd, price.tokens));
+        let close = |a: Option<f64>, b: Option<f64>| match (a, b) {
+            (Some(a), Some(b)) => (a - b).abs() < 1e-9 * b.abs().max(1.0),
+            (a, b) => a == b,
+        };
+        let agree = match (got, want) {
+            (Some(got), Some(want)) => close(got.0, want.0) && close(got.1, want.1),
+            (got, want) => got == want,
+        };
+        assert!(agree, "{got:?} {want:?}");
+    }
+
+    #[test]
+    fn a_percent_costs_all_that_was_used_divided_by_the_gain() {
+        check(usage(5_000, 0.5), 1.25, Some((Some(0.02), Some(200.0))));
+        check(usage(5_000, 0.0), 1.5, Some((None, Some(100.0))));
+        check(usage(0, 3.0), 4.0, Some((Some(0.01), None)));
+    }
+
+    #[test]
+    fn nothing_is_said_where_nothing_was_told_or_gained() {
+        check(usage(0, 0.0), 1.25, None);
+        check(usage(5_000, 0.5), 1.0, None);
+        check(usage(5_000, 0.5), 0.9, None);
+        check(usage(5_000, 0.5), f64::NAN, None);
+    }
+
+    #[test]
+    fn turns_are_counted_by_what_they_were_for() {
+        let mut spending = Spending::default();
+        spending.count(Asked::Propose, usage(10, 0.1));
+        spending.count(Asked::Propose, usage(0, 0.0));
+        spending.count(Asked::Mend, usage(u64::MAX, f64::NAN));
+        spending.count(Asked::Mend, usage(1, -5.0));
+        spending.count(Asked::Learn, usage(0, 0.0));
+        let spent = |turns, tokens, usd| Spent { turns, tokens, usd };
+        let want = [
+            spent(2, 10, 0.1),
+            Spent::default(),
+            spent(2, u64::MAX, 0.0),
+            Spent::default(),
+        ];
+        assert_eq!(Asked::ALL.map(|asked| spending.of(asked)), want);
+    }
+}
