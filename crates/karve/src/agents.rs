@@ -1,6 +1,7 @@
 //! Who proposes and implements. An agent never measures, never judges, never settles.
 
 mod answer;
+pub mod api;
 pub mod builtin;
 pub mod cli;
 pub mod command;
@@ -11,13 +12,14 @@ mod secrets;
 pub mod told;
 pub mod visitor;
 
-use crate::config::{AgentConfig, CliConfig, Runs};
+use crate::config::{self, AgentConfig, Runs};
 use crate::error::{CommandError, Result};
 use crate::git::Repo;
+use crate::harness::Harness;
 use crate::process::StopFlag;
 use crate::sandbox::Sandbox;
 use karve_core::campaign::{ImplementStep, Refusal, Step, Usage};
-use karve_core::charter::Charter;
+use karve_core::charter::{Case, Charter};
 use karve_core::hypothesis::Hypothesis;
 use karve_core::knowledge::{Foretold, Learning, Words};
 use karve_core::strategy::Brief;
@@ -68,6 +70,12 @@ pub struct Desk<'a> {
     pub stop: &'a StopFlag,
     /// What confines a program.
     pub sandbox: Option<&'a Sandbox>,
+    /// The campaign's commands, for an agent that builds and tests through karve.
+    pub harness: &'a Harness,
+    /// The cases that it may know.
+    pub cases: &'a [Case],
+    /// What the campaign has used so far.
+    pub spent: Usage,
 }
 
 /// A participant that proposes hypotheses and realizes them.
@@ -84,6 +92,11 @@ pub trait Agent: Debug {
     /// Whether a step must wait until somebody comes with an answer.
     fn awaits(&self, _: &Step) -> bool {
         false
+    }
+
+    /// Variables of karve that hold its keys, which no command of the project gets.
+    fn key_variables(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// Whether it is asked what a round taught.
@@ -152,11 +165,7 @@ pub fn agent_of(
     if let Some(dir) = name.strip_prefix("replay:") {
         return Ok(Box::new(replay::Replay::open(&PathBuf::from(dir))?));
     }
-    let bare = || {
-        let kind = cli::Kind::by_name(name)?;
-        Some(AgentConfig::of(CliConfig::of(kind)))
-    };
-    let Some(config) = agents.get(name).cloned().or_else(bare) else {
+    let Some(config) = config::agent_named(name, agents) else {
         let known: Vec<&str> = agents.keys().map(String::as_str).collect();
         return Err(
             CommandError::usage(format!("there is no agent {name:?}")).hint(format!(
@@ -187,5 +196,6 @@ pub fn agent_of(
             let agent = cli::CliAgent::new(config, env, limits, tag)?;
             Box::new(agent.reaching(reach))
         }
+        Runs::Api(config) => Box::new(api::ApiAgent::new(name, config, learn, charter)?),
     })
 }

@@ -9,6 +9,7 @@
 //! to be judged is in `charter_of` and its neighbours. The first fault is reported, with its line.
 
 mod agents;
+mod api_table;
 mod audit;
 mod cases;
 mod charter_of;
@@ -32,6 +33,7 @@ mod source;
 mod tests;
 mod values;
 
+pub use api_table::{ApiConfig, KeySource, Price};
 pub use cases::{CASES_MAX, case_of};
 pub use commands::PROFILE_AUTO;
 pub(crate) use knobs::TEMPLATE_END;
@@ -42,7 +44,7 @@ pub use placeholders::{
 pub use schema::schema_json;
 pub use scope::glob_set;
 
-use crate::agents::cli::Kind;
+use crate::agents::{api, cli::Kind};
 use crate::error::{CommandError, Context, Result};
 use crate::plain_file;
 use crate::sandbox::Host;
@@ -70,7 +72,7 @@ pub struct Loaded {
 }
 
 /// A program that can be named as the agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AgentConfig {
     /// What is started.
     pub runs: Runs,
@@ -95,10 +97,10 @@ pub enum Reach {
 }
 
 impl AgentConfig {
-    /// A command-line agent with nothing added to its environment.
-    pub fn of(config: CliConfig) -> Self {
+    /// An agent with nothing added to its environment.
+    pub fn of(runs: Runs) -> Self {
         Self {
-            runs: Runs::Cli(config),
+            runs,
             env: BTreeMap::new(),
             learn: false,
             reach: Reach::Usual,
@@ -106,13 +108,35 @@ impl AgentConfig {
     }
 }
 
+/// The agent of a name: its table, or a kind that needs none. A model API may be named with its
+/// model: `anthropic:MODEL`.
+pub fn agent_named(name: &str, tables: &BTreeMap<String, AgentConfig>) -> Option<AgentConfig> {
+    let bare = |name: &str| {
+        let cli = Kind::by_name(name).map(|kind| Runs::Cli(CliConfig::of(kind)));
+        let api = || api::Kind::by_name(name).map(|kind| Runs::Api(ApiConfig::of(kind)));
+        cli.or_else(api).map(AgentConfig::of)
+    };
+    let whole = tables.get(name).cloned().or_else(|| bare(name));
+    whole.or_else(|| {
+        let (head, model) = name.split_once(':')?;
+        let mut config = tables.get(head).cloned().or_else(|| bare(head))?;
+        match &mut config.runs {
+            Runs::Api(api) if !model.trim().is_empty() => api.model = Some(model.to_owned()),
+            Runs::Api(_) | Runs::Cli(_) | Runs::Line(_) => return None,
+        }
+        Some(config)
+    })
+}
+
 /// What is started for an agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Runs {
     /// A command line in the contract of docs/agents.md.
     Line(String),
     /// A command-line agent of a known kind.
     Cli(CliConfig),
+    /// A model API, asked by karve itself.
+    Api(ApiConfig),
 }
 
 /// A command-line agent of a known kind.

@@ -12,6 +12,7 @@ mod delivered;
 mod profiled;
 mod raw;
 mod rows;
+mod said;
 mod samples;
 
 pub use chance::{fresh_seed, secret};
@@ -19,6 +20,8 @@ pub use delivered::names_case;
 pub use profiled::PROFILE_DIR;
 pub use raw::{RAW_BYTES_MAX, take as take_raw};
 pub use rows::knows_format;
+pub use said::excerpt;
+use said::wrong;
 
 use crate::config::expand;
 use crate::error::{CommandError, Result};
@@ -26,15 +29,12 @@ use crate::process::{self, Command, Confinement, Exit, Run, StopFlag};
 use crate::sandbox::{Purpose, Sandbox};
 use crate::{device, plain_file};
 use karve_core::charter::{Case, Charter, Commands, Delivery, KnobDeclaration, Metric, Output};
-use karve_core::measurement::{FailureCategory, Gate, Sample, classify_failure};
+use karve_core::measurement::{Gate, Sample, classify_failure};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Characters of a log that an excerpt keeps, from its end.
-const EXCERPT_CHARS: usize = 2_000;
 
 /// The environment of a benchmark is made larger by less than this, to move the stack.
 const PAD_BYTES_MAX: u64 = 4_096;
@@ -92,6 +92,8 @@ pub struct Harness {
     under_contract: Option<contract::UnderContract>,
     /// What confines the commands.
     sandbox: Option<Arc<Sandbox>>,
+    /// Variables of karve that no command gets.
+    withheld: Vec<String>,
 }
 
 /// What differs from case to case beside its parameters.
@@ -131,6 +133,7 @@ impl Harness {
                     incumbent: None,
                 }),
             sandbox: None,
+            withheld: Vec::new(),
         }
     }
 
@@ -152,6 +155,20 @@ impl Harness {
     #[must_use]
     pub fn in_sandbox(mut self, sandbox: Option<&Arc<Sandbox>>) -> Self {
         self.sandbox = sandbox.cloned();
+        self
+    }
+
+    /// The same harness, whose commands do not get some variables of karve.
+    #[must_use]
+    pub fn withholding(mut self, variables: Vec<String>) -> Self {
+        self.withheld = variables;
+        self
+    }
+
+    /// The same harness with a limit that is no longer than this.
+    #[must_use]
+    pub fn within_limit(mut self, most: Duration) -> Self {
+        self.limit = self.limit.min(most);
         self
     }
 
@@ -199,6 +216,9 @@ impl Harness {
     /// A command with what all commands of this harness have.
     fn base(&self, command: Command) -> Command {
         let mut command = command.limit(self.limit).tag(&self.tag);
+        for name in &self.withheld {
+            command = command.env_remove(name);
+        }
         for (name, value) in &self.commands.env {
             command = command.env(name, value);
         }
@@ -464,32 +484,4 @@ fn followed_by_work(line: &str, us: u64) -> Result<String> {
     Ok(format!(
         "{line}\nstatus=$?\n'{own}' spin {us} || exit 1\nexit $status"
     ))
-}
-
-fn wrong(case: &str, run: &Run) -> Gate {
-    let excerpt = excerpt(run);
-    let killed = matches!(
-        run.exit,
-        Exit::Signal(9) | Exit::Code(137) | Exit::TooMuch(process::Excess::Memory)
-    );
-    let category = match classify_failure(false, &excerpt) {
-        FailureCategory::Other if killed => FailureCategory::RuntimeOom,
-        category => category,
-    };
-    Gate::WrongResult {
-        case: case.to_owned(),
-        category,
-        excerpt,
-    }
-}
-
-/// The end of what a command said, with how it ended.
-pub fn excerpt(run: &Run) -> String {
-    let mut text = run.stdout.text().into_owned();
-    text.push_str(&run.stderr.text());
-    let text = text.trim();
-    let skip = text.chars().count().saturating_sub(EXCERPT_CHARS);
-    let tail: String = text.chars().skip(skip).collect();
-    let ended = run.exit.describe();
-    format!("{ended}{}{tail}", if tail.is_empty() { "" } else { ": " })
 }

@@ -176,8 +176,8 @@ impl World {
                 round,
                 try_no,
                 brief,
-            } => self.propose(*round, *try_no, brief),
-            Step::Implement(step) => self.implement(step),
+            } => self.propose((*round, *try_no), brief, campaign),
+            Step::Implement(step) => self.implement(step, campaign),
             Step::Gate { .. } => self.gate(step, campaign),
             Step::Tune(step) => self.tune(step, campaign),
             Step::Measure(step) => {
@@ -286,6 +286,7 @@ impl World {
             &self.stop,
         )
         .with_reference(self.reference.clone())
+        .withholding(self.agent.key_variables())
         .in_sandbox(self.sandbox.as_ref())
     }
 

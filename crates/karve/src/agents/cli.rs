@@ -16,7 +16,7 @@ mod aider;
 mod claude;
 mod codex;
 mod gemini;
-mod heard;
+pub(super) mod heard;
 mod left;
 mod listen;
 mod opencode;

@@ -1,7 +1,8 @@
 //! `karve agents`: which agents there are, what is installed, and whether a small turn works.
 
-use crate::agents::cli::{self, Kind};
-use crate::config::{AgentConfig, CliConfig, Overrides, Runs};
+use crate::agents::api;
+use crate::agents::cli::{self, Kind, Tried};
+use crate::config::{AgentConfig, ApiConfig, CliConfig, Overrides, Runs};
 use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::process::StopFlag;
 use crate::project::Place;
@@ -17,9 +18,10 @@ use std::sync::Arc;
 
 /// List the agents, what is installed, and whether a small turn works
 ///
-/// Any agent of this list can be named with `karve run --agent NAME`. A trial asks the model for
-/// one word, in a directory of its own, confined as in a campaign; it takes two minutes at most
-/// and costs what such a question costs.
+/// Any agent of this list can be named with `karve run --agent NAME`. A command-line agent is there
+/// if its program is, a model API if its key and its model are. A trial asks the model for one
+/// word; it takes two minutes at most and costs what such a question costs. Programs are confined
+/// as in a campaign.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve agents
@@ -56,6 +58,17 @@ struct Trial {
     usd: f64,
 }
 
+impl Trial {
+    fn of(tried: Tried) -> Self {
+        Self {
+            works: tried.fault.is_none(),
+            why: tried.fault,
+            tokens: tried.usage.tokens,
+            usd: tried.usage.usd,
+        }
+    }
+}
+
 impl Agents {
     /// Runs the command.
     pub fn run(&self, place: &Place) -> Result<()> {
@@ -74,10 +87,12 @@ impl Agents {
             false => None,
         };
         let mut all = vec![builtin()];
-        let bare =
-            Kind::ALL.map(|kind| (kind.name().to_owned(), AgentConfig::of(CliConfig::of(kind))));
-        let bare = bare
+        let programs = Kind::ALL.map(|kind| (kind.name(), Runs::Cli(CliConfig::of(kind))));
+        let apis = api::Kind::ALL.map(|kind| (kind.name(), Runs::Api(ApiConfig::of(kind))));
+        let bare = programs
             .into_iter()
+            .chain(apis)
+            .map(|(name, runs)| (name.to_owned(), AgentConfig::of(runs)))
             .filter(|(name, _)| !configured.contains_key(name))
             .map(|(name, config)| (name, config, false));
         let tables = configured.clone().into_iter();
@@ -166,6 +181,10 @@ fn look(
             return Ok(listed);
         }
         Runs::Cli(cli) => cli,
+        Runs::Api(api) => {
+            look_at_api(&mut listed, api, room, stop)?;
+            return Ok(listed);
+        }
     };
     listed.kind = cli.kind.name();
     listed.model.clone_from(&cli.model);
@@ -193,14 +212,44 @@ fn look(
                 cli.kind.program()
             ));
         }
-        listed.trial = Some(Trial {
-            works: tried.fault.is_none(),
-            why: tried.fault,
-            tokens: tried.usage.tokens,
-            usd: tried.usage.usd,
-        });
+        listed.trial = Some(Trial::of(tried));
     }
     Ok(listed)
+}
+
+/// A model API is there if its key and its model are; whether it answers is for a trial.
+fn look_at_api(
+    listed: &mut Listed,
+    config: &ApiConfig,
+    room: Option<&Room>,
+    stop: &StopFlag,
+) -> Result<()> {
+    let name = listed.name.clone();
+    listed.kind = config.kind.name();
+    listed.model.clone_from(&config.model);
+    if !api::has_key(config) {
+        let variable = config.kind.key_env();
+        listed.hint = Some(match listed.configured {
+            true => format!("set the key that agents.{name} in karve.toml names, or {variable}"),
+            false => format!("set {variable} to use the {}", config.kind.title()),
+        });
+        return Ok(());
+    }
+    if let Err(error) = config.model_for(&name) {
+        listed.hint = error.hints.into_iter().next();
+        return Ok(());
+    }
+    listed.path = Some(config.url().to_owned());
+    if let Some(room) = room {
+        let tried = api::try_turn(&name, config, room.scratch.path(), stop)?;
+        if tried.fault.is_some() {
+            listed.hint = Some(format!(
+                "see that the key and the model are right; agents.{name} in karve.toml"
+            ));
+        }
+        listed.trial = Some(Trial::of(tried));
+    }
+    Ok(())
 }
 
 fn show(listed: &Listed) {
@@ -211,7 +260,7 @@ fn show(listed: &Listed) {
         (None, None, _) => ("missing", Tone::Strong),
     };
     let word = toned(&format!("{word:<8}"), tone, colour());
-    let mut parts = vec![format!("{:<10}", listed.kind)];
+    let mut parts = vec![format!("{:<11}", listed.kind)];
     parts.extend(listed.version.clone());
     parts.extend(listed.path.clone());
     parts.extend(listed.model.as_ref().map(|model| format!("model {model}")));

@@ -3,6 +3,7 @@
 mod device;
 mod kernel;
 
+use crate::agents::api;
 use crate::agents::builtin;
 use crate::agents::cli;
 use crate::config::{self, Loaded, Overrides, Runs};
@@ -260,6 +261,13 @@ fn examine_tools(loaded: &Loaded, stop: &StopFlag, findings: &mut Findings) {
                 cli.program.as_deref().unwrap_or(cli.kind.program()),
                 "program",
             ),
+            Runs::Api(config) => {
+                if !api::has_key(config) {
+                    let hint = format!("set it, or mend agents.{name}.key_env in karve.toml");
+                    findings.failed("agents", format!("{name}: its key is not set"), &hint);
+                }
+                continue;
+            }
         };
         let there = program.contains('/') || process::find_program(program).is_some();
         if !there {

@@ -24,6 +24,7 @@ use std::path::Path;
 #[command(after_help = "Examples:
   karve run --rounds 20                  at most twenty hypotheses, then the final duel
   karve run --agent claude               with Claude Code; \"karve agents\" lists others
+  karve run --agent anthropic:MODEL      with a model API, and its key in a variable
   karve run --agent mine --hours 8 --yes unattended, with the program of [agents.mine]
   karve run --dry-run                    show the charter, change nothing
   karve run --campaign NAME --rounds 60  go on with a finished campaign")]

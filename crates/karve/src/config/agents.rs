@@ -3,14 +3,15 @@
 use super::commands::env_of;
 use super::file::{AgentKind, AgentProgram, File};
 use super::source::{Source, shown, suggestion};
-use super::{AgentConfig, CliConfig, Overrides, Reach, Runs};
+use super::{AgentConfig, CliConfig, Overrides, Reach, Runs, agent_named, api_table};
+use crate::agents::api;
 use crate::agents::cli::Kind;
 use crate::agents::visitor::VISITOR;
 use crate::error::{CommandError, Result};
 use crate::sandbox::Host;
 use std::collections::BTreeMap;
 
-/// Agents that need no table, beside the kinds of command-line agents.
+/// Agents that need no table, beside the kinds of command-line agents and model APIs.
 const AGENTS: [&str; 3] = ["builtin", VISITOR, "replay:<directory>"];
 
 /// Hosts of one agent.
@@ -52,12 +53,49 @@ pub(super) fn agents_of(
     Ok(agents)
 }
 
+/// What a kind is.
+#[derive(Clone, Copy)]
+enum Known {
+    Cli(Kind),
+    Api(api::Kind),
+}
+
+impl Known {
+    fn by_name(name: &str) -> Option<Self> {
+        let cli = Kind::by_name(name).map(Self::Cli);
+        cli.or_else(|| api::Kind::by_name(name).map(Self::Api))
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Cli(kind) => kind.name(),
+            Self::Api(kind) => kind.name(),
+        }
+    }
+
+    /// The kind of a table; none for any program.
+    fn of(kind: AgentKind) -> Option<Self> {
+        match kind {
+            AgentKind::Command => None,
+            AgentKind::Claude => Some(Self::Cli(Kind::Claude)),
+            AgentKind::Codex => Some(Self::Cli(Kind::Codex)),
+            AgentKind::Gemini => Some(Self::Cli(Kind::Gemini)),
+            AgentKind::Opencode => Some(Self::Cli(Kind::Opencode)),
+            AgentKind::Aider => Some(Self::Cli(Kind::Aider)),
+            AgentKind::Anthropic => Some(Self::Api(api::Kind::Anthropic)),
+            AgentKind::Openai => Some(Self::Api(api::Kind::Openai)),
+            AgentKind::OpenaiChat => Some(Self::Api(api::Kind::OpenaiChat)),
+            AgentKind::Google => Some(Self::Api(api::Kind::Google)),
+        }
+    }
+}
+
 /// What a table starts: its command, or the kind that it names or is called like.
 fn runs_of(source: &Source<'_>, (path, name): (&str, &str), table: &AgentProgram) -> Result<Runs> {
     let kind = match (table.kind, &table.command) {
-        (Some(kind), _) => kind_of(kind),
+        (Some(kind), _) => Known::of(kind),
         (None, Some(_)) => None,
-        (None, None) => match Kind::by_name(name) {
+        (None, None) => match Known::by_name(name) {
             Some(kind) => Some(kind),
             None => {
                 let message = format!("the agent `{}` has no command and no kind", shown(name));
@@ -67,29 +105,9 @@ fn runs_of(source: &Source<'_>, (path, name): (&str, &str), table: &AgentProgram
             }
         },
     };
-    let own = [
-        ("program", table.program.is_some()),
-        ("model", table.model.is_some()),
-        ("args", !table.args.is_empty()),
-    ];
-    if kind.is_some() && table.learn {
-        return Err(source
-            .error_at(
-                &format!("{path}.learn"),
-                "only an agent with a command can be asked what a round taught",
-            )
-            .hint(format!("remove {path}.learn from karve.toml")));
-    }
+    check_keys(source, path, (kind, table))?;
     match (kind, &table.command) {
-        (None, Some(command)) => match own.iter().find(|(_, given)| *given) {
-            None => Ok(Runs::Line(command.clone())),
-            Some((key, _)) => Err(source
-                .error_at(
-                    &format!("{path}.{key}"),
-                    format!("`{key}` is for command-line agents, not for a command"),
-                )
-                .hint(format!("write it into {path}.command, or set {path}.kind"))),
-        },
+        (None, Some(command)) => Ok(Runs::Line(command.clone())),
         (None, None) => Err(source
             .error_at(path, format!("the agent `{}` has no command", shown(name)))
             .hint(format!("add {path}.command to karve.toml"))),
@@ -101,12 +119,15 @@ fn runs_of(source: &Source<'_>, (path, name): (&str, &str), table: &AgentProgram
             .hint(format!(
                 "name its program in {path}.program, or remove {path}.kind"
             ))),
-        (Some(kind), None) => Ok(Runs::Cli(CliConfig {
+        (Some(Known::Cli(kind)), None) => Ok(Runs::Cli(CliConfig {
             kind,
             program: table.program.clone(),
             model: table.model.clone(),
             args: table.args.clone(),
         })),
+        (Some(Known::Api(kind)), None) => {
+            api_table::api_of(source, path, (kind, table)).map(Runs::Api)
+        }
     }
 }
 
@@ -135,15 +156,55 @@ fn reach_of(source: &Source<'_>, path: &str, table: &AgentProgram) -> Result<Rea
     }
 }
 
-/// The kind of command-line agent; none for any program.
-fn kind_of(kind: AgentKind) -> Option<Kind> {
-    match kind {
-        AgentKind::Command => None,
-        AgentKind::Claude => Some(Kind::Claude),
-        AgentKind::Codex => Some(Kind::Codex),
-        AgentKind::Gemini => Some(Kind::Gemini),
-        AgentKind::Opencode => Some(Kind::Opencode),
-        AgentKind::Aider => Some(Kind::Aider),
+/// Refuses keys that mean nothing for what a table is.
+fn check_keys(
+    source: &Source<'_>,
+    path: &str,
+    (kind, table): (Option<Known>, &AgentProgram),
+) -> Result<()> {
+    let of_cli = [
+        ("program", table.program.is_some()),
+        ("args", !table.args.is_empty()),
+    ];
+    let of_both = [("model", table.model.is_some())];
+    let of_api = [
+        ("base_url", table.base_url.is_some()),
+        ("key_env", table.key_env.is_some()),
+        ("key_command", table.key_command.is_some()),
+        ("price", table.price.is_some()),
+        ("max_tokens", table.max_tokens.is_some()),
+        ("context_tokens", table.context_tokens.is_some()),
+        ("tokens_max", table.tokens_max.is_some()),
+        ("retries", table.retries.is_some()),
+        ("backoff_ms", table.backoff_ms.is_some()),
+    ];
+    let of_program = [
+        ("env", !table.env.is_empty()),
+        ("hosts", table.hosts.is_some()),
+    ];
+    let of_others = [("learn", table.learn)];
+    let (foreign, owner): (Vec<_>, _) = match kind {
+        None => {
+            let cli = of_cli.iter().chain(&of_both);
+            (
+                cli.chain(&of_api).collect(),
+                "for a kind, not for a command",
+            )
+        }
+        Some(Known::Cli(_)) => {
+            let foreign = of_api.iter().chain(&of_others);
+            (foreign.collect(), "not for command-line agents")
+        }
+        Some(Known::Api(_)) => {
+            let foreign = of_cli.iter().chain(&of_program);
+            (foreign.collect(), "not for model APIs")
+        }
+    };
+    match foreign.into_iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((key, _)) => Err(source
+            .error_at(&format!("{path}.{key}"), format!("`{key}` is {owner}"))
+            .hint(format!("remove {path}.{key}, or set another {path}.kind"))),
     }
 }
 
@@ -159,12 +220,13 @@ pub(super) fn agent_of(
     let replays = name
         .strip_prefix("replay:")
         .is_some_and(|dir| !dir.trim().is_empty());
-    let needs_no_table = name == "builtin" || name == VISITOR || Kind::by_name(name).is_some();
-    if needs_no_table || replays || agents.contains_key(name) {
+    let needs_no_table = name == "builtin" || name == VISITOR;
+    if needs_no_table || replays || agent_named(name, agents).is_some() {
         return Ok(name.to_owned());
     }
     let message = format!("there is no agent `{}`", shown(name));
     let mut known: Vec<&str> = Kind::ALL.map(Kind::name).to_vec();
+    known.extend(api::Kind::ALL.map(api::Kind::name));
     known.extend(AGENTS);
     known.extend(agents.keys().map(String::as_str));
     let hint = suggestion(name, known, "agents");

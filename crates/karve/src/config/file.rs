@@ -335,8 +335,8 @@ pub(super) struct DeviceTable {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AgentTable {
-    /// `builtin`, `visitor`, `replay:<directory>`, a kind of command-line agent, or one of
-    /// `[agents]`; `builtin` by default.
+    /// `builtin`, `visitor`, `replay:<directory>`, a kind of command-line agent or of model API, or
+    /// one of `[agents]`; `builtin` by default.
     #[schemars(length(min = 1))]
     pub(super) name: Option<String>,
 }
@@ -357,6 +357,15 @@ pub(super) enum AgentKind {
     Opencode,
     /// aider.
     Aider,
+    /// The Messages API of Anthropic.
+    Anthropic,
+    /// The Responses API of OpenAI.
+    Openai,
+    /// Chat Completions of OpenAI, and of servers that speak like it.
+    #[serde(rename = "openai-chat")]
+    OpenaiChat,
+    /// The Gemini API of Google.
+    Google,
 }
 
 /// A program that can be named as the agent.
@@ -378,7 +387,7 @@ pub(super) struct AgentProgram {
     /// The program of a command-line agent, if it is not the usual one.
     #[schemars(length(min = 1))]
     pub(super) program: Option<String>,
-    /// The model that a command-line agent is to use.
+    /// The model that a command-line agent or a model API is to use.
     #[schemars(length(min = 1))]
     pub(super) model: Option<String>,
     /// Further arguments of a command-line agent.
@@ -388,6 +397,32 @@ pub(super) struct AgentProgram {
     /// default those of its model, where its kind says which they are.
     #[schemars(length(min = 1, max = 64))]
     pub(super) hosts: Option<Vec<String>>,
+    /// Where a model API is, if it is not where it usually is.
+    #[schemars(length(min = 1))]
+    pub(super) base_url: Option<String>,
+    /// The variable with the key of a model API, if it is not the usual one.
+    #[schemars(length(min = 1))]
+    pub(super) key_env: Option<String>,
+    /// A command that prints the key of a model API.
+    #[schemars(length(min = 1))]
+    pub(super) key_command: Option<String>,
+    /// What a million tokens of a model API cost, in US dollars.
+    pub(super) price: Option<Price>,
+    /// Tokens that one answer of a model API may have.
+    #[schemars(range(min = 256, max = 1_000_000))]
+    pub(super) max_tokens: Option<u32>,
+    /// Tokens that the model of a model API can take in.
+    #[schemars(range(min = 1_024, max = 100_000_000))]
+    pub(super) context_tokens: Option<u64>,
+    /// Tokens that a campaign may use of a model API; no limit by default.
+    #[schemars(range(min = 1))]
+    pub(super) tokens_max: Option<u64>,
+    /// How often a question to a model API that failed is asked again; 6 by default.
+    #[schemars(range(min = 0, max = 20))]
+    pub(super) retries: Option<u32>,
+    /// Milliseconds before it is asked again; each further time twice as long. 1000 by default.
+    #[schemars(range(min = 1, max = 60_000))]
+    pub(super) backoff_ms: Option<u64>,
 }
 
 /// What may happen in the repository.
@@ -443,6 +478,7 @@ pub(super) struct IntegrationTable {
     pub(super) bench: String,
 }
 
+pub(super) use super::api_table::Price;
 pub(super) use super::contract_file::ContractTable;
 pub(super) use super::knobs::{KnobTable, TuneTable};
 pub(super) use super::names::{BetterName, ClockRuleName};

@@ -1,6 +1,10 @@
 //! The whole way from text to charter, and every fault with its line and its hint.
 
-use super::{AgentConfig, CliConfig, Loaded, Now, Overrides, Reach, Runs, parse, schema_json};
+use super::{
+    AgentConfig, ApiConfig, CliConfig, KeySource, Loaded, Now, Overrides, Price, Reach, Runs,
+    agent_named, parse, schema_json,
+};
+use crate::agents::api;
 use crate::agents::cli::Kind;
 use crate::error::ErrorKind;
 use crate::sandbox::Host;
@@ -373,13 +377,80 @@ fn an_agent_is_what_its_table_says_or_what_it_is_called() {
     check("[agents.mine]\nkind = \"command\"", "has no command");
     check(
         "[agents.mine]\ncommand = \"a\"\nmodel = \"m\"",
-        "`model` is for command-line",
+        "`model` is for a kind, not for a command",
     );
     check(
         "[agents.mine]\nkind = \"codex\"\ncommand = \"a\"",
         "takes no command",
     );
     check("[agents.mine]\nkind = \"codec\"", "codex");
+    check(
+        "[agents.claude]\nlearn = true",
+        "`learn` is not for command-line agents",
+    );
+}
+
+#[test]
+fn a_model_api_is_a_table_or_a_kind_with_its_model() {
+    let with = |table: &str| read(&format!("{SHORT}\n{table}\n"));
+    let table = "[agents.local]\nkind = \"openai-chat\"\nmodel = \"m\"\n\
+                 base_url = \"http://127.0.0.1:11434/v1\"\nkey_command = \"pass show k\"\n\
+                 price = { input = 1, output = 2.5 }\ntokens_max = 9";
+    let agents = with(table).unwrap().agents;
+    let want = ApiConfig {
+        model: Some("m".into()),
+        base_url: Some("http://127.0.0.1:11434/v1".into()),
+        key: KeySource::Command("pass show k".into()),
+        price: Some(Price {
+            input: 1.0,
+            output: 2.5,
+            cached: None,
+        }),
+        tokens_max: Some(9),
+        ..ApiConfig::of(api::Kind::OpenaiChat)
+    };
+    assert_eq!(agents["local"].runs, Runs::Api(want.clone()));
+    let named = |name: &str| agent_named(name, &agents).map(|config| config.runs);
+    let other = ApiConfig {
+        model: Some("qwen3:8b".into()),
+        ..want
+    };
+    assert_eq!(named("local:qwen3:8b"), Some(Runs::Api(other)));
+    let bare = ApiConfig {
+        model: Some("some-model".into()),
+        ..ApiConfig::of(api::Kind::Google)
+    };
+    assert_eq!(named("google:some-model"), Some(Runs::Api(bare)));
+    for name in ["google:", "claude:m", "nobody:m", ":m"] {
+        assert_eq!(named(name), None, "{name}");
+    }
+    let check = |table: &str, part: &str| {
+        let error = with(table).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    };
+    let of = |line: &str| format!("[agents.anthropic]\n{line}");
+    check(&of("program = \"x\""), "`program` is not for model APIs");
+    check(
+        &of("command = \"x\"\nkind = \"openai\""),
+        "takes no command",
+    );
+    check(&of("base_url = \"ftp://x\""), "no address of a server");
+    check(&of("base_url = \"https://k@x\""), "no address of a server");
+    check(
+        &of("base_url = \"http://example.com\""),
+        "a key would go over the network",
+    );
+    check(&of("key_env = \"A\"\nkey_command = \"b\""), "not from both");
+    check(&of("model = \"a b\""), "cannot be the name of a model");
+    check(
+        &of("max_tokens = 4_000\ncontext_tokens = 4_000"),
+        "leaves no room",
+    );
+    check(&of("price = { input = -1, output = 2 }"), "price.input");
+    check(
+        "[agents.mine]\ncommand = \"a\"\nretries = 1",
+        "not for a command",
+    );
 }
 
 #[test]

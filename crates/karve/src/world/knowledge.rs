@@ -109,6 +109,7 @@ impl World {
         };
         let notes = self.dir.join("tmp").join("agent");
         let exchange = self.fresh_exchange();
+        let setting = self.setting(campaign);
         let desk = Desk {
             repo: &self.repo,
             tree: &tree,
@@ -116,6 +117,9 @@ impl World {
             exchange: &exchange,
             stop: &self.stop,
             sandbox: self.sandbox.as_deref(),
+            harness: &setting.harness,
+            cases: &setting.cases,
+            spent: setting.spent,
         };
         let taught = Taught {
             round: round.number,

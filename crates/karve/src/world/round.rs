@@ -10,7 +10,7 @@ use crate::git::{Applied, CandidateCommit, CommitNote, Expected, Oid, Past};
 use crate::harness::{Gated, Harness, Variant};
 use crate::reports;
 use crate::store;
-use karve_core::campaign::{Campaign, Event, ImplementStep, Step};
+use karve_core::campaign::{Campaign, Event, ImplementStep, Step, Usage};
 use karve_core::charter::{Branch, Case, CaseSet};
 use karve_core::contract::Examined;
 use karve_core::hypothesis::{Candidate, Hypothesis};
@@ -20,8 +20,21 @@ use karve_core::strategy::Brief;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// What a desk is made of, beside its worktree.
+pub(super) struct Setting {
+    pub(super) harness: Harness,
+    /// Visible ones.
+    pub(super) cases: Vec<Case>,
+    pub(super) spent: Usage,
+}
+
 impl World {
-    pub(super) fn propose(&mut self, round: u32, try_no: u32, brief: &Brief) -> Result<Event> {
+    pub(super) fn propose(
+        &mut self,
+        (round, try_no): (u32, u32),
+        brief: &Brief,
+        campaign: &Campaign,
+    ) -> Result<Event> {
         let notes = self.dir.join("tmp").join("agent");
         let tree = if self.agent.reads_worktree() {
             let tree = self.trees.fresh(&self.repo, "agent", &brief.parent)?;
@@ -31,6 +44,7 @@ impl World {
             self.dir.path().to_owned()
         };
         let exchange = self.fresh_exchange();
+        let setting = self.setting(campaign);
         let desk = Desk {
             repo: &self.repo,
             tree: &tree,
@@ -38,6 +52,9 @@ impl World {
             exchange: &exchange,
             stop: &self.stop,
             sandbox: self.sandbox.as_deref(),
+            harness: &setting.harness,
+            cases: &setting.cases,
+            spent: setting.spent,
         };
         let proposal = self.agent.propose(brief, &desk)?;
         let exchange = self.take_exchange(&exchange)?;
@@ -62,6 +79,15 @@ impl World {
         })
     }
 
+    /// What a desk is made of, beside its worktree.
+    pub(super) fn setting(&self, campaign: &Campaign) -> Setting {
+        Setting {
+            harness: self.harness(),
+            cases: cases_at(campaign, &campaign.cases_of(CaseSet::Full)),
+            spent: campaign.cost(),
+        }
+    }
+
     /// Where an agent may write down what was said in its turn, outside of all that it sees.
     pub(super) fn fresh_exchange(&self) -> PathBuf {
         let path = self.dir.join("tmp").join("exchange.jsonl");
@@ -76,7 +102,7 @@ impl World {
         }
     }
 
-    pub(super) fn implement(&mut self, step: &ImplementStep) -> Result<Event> {
+    pub(super) fn implement(&mut self, step: &ImplementStep, campaign: &Campaign) -> Result<Event> {
         let ImplementStep { round, retry, .. } = *step;
         let tree = self.trees.fresh(&self.repo, "agent", &step.parent)?;
         if self.agent.reads_worktree() {
@@ -91,6 +117,7 @@ impl World {
         }
         let notes = self.dir.join("tmp").join("agent");
         let exchange = self.fresh_exchange();
+        let setting = self.setting(campaign);
         let desk = Desk {
             repo: &self.repo,
             tree: &tree,
@@ -98,6 +125,9 @@ impl World {
             exchange: &exchange,
             stop: &self.stop,
             sandbox: self.sandbox.as_deref(),
+            harness: &setting.harness,
+            cases: &setting.cases,
+            spent: setting.spent,
         };
         let implementation = self.agent.implement(step, &desk)?;
         let exchange = self.take_exchange(&exchange)?;

@@ -12,6 +12,7 @@
 )]
 
 mod agents;
+mod apis;
 mod bench;
 mod campaign;
 mod cheats;

@@ -4,6 +4,9 @@
 //! round and task it is, and as many steps of that script were played as there are results of tools
 //! after that brief. So retries and conversations that go on need no state here.
 
+mod dialect;
+
+use self::dialect::Dialect;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,6 +15,8 @@ use std::sync::{Arc, Mutex};
 
 /// The largest request that is read.
 const BODY_BYTES_MAX: usize = 64 << 20;
+/// The status of a request that is too long for the model.
+const TOO_LONG: u16 = 413;
 /// What every answer is said to have used.
 pub(crate) const TOKENS_IN: u64 = 1_000;
 pub(crate) const TOKENS_OUT: u64 = 50;
@@ -29,6 +34,16 @@ pub(crate) enum Step {
     Broken,
     /// Streams what is none.
     Garbage,
+    /// Asks for a tool by its name.
+    Tool(&'static str, Value),
+    /// Answers with this status so often, then goes on.
+    Flaky(u16, usize, Box<Step>),
+    /// Refuses a request that is larger than this, as too long for the model.
+    Within(usize, Box<Step>),
+    /// Never answers.
+    Hang,
+    /// Says so many bytes.
+    Huge(usize),
 }
 
 /// The steps of each round and task.
@@ -44,13 +59,23 @@ pub(crate) struct Asked {
     /// How many briefs the conversation holds.
     pub(crate) briefs: usize,
     pub(crate) tools: Vec<String>,
+    /// The size of the request.
+    pub(crate) bytes: usize,
 }
 
 /// The server; its threads end with the test.
 #[derive(Debug)]
 pub(crate) struct Model {
     port: u16,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    log: Arc<Mutex<Log>>,
+}
+
+/// All that was asked.
+#[derive(Debug, Default)]
+struct Log {
+    asked: Vec<Asked>,
+    /// The lines before the body of each request.
+    heads: Vec<String>,
 }
 
 impl Model {
@@ -58,8 +83,8 @@ impl Model {
     pub(crate) fn start(script: Script) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let log = asked.clone();
+        let log = Arc::new(Mutex::new(Log::default()));
+        let kept = log.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (script, log) = (script.clone(), log.clone());
@@ -67,7 +92,7 @@ impl Model {
                 std::thread::spawn(move || serve(stream, &script, &log));
             }
         });
-        Self { port, asked }
+        Self { port, log: kept }
     }
 
     /// Where it is.
@@ -77,24 +102,31 @@ impl Model {
 
     /// What was asked so far, without what needs no answer from the script.
     pub(crate) fn asked(&self) -> Vec<Asked> {
-        let all = self.asked.lock().unwrap().clone();
+        let all = self.log.lock().unwrap().asked.clone();
         all.into_iter().filter(|asked| asked.round > 0).collect()
+    }
+
+    /// What came before the body of each request.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.log.lock().unwrap().heads.clone()
     }
 }
 
-fn serve(stream: TcpStream, script: &Script, log: &Mutex<Vec<Asked>>) -> Option<()> {
+fn serve(stream: TcpStream, script: &Script, log: &Mutex<Log>) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut first = String::new();
     reader.read_line(&mut first).ok()?;
     let mut words = first.split_whitespace();
     let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
     let mut length = 0;
+    let mut head = String::new();
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).ok()?;
         let Some((name, value)) = line.trim().split_once(':') else {
             break;
         };
+        head.push_str(&line);
         if name.eq_ignore_ascii_case("content-length") {
             length = value.trim().parse::<usize>().ok()?.min(BODY_BYTES_MAX);
         }
@@ -111,28 +143,55 @@ fn serve(stream: TcpStream, script: &Script, log: &Mutex<Vec<Asked>>) -> Option<
         return out.json(200, &json!({"input_tokens": 10, "totalTokens": 10}));
     }
     let dialect = Dialect::of(&path)?;
-    let asked = understand(dialect, &body);
-    let step = step_of(script, &asked);
-    log.lock().ok()?.push(asked.clone());
+    let mut asked = understand(dialect, &body);
+    asked.bytes = length;
+    let step = step_now(step_of(script, &asked), &asked, &log.lock().ok()?.asked);
+    log.lock().ok()?.asked.push(asked.clone());
+    log.lock().ok()?.heads.push(head);
     let wants_stream = body["stream"] == true || path.contains("streamGenerateContent");
     match step {
         Step::Error(status) => out.json(status, &error(status)),
+        Step::Hang => {
+            // Until the client goes away.
+            let _ = reader.read(&mut [0]);
+            None
+        }
+        Step::Huge(bytes) => out.stream(&dialect.pieces(&Step::Say("x".repeat(bytes)), &[])),
+        Step::Flaky(..) | Step::Within(..) => None,
         Step::Garbage => out.stream(&["data: {{{ no json\n\n".to_owned(), "\u{1}\n".to_owned()]),
-        Step::Say(_) | Step::Shell(_) if !wants_stream => {
+        Step::Say(_) | Step::Shell(_) | Step::Tool(..) if !wants_stream => {
             out.json(200, &dialect.whole(&step, &asked.tools))
         }
-        Step::Say(_) | Step::Shell(_) => out.stream(&dialect.pieces(&step, &asked.tools)),
+        Step::Say(_) | Step::Shell(_) | Step::Tool(..) => {
+            out.stream(&dialect.pieces(&step, &asked.tools))
+        }
         Step::Broken => {
             let pieces = dialect.pieces(&Step::Say("half of".into()), &asked.tools);
-            out.stream(&pieces[..1])
+            // One dialect has a single event, which says that it is the last.
+            out.stream(&[pieces[0].replace("finishReason", "notYetReason")])
         }
+    }
+}
+
+/// The step itself, given what was asked before.
+fn step_now(step: Step, asked: &Asked, log: &[Asked]) -> Step {
+    let same = |one: &&Asked| {
+        (one.round, one.task, one.results) == (asked.round, asked.task, asked.results)
+    };
+    match step {
+        Step::Flaky(status, times, _) if log.iter().filter(same).count() < times => {
+            Step::Error(status)
+        }
+        Step::Within(bytes, _) if asked.bytes > bytes => Step::Error(TOO_LONG),
+        Step::Flaky(_, _, then) | Step::Within(_, then) => step_now(*then, asked, log),
+        other => other,
     }
 }
 
 /// The step that is due.
 fn step_of(script: &Script, asked: &Asked) -> Step {
     // Without tools it is asked for a title, or whether it is there.
-    if asked.tools.is_empty() || asked.round == 0 {
+    if asked.round == 0 || (asked.tools.is_empty() && asked.task != "learn") {
         return Step::Say("ready".into());
     }
     let steps = script.get(&(asked.round, asked.task));
@@ -147,6 +206,7 @@ fn error(status: u16) -> Value {
         401 => "authentication_error",
         429 => "rate_limit_error",
         529 => "overloaded_error",
+        TOO_LONG => "request_too_large",
         _ => "api_error",
     };
     let inner = json!({"type": kind, "message": "a scripted error", "code": status});
@@ -180,186 +240,6 @@ impl Out {
     }
 }
 
-/// How an agent speaks with its model.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Dialect {
-    Messages,
-    Responses,
-    Chat,
-    Contents,
-}
-
-impl Dialect {
-    fn of(path: &str) -> Option<Self> {
-        let known = [
-            ("/messages", Self::Messages),
-            ("/responses", Self::Responses),
-            ("/chat/completions", Self::Chat),
-            ("enerateContent", Self::Contents),
-        ];
-        let found = known.iter().find(|(end, _)| path.ends_with(end));
-        found.map(|(_, dialect)| *dialect)
-    }
-
-    /// The whole answer.
-    fn whole(self, step: &Step, tools: &[String]) -> Value {
-        let (text, call) = parts(step, tools);
-        match self {
-            Self::Messages => {
-                let mut content = vec![];
-                content.extend(text.map(|text| json!({"type": "text", "text": text})));
-                let stop = if call.is_some() {
-                    "tool_use"
-                } else {
-                    "end_turn"
-                };
-                content.extend(call.map(|(name, input)| {
-                    json!({"type": "tool_use", "id": fresh("toolu"), "name": name, "input": input})
-                }));
-                json!({"id": fresh("msg"), "type": "message", "role": "assistant",
-                    "model": "scripted", "content": content, "stop_reason": stop,
-                    "stop_sequence": null,
-                    "usage": {"input_tokens": TOKENS_IN, "output_tokens": TOKENS_OUT}})
-            }
-            Self::Responses => {
-                let mut items = vec![];
-                items.extend(text.map(|text| {
-                    json!({"type": "message", "id": fresh("m"), "role": "assistant",
-                        "status": "completed", "content": [
-                            {"type": "output_text", "text": text, "annotations": []}]})
-                }));
-                items.extend(call.map(|(name, input)| {
-                    json!({"type": "function_call", "id": fresh("fc"), "call_id": fresh("call"),
-                        "name": name, "arguments": input.to_string(), "status": "completed"})
-                }));
-                json!({"id": fresh("resp"), "object": "response", "status": "completed",
-                    "model": "scripted", "output": items, "usage": {
-                        "input_tokens": TOKENS_IN, "output_tokens": TOKENS_OUT,
-                        "total_tokens": TOKENS_IN + TOKENS_OUT}})
-            }
-            Self::Chat => {
-                let finish = if call.is_some() { "tool_calls" } else { "stop" };
-                let mut message = json!({"role": "assistant", "content": text});
-                if let Some((name, input)) = call {
-                    message["tool_calls"] = json!([{"index": 0, "id": fresh("call"),
-                        "type": "function",
-                        "function": {"name": name, "arguments": input.to_string()}}]);
-                }
-                json!({"id": fresh("chat"), "object": "chat.completion", "created": 1,
-                    "model": "scripted", "usage": chat_usage(),
-                    "choices": [{"index": 0, "finish_reason": finish, "message": message}]})
-            }
-            Self::Contents => {
-                let mut parts = vec![];
-                parts.extend(text.map(|text| json!({"text": text})));
-                parts.extend(
-                    call.map(
-                        |(name, input)| json!({"functionCall": {"name": name, "args": input}}),
-                    ),
-                );
-                json!({"modelVersion": "scripted", "candidates": [{"index": 0,
-                    "finishReason": "STOP", "content": {"role": "model", "parts": parts}}],
-                    "usageMetadata": {"promptTokenCount": TOKENS_IN,
-                        "candidatesTokenCount": TOKENS_OUT,
-                        "totalTokenCount": TOKENS_IN + TOKENS_OUT}})
-            }
-        }
-    }
-
-    /// The answer as a stream of events.
-    fn pieces(self, step: &Step, tools: &[String]) -> Vec<String> {
-        let whole = self.whole(step, tools);
-        match self {
-            Self::Messages => messages_stream(&whole),
-            Self::Responses => responses_stream(&whole),
-            Self::Contents => vec![data(&whole)],
-            Self::Chat => {
-                let mut chunk = whole.clone();
-                chunk["object"] = json!("chat.completion.chunk");
-                chunk["usage"] = Value::Null;
-                let finish = chunk["choices"][0]["finish_reason"].take();
-                let delta = chunk["choices"][0]["message"].take();
-                let part = |delta: &Value, finish: &Value| {
-                    let mut part = chunk.clone();
-                    part["choices"] =
-                        json!([{"index": 0, "delta": delta, "finish_reason": finish}]);
-                    data(&part)
-                };
-                let mut last = chunk.clone();
-                last["choices"] = json!([]);
-                last["usage"] = chat_usage();
-                vec![
-                    part(&delta, &Value::Null),
-                    part(&json!({}), &finish),
-                    data(&last),
-                    "data: [DONE]\n\n".into(),
-                ]
-            }
-        }
-    }
-}
-
-fn chat_usage() -> Value {
-    json!({"prompt_tokens": TOKENS_IN, "completion_tokens": TOKENS_OUT,
-        "total_tokens": TOKENS_IN + TOKENS_OUT})
-}
-
-fn messages_stream(whole: &Value) -> Vec<String> {
-    let mut start = whole.clone();
-    start["content"] = json!([]);
-    start["stop_reason"] = Value::Null;
-    let mut events = vec![json!({"type": "message_start", "message": start})];
-    for (index, block) in whole["content"].as_array().unwrap().iter().enumerate() {
-        let mut empty = block.clone();
-        let delta = if block["type"] == "text" {
-            empty["text"] = json!("");
-            json!({"type": "text_delta", "text": block["text"]})
-        } else {
-            empty["input"] = json!({});
-            json!({"type": "input_json_delta", "partial_json": block["input"].to_string()})
-        };
-        events.push(json!({"type": "content_block_start", "index": index,
-            "content_block": empty}));
-        events.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));
-        events.push(json!({"type": "content_block_stop", "index": index}));
-    }
-    let delta = json!({"stop_reason": whole["stop_reason"], "stop_sequence": null});
-    events.push(json!({"type": "message_delta", "delta": delta, "usage": whole["usage"]}));
-    events.push(json!({"type": "message_stop"}));
-    events.iter().map(named).collect()
-}
-
-fn responses_stream(whole: &Value) -> Vec<String> {
-    let mut start = whole.clone();
-    start["status"] = json!("in_progress");
-    start["output"] = json!([]);
-    start["usage"] = Value::Null;
-    let mut events = vec![json!({"type": "response.created", "response": start})];
-    for (index, item) in whole["output"].as_array().unwrap().iter().enumerate() {
-        let at = |kind: &str| json!({"type": kind, "output_index": index, "item": item});
-        events.push(at("response.output_item.added"));
-        events.push(at("response.output_item.done"));
-    }
-    events.push(json!({"type": "response.completed", "response": whole}));
-    events.iter().map(named).collect()
-}
-
-fn named(event: &Value) -> String {
-    let name = event["type"].as_str().unwrap_or_default();
-    format!("event: {name}\n{}", data(event))
-}
-
-fn data(event: &Value) -> String {
-    format!("data: {event}\n\n")
-}
-
-/// A name that no other thing has.
-fn fresh(prefix: &str) -> String {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static COUNT: AtomicU32 = AtomicU32::new(1);
-    format!("{prefix}_{:08}", COUNT.fetch_add(1, Ordering::Relaxed))
-}
-
 /// What is said, and the tool that is asked for.
 fn parts(step: &Step, tools: &[String]) -> (Option<String>, Option<(String, Value)>) {
     match step {
@@ -381,7 +261,17 @@ fn parts(step: &Step, tools: &[String]) -> (Option<String>, Option<(String, Valu
             let name = name.unwrap_or(&known[0]);
             (Some("I will.".into()), Some(((*name).to_owned(), input)))
         }
-        Step::Error(_) | Step::Broken | Step::Garbage => (None, None),
+        Step::Tool(name, input) => (
+            Some("I will.".into()),
+            Some(((*name).into(), input.clone())),
+        ),
+        Step::Error(_)
+        | Step::Broken
+        | Step::Garbage
+        | Step::Flaky(..)
+        | Step::Within(..)
+        | Step::Hang
+        | Step::Huge(_) => (None, None),
     }
 }
 
@@ -399,6 +289,7 @@ fn understand(dialect: Dialect, body: &Value) -> Asked {
         results: 0,
         briefs: 0,
         tools: tools_of(dialect, body),
+        bytes: 0,
     };
     for turn in turns(dialect, body) {
         match turn {
@@ -414,6 +305,7 @@ fn understand(dialect: Dialect, body: &Value) -> Asked {
                 asked.task = match line.contains("## Mend it") {
                     true => "mend",
                     false if line.contains(": state one") => "propose",
+                    false if line.contains(": say what it taught") => "learn",
                     false => "implement",
                 };
                 asked.briefs += 1;

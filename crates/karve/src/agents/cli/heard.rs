@@ -8,7 +8,7 @@ use karve_core::campaign::Usage;
 use serde_json::Value;
 
 /// The last words are kept up to this size.
-pub(super) const TEXT_BYTES_MAX: usize = 1 << 20;
+pub(in crate::agents) const TEXT_BYTES_MAX: usize = 1 << 20;
 /// Tools that were denied are named up to this many.
 const DENIED_MAX: usize = 10;
 /// Characters of a message of a model or a program.
@@ -16,7 +16,7 @@ const MESSAGE_CHARS_MAX: usize = 500;
 
 /// Why a turn gave nothing. Each has a name, which the log shows first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(in crate::agents) enum Fault {
     /// The model, or the way to it, refused.
     Api(String),
     /// It was not allowed to use what it asked for, and changed nothing.
@@ -41,11 +41,15 @@ pub(super) enum Fault {
     TooLong,
     /// What it changed holds the value of a key.
     Leaked(String),
+    /// Its answer was cut off.
+    Cut,
+    /// The conversation is longer than its model can take in, whatever is left out.
+    Context(String),
 }
 
 impl Fault {
     /// The name, and what is known beside.
-    pub(super) fn describe(&self) -> String {
+    pub(in crate::agents) fn describe(&self) -> String {
         let told = |name: &str, detail: &str| match detail.trim() {
             "" => name.to_owned(),
             detail => format!("{name}: {detail}"),
@@ -66,6 +70,8 @@ impl Fault {
             Self::Malformed(said) => told("malformed", said),
             Self::TooLong => format!("too long: the answer exceeds {TEXT_BYTES_MAX} bytes"),
             Self::Leaked(file) => format!("leaked: {file} holds the value of a key"),
+            Self::Cut => "cut off: the answer is longer than max_tokens".into(),
+            Self::Context(said) => told("context", said),
         }
     }
 }
@@ -82,7 +88,9 @@ impl Fault {
             | Self::Killed(_)
             | Self::Flooded(_)
             | Self::TooLong
-            | Self::Leaked(_) => false,
+            | Self::Leaked(_)
+            | Self::Cut
+            | Self::Context(_) => false,
         }
     }
 }
@@ -232,7 +240,7 @@ fn last_lines(stderr: &str) -> &str {
 }
 
 /// A message from outside: one line, bounded, without control characters.
-pub(super) fn message(text: &str) -> String {
+pub(in crate::agents) fn message(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     text.chars()
         .filter(|c| !c.is_control())
@@ -241,12 +249,12 @@ pub(super) fn message(text: &str) -> String {
 }
 
 /// A text in an event.
-pub(super) fn text<'a>(event: &'a Value, path: &str) -> &'a str {
+pub(in crate::agents) fn text<'a>(event: &'a Value, path: &str) -> &'a str {
     event.pointer(path).and_then(Value::as_str).unwrap_or("")
 }
 
 /// A count in an event; none is zero, and so is what cannot be one.
-pub(super) fn count(event: &Value, path: &str) -> u64 {
+pub(in crate::agents) fn count(event: &Value, path: &str) -> u64 {
     event.pointer(path).and_then(Value::as_u64).unwrap_or(0)
 }
 

@@ -1,0 +1,383 @@
+//! Model APIs directly, for people without an agent: karve asks the model itself and gives it a few
+//! tools of its own.
+//!
+//! One loop serves all APIs. An API is data: where it is, how a question is written, and how the
+//! events of an answer are read, both as pure functions.
+//!
+//! ```text
+//! anthropic, openai, chat, google   one API each
+//! talk     a conversation, in no API's form, and how it is made shorter
+//! reply    what was heard of an answer so far
+//! sse      events out of bytes
+//! hear     hears one answer, in bounded memory
+//! http     the client
+//! retry    what is tried again, when, and what a failure is called
+//! budget   what a question may cost, and whether that is left
+//! files    reads, searches and writes a worktree, and nothing beside
+//! tools    what the model may ask for
+//! turn     one turn, from the brief to the last words
+//! exchange writes a turn down
+//! key      where the key comes from
+//! trial    a small turn, to see whether it works from here
+//! ```
+
+mod anthropic;
+mod budget;
+mod chat;
+mod exchange;
+mod files;
+mod google;
+mod hear;
+mod http;
+mod key;
+mod openai;
+mod reply;
+mod retry;
+mod sse;
+mod talk;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod trial;
+mod turn;
+
+pub use self::trial::{has_key, try_turn};
+
+use self::budget::{Gauge, Left};
+use self::http::Client;
+use self::reply::Reply;
+use self::talk::{Item, Talk};
+use self::tools::{Bench, Rights, Tool};
+use self::turn::{Place, Task, Told};
+use super::answer::{self, ProposalAnswer};
+use super::cli::heard::Fault;
+use super::prompt;
+use super::secrets::Secrets;
+use super::{Agent, Desk, Implementation, Proposal, Taught};
+use crate::config::ApiConfig;
+use crate::error::{CommandError, Result};
+use crate::process::StopFlag;
+use karve_core::campaign::{ImplementStep, Refusal, Usage};
+use karve_core::charter::Charter;
+use karve_core::strategy::Brief;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// Where a model answers, in words.
+const ANSWER_TO: &str = "as your last message, in one fenced `json` block";
+
+/// A kind of model API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The Messages API of Anthropic.
+    Anthropic,
+    /// The Responses API of OpenAI.
+    Openai,
+    /// Chat Completions of OpenAI, and of servers that speak like it.
+    OpenaiChat,
+    /// The Gemini API of Google.
+    Google,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::Anthropic,
+        Self::Openai,
+        Self::OpenaiChat,
+        Self::Google,
+    ];
+
+    /// The kind of a name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// What it is called in `karve.toml` and after `--agent`.
+    pub fn name(self) -> &'static str {
+        self.wire().name
+    }
+
+    /// What people call it.
+    pub fn title(self) -> &'static str {
+        self.wire().title
+    }
+
+    /// The variable that usually holds its key.
+    pub fn key_env(self) -> &'static str {
+        self.wire().key_env
+    }
+
+    /// Where it usually is.
+    pub fn base_url(self) -> &'static str {
+        self.wire().base_url
+    }
+
+    /// Tokens that an answer may have, unless somebody says otherwise.
+    pub fn max_tokens(self) -> u32 {
+        self.wire().max_tokens
+    }
+
+    /// Tokens that its models can take in, unless somebody says otherwise.
+    pub fn context_tokens(self) -> u64 {
+        self.wire().context_tokens
+    }
+
+    fn wire(self) -> &'static Wire {
+        match self {
+            Self::Anthropic => &anthropic::WIRE,
+            Self::Openai => &openai::WIRE,
+            Self::OpenaiChat => &chat::WIRE,
+            Self::Google => &google::WIRE,
+        }
+    }
+}
+
+/// An API as data.
+#[derive(Debug)]
+struct Wire {
+    name: &'static str,
+    title: &'static str,
+    key_env: &'static str,
+    base_url: &'static str,
+    max_tokens: u32,
+    context_tokens: u64,
+    /// Whether what goes in is put into a cache, for a price.
+    writes_cache: bool,
+    /// What every question carries, with the key if there is one.
+    headers: fn(Option<&str>) -> Vec<(&'static str, String)>,
+    /// How a question is written.
+    post: fn(&Ask<'_>) -> Post,
+    /// Takes in one event of an answer.
+    read: fn(&mut Reply, &Value),
+    /// Makes words, calls and what is sent back out of the parts of a whole answer.
+    settle: fn(&mut Reply),
+}
+
+/// A key as most servers want it.
+fn bearer(key: Option<&str>) -> Vec<(&'static str, String)> {
+    let key = key.map(|key| ("authorization", format!("Bearer {key}")));
+    key.into_iter().collect()
+}
+
+/// What an API must know to write a question.
+struct Ask<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    system: &'a str,
+    tools: &'a [Tool],
+    items: &'a [Item],
+    /// Whether it goes to the server that the API is named after.
+    is_usual: bool,
+}
+
+/// A question as it is sent.
+struct Post {
+    path: String,
+    body: Value,
+}
+
+/// A model, ready to be asked.
+#[derive(Debug)]
+struct Model {
+    config: ApiConfig,
+    wire: &'static Wire,
+    name: String,
+    client: Client,
+    secrets: Secrets,
+    gauge: Gauge,
+}
+
+impl Model {
+    /// Takes the key from where it is.
+    fn open(agent: &str, config: &ApiConfig, stop: &StopFlag) -> Result<Self> {
+        let wire = config.kind.wire();
+        let key = key::key_of(agent, config, stop)?;
+        let url = config.base_url.as_deref().unwrap_or(wire.base_url);
+        let told = key
+            .as_ref()
+            .map(|key| ("API_KEY".to_owned(), key.reveal().to_owned()));
+        let told: Vec<(String, String)> = told.into_iter().collect();
+        Ok(Self {
+            config: config.clone(),
+            wire,
+            name: config.model_for(agent)?.to_owned(),
+            client: Client::new(url, key.as_ref(), wire.headers)?,
+            secrets: Secrets::of(told.iter().map(|(name, value)| (name, value))),
+            gauge: Gauge::default(),
+        })
+    }
+}
+
+/// A model API as an agent.
+#[derive(Debug)]
+pub struct ApiAgent {
+    name: String,
+    config: ApiConfig,
+    learns: bool,
+    limit_s: u64,
+    usd_max: Option<f64>,
+    /// Made when it is first asked, for a command may have to be asked for the key.
+    model: Option<Model>,
+    talk: Option<Talk>,
+}
+
+impl ApiAgent {
+    /// A model API under a name, with what it may use.
+    pub fn new(name: &str, config: ApiConfig, learns: bool, charter: &Charter) -> Result<Self> {
+        // The table is called like this, whatever model was named along with it.
+        let name = name.split(':').next().unwrap_or(name);
+        config.model_for(name)?;
+        key::check(name, &config)?;
+        let limits = &charter.limits;
+        if limits.agent_usd.is_some() && config.price.is_none() {
+            return Err(CommandError::usage(format!(
+                "limits.agent_usd cannot be held: the agent {name} has no price"
+            ))
+            .hint(format!(
+                "set agents.{name}.price = {{ input = …, output = … }} in karve.toml, in US dollars \
+                 for a million tokens; a local server costs 0.0"
+            )));
+        }
+        if !charter.sandbox.agent_network && !config.is_loopback() {
+            return Err(CommandError::usage(format!(
+                "the agent {name} needs the network, which it may not use"
+            ))
+            .hint("set sandbox.agent_network = true in karve.toml, or name a local server"));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            config,
+            learns,
+            limit_s: limits.agent_s,
+            usd_max: limits.agent_usd,
+            model: None,
+            talk: None,
+        })
+    }
+
+    /// What is left, given what the campaign has used.
+    fn left(&self, spent: Usage) -> Left {
+        let all = Left {
+            usd: self.usd_max,
+            tokens: self.config.tokens_max,
+        };
+        all.after(spent)
+    }
+
+    /// One turn, in the conversation of its round if there is one.
+    fn turn(
+        &mut self,
+        task: Task,
+        (round, brief): (u32, &str),
+        granted: &[String],
+        desk: &Desk<'_>,
+    ) -> Result<Told> {
+        let until = Instant::now() + Duration::from_secs(self.limit_s);
+        let mut model = match self.model.take() {
+            Some(model) => model,
+            None => Model::open(&self.name, &self.config, desk.stop)?,
+        };
+        let earlier = self.talk.take().filter(|talk| talk.round == round);
+        let mut talk = match task.rights() {
+            // Without tools, a conversation that used some cannot go on.
+            Rights::Answer => Talk::default(),
+            Rights::Read | Rights::Work => earlier.unwrap_or_default(),
+        };
+        talk.round = round;
+        talk.items.push(Item::Asked(model.secrets.redact(brief)));
+        let place = Place {
+            task,
+            exchange: desk.exchange,
+            stop: desk.stop,
+            until,
+            limit_s: self.limit_s,
+            left: self.left(desk.spent),
+        };
+        let secrets = model.secrets.clone();
+        let mut bench = Bench::new(desk, task.rights(), granted, (&secrets, until))?;
+        let told = turn::run(&mut model, &mut talk, Some(&mut bench), &place)?;
+        self.model = Some(model);
+        // After a failure the next brief begins anew; it holds all that matters.
+        self.talk = told.fault.is_none().then_some(talk);
+        Ok(told)
+    }
+}
+
+impl Agent for ApiAgent {
+    fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
+        let text = prompt::render_propose(brief, ANSWER_TO);
+        let asked = (brief.round, text.as_str());
+        let told = self.turn(Task::Propose, asked, &brief.granted, desk)?;
+        let usage = told.usage;
+        let refused = |refusal| Proposal::Refused(refusal, usage);
+        if let Some(fault) = told.fault {
+            let why = fault.describe();
+            return Ok(refused(match fault {
+                // To be asked again would not help.
+                Fault::Budget(_) => Refusal::Exhausted { why },
+                _ => Refusal::AgentFailed { why },
+            }));
+        }
+        Ok(match answer::parse_proposal(&told.text) {
+            Ok(ProposalAnswer::Stated(hypothesis, _)) => Proposal::Stated(hypothesis, usage),
+            Ok(ProposalAnswer::Exhausted(why)) => refused(Refusal::Exhausted { why }),
+            Err(errors) => refused(Refusal::Unreadable { errors }),
+        })
+    }
+
+    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
+        let task = match step.mend {
+            Some(_) => Task::Mend,
+            None => Task::Implement,
+        };
+        let text = prompt::render_implement(step) + &format!("\nAnswer {ANSWER_TO}.\n");
+        let told = self.turn(task, (step.round, &text), &step.brief.granted, desk)?;
+        let usage = told.usage;
+        Ok(
+            match (told.fault, answer::parse_implementation(&told.text)) {
+                (Some(fault), _) => Implementation::NotDone {
+                    why: fault.describe(),
+                    usage,
+                },
+                (None, Ok((summary, _))) => Implementation::Done { summary, usage },
+                (None, Err(why)) => Implementation::NotDone { why, usage },
+            },
+        )
+    }
+
+    fn reads_worktree(&self) -> bool {
+        true
+    }
+
+    fn key_variables(&self) -> Vec<String> {
+        let name = key::variable_of(&self.config);
+        name.map(str::to_owned).into_iter().collect()
+    }
+
+    fn learns(&self) -> bool {
+        self.learns
+    }
+
+    fn learn(&mut self, taught: &Taught<'_>, desk: &Desk<'_>) -> Result<super::Said> {
+        let text = prompt::render_learn(taught) + &format!("\nAnswer {ANSWER_TO}.\n");
+        let told = self.turn(Task::Learn, (taught.round, &text), &[], desk)?;
+        let usage = told.usage;
+        let said = match told.fault {
+            Some(fault) => Err(fault.describe()),
+            None => answer::parse_words(&told.text).map_err(|(why, _)| why),
+        };
+        Ok(match said {
+            Ok((words, _)) => super::Said {
+                words,
+                usage,
+                ..super::Said::default()
+            },
+            Err(failed) => super::Said {
+                failed,
+                usage,
+                ..super::Said::default()
+            },
+        })
+    }
+}
