@@ -13,6 +13,7 @@ mod record;
 mod round;
 mod stop_reason;
 mod stopping;
+mod tasks;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +26,9 @@ pub use event::{
 pub use record::OutOfOrder;
 pub use round::{LayoutTrial, Layouts, Measuring, RoundState, RoundSummary, Stage};
 pub use stop_reason::StopReason;
+pub use tasks::Task;
 
+use crate::agenda::Item;
 use crate::charter::{Case, CaseSet, Charter};
 use crate::comparison::Comparison;
 use crate::duel::{Clock, Duel};
@@ -83,6 +86,8 @@ struct Facts {
     quick: Vec<usize>,
     profile: Option<Profile>,
     first_profile: Option<Profile>,
+    /// The items of the agenda.
+    items: Option<Vec<Item>>,
 }
 
 /// Where a campaign stands.
@@ -451,6 +456,9 @@ impl Campaign {
         };
         if charter.commands.profile.is_none() {
             return false;
+        }
+        if self.must_look_first() {
+            return true;
         }
         let changed = self.rounds.last().is_none_or(|round| round.verdict.keeps());
         let escalated = self.profile_depth() != ProfileDepth::Light;

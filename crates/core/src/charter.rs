@@ -9,6 +9,7 @@ pub use goal::Goal;
 pub use knobs::{Delivery, KnobDeclaration, PoolMember, TuneRule};
 pub use sandbox::{Caches, SandboxMode, SandboxRule};
 
+use crate::agenda::Agenda;
 use crate::contract::Contract;
 use crate::integrity::AuditRule;
 use crate::policy::Policy;
@@ -54,6 +55,9 @@ pub struct Charter {
     pub sandbox: SandboxRule,
     /// Who proposes and implements.
     pub agent: String,
+    /// What is to be tried, item by item; whatever the agent proposes without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agenda: Option<Box<Agenda>>,
     /// Tunables declared outside the source.
     pub knobs: Vec<KnobDeclaration>,
     /// How knobs are tuned.

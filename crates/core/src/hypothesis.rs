@@ -41,6 +41,9 @@ pub struct Hypothesis {
     /// What is different this time, where it repeats what was refuted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differs: Option<String>,
+    /// The item of the agenda that it carries out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // As serde asks.
@@ -169,6 +172,11 @@ impl Gist {
                 0.0
             };
         }
+        self.similarity_of_words(other)
+    }
+
+    /// The same, whatever they set or apply.
+    pub(crate) fn similarity_of_words(&self, other: &Self) -> f64 {
         if self.numbers != other.numbers {
             return 0.0;
         }
@@ -241,6 +249,7 @@ pub(crate) mod tests {
             entry: None,
             variant: 0,
             differs: None,
+            task: None,
         }
     }
 

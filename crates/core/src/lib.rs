@@ -1,7 +1,8 @@
 //! karve-core decides what an optimization campaign does next; it performs nothing.
 //!
-//! Reading order: `charter` and `policy` are what the user agreed to; `campaign` is the machine;
-//! `measurement`, `basis`, `stats`, `sampling`, `duel`, `bench`, `comparison` and `verdict` judge,
+//! Reading order: `charter`, `agenda` and `policy` are what the user agreed to; `campaign` is the
+//! machine; `measurement`, `basis`, `stats`, `sampling`, `duel`, `bench`, `comparison` and
+//! `verdict` judge,
 //! `power` and `noise` say what could have been seen; `integrity` says what of a gain is real;
 //! `profile` says why a kernel is slow, `knowledge` what is known about that; `strategy`, `space`,
 //! `grid` and `search` choose what to try; `score`, `lineage`, `spending` and `view` are what
@@ -9,6 +10,7 @@
 //! kernels.
 
 pub mod accuracy;
+pub mod agenda;
 pub mod basis;
 pub mod bench;
 pub mod campaign;

@@ -9,7 +9,7 @@ pub(crate) use hidden::shown_gate;
 pub use learning::{found_prefix, lesson, to_compare};
 pub use recall::{Recall, Told, Usable, recall, repeats_refuted};
 
-use crate::campaign::{Campaign, RoundSummary, Tip};
+use crate::campaign::{Campaign, RoundSummary, Task, Tip};
 use crate::charter::{Case, CaseSet, Metric, Target};
 use crate::comparison::Change;
 use crate::hypothesis::Direction;
@@ -112,6 +112,8 @@ pub struct Brief {
     pub recall: Recall,
     /// The end of the last profile.
     pub profile: String,
+    /// The item of the agenda that the round is for.
+    pub task: Option<Task>,
     /// What was wrong with the last answer.
     pub errors: Vec<String>,
     /// What people answered to escalations.
@@ -188,6 +190,7 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
             .collect(),
         tips: campaign.tips().iter().take(TIPS_MAX).map(short).collect(),
         recall: recall(campaign),
+        task: campaign.task(),
         profile: digest.chars().take(DIGEST_MAX).collect(),
         errors: errors.iter().take(TRIED_MAX).map(|e| clip(e)).collect(),
         answers: recent(campaign.answers()),

@@ -1,5 +1,6 @@
 //! A charter and a scripted driver for the tests of this crate.
 
+mod gates;
 pub(crate) mod script;
 pub(crate) mod tuning;
 
@@ -73,13 +74,18 @@ pub(crate) fn charter() -> Charter {
         audit: Default::default(),
         sandbox: SandboxRule::default(),
         agent: "builtin".into(),
+        agenda: None,
         knobs: Vec::new(),
         tune: TuneRule::default(),
-        branch: Branch::Named {
-            name: "optimize/test".into(),
-        },
+        branch: branch(),
         workdir: String::new(),
         seed: 1,
+    }
+}
+
+fn branch() -> Branch {
+    Branch::Named {
+        name: "optimize/test".into(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Plain data from which every screen and file is rendered.
 
+use crate::agenda::{self, Fate};
 use crate::campaign::{Campaign, RoundSummary, Usage};
 use crate::comparison::{Comparison, Estimate};
 use crate::contract::Examined;
@@ -61,6 +62,9 @@ pub struct View {
     pub directive: Directive,
     /// Questions for a person.
     pub queue: Vec<QueueItem>,
+    /// The items of the agenda, in the order in which they are taken up.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agenda: Vec<ItemView>,
     /// The round under way.
     pub current: Option<CurrentView>,
 }
@@ -72,6 +76,27 @@ pub struct CostView {
     pub turns: BTreeMap<String, Spent>,
     /// For each percent of the gain that is shown; nothing where nothing was told or gained.
     pub per_percent: Option<PerPercent>,
+}
+
+/// An item of the agenda, and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ItemView {
+    /// Its name.
+    pub id: String,
+    /// One line.
+    pub title: String,
+    /// What it was expected to gain.
+    pub expected_ratio: f64,
+    /// What it takes.
+    pub effort: &'static str,
+    /// `kept`, `dropped`, `skipped`, `due`, `open`, or `not reached` when the campaign has ended.
+    pub state: &'static str,
+    /// Why, in words, where there is more to say.
+    pub why: String,
+    /// The rounds that tried it.
+    pub rounds: Vec<u32>,
+    /// What was measured, if it was kept.
+    pub ratio: Option<f64>,
 }
 
 /// The round under way.
@@ -173,6 +198,7 @@ impl Campaign {
             best_round: best.map_or(0, |kept| kept.round),
             directive: strategy::directive(self),
             queue: strategy::queue(self),
+            agenda: self.agenda_view(),
             current: self.current_view(),
         }
     }
@@ -197,6 +223,39 @@ impl Campaign {
         let of_visible = cases.iter().filter(|case| visible.contains(&case.case));
         let ratios: Vec<f64> = of_visible.map(|case| case.estimate.ratio).collect();
         stats::geometric_mean(&ratios)
+    }
+
+    fn agenda_view(&self) -> Vec<ItemView> {
+        let (items, fates) = (self.items(), self.fates());
+        let task = self.current_round().and_then(|round| round.task.as_ref());
+        let of = |number: usize| {
+            let item = &items[number];
+            let of_it = |round: &&RoundSummary| round.task.as_ref() == Some(&item.id);
+            let tried: Vec<&RoundSummary> = self.rounds().iter().filter(of_it).collect();
+            let (state, why, ratio) = match &fates[number] {
+                Fate::Kept { ratio, .. } => ("kept", String::new(), *ratio),
+                Fate::Dropped { .. } => {
+                    let last = tried.last().map(|round| &round.verdict);
+                    let why = last.map(|verdict| verdict.describe(&|case| self.case_name(case)));
+                    ("dropped", why.unwrap_or_default(), None)
+                }
+                Fate::Skipped { why } => ("skipped", why.clone(), None),
+                Fate::Open if task == Some(&item.id) => ("due", String::new(), None),
+                Fate::Open if self.stop_reason().is_some() => ("not reached", String::new(), None),
+                Fate::Open => ("open", String::new(), None),
+            };
+            ItemView {
+                id: item.id.clone(),
+                title: item.title.clone(),
+                expected_ratio: item.expected_ratio,
+                effort: item.effort.name(),
+                state,
+                why,
+                rounds: tried.iter().map(|round| round.number).collect(),
+                ratio,
+            }
+        };
+        agenda::order(items).into_iter().map(of).collect()
     }
 
     fn current_view(&self) -> Option<CurrentView> {

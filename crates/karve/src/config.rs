@@ -8,6 +8,7 @@
 //! file, the schema and the messages cannot disagree. Everything that needs more than one value
 //! to be judged is in `charter_of` and its neighbours. The first fault is reported, with its line.
 
+mod agenda;
 mod agents;
 mod api_table;
 mod audit;
@@ -69,6 +70,30 @@ pub struct Loaded {
     pub dir: PathBuf,
     /// The programs that can be named as the agent.
     pub agents: BTreeMap<String, AgentConfig>,
+    /// What a new campaign is asked to do, item by item.
+    pub asked: Option<Asked>,
+}
+
+/// What a campaign is asked to do, as somebody wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// What.
+    pub wish: AgendaWish,
+    /// Rounds that one item may take.
+    pub tries: u32,
+    /// Whether the command line says so, and not the file.
+    pub by_flag: bool,
+}
+
+/// Which items a campaign is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgendaWish {
+    /// One: an entry, knob values, a sweep, or words.
+    Only(String),
+    /// Those of an analysis in this file.
+    Plan(PathBuf),
+    /// Whatever the first profile and the library suggest.
+    Autopilot,
 }
 
 /// A program that can be named as the agent.
@@ -161,6 +186,8 @@ pub struct Overrides {
     pub rounds: Option<u32>,
     /// `--hours`.
     pub hours: Option<f64>,
+    /// `--only`, `--plan` or `--autopilot`.
+    pub agenda: Option<AgendaWish>,
 }
 
 /// When the charter is agreed.

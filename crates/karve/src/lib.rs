@@ -4,6 +4,7 @@
 //! `agents`, `trees` and `process`; `store` remembers; `ui` and `reports` show.
 //! `bench` is the referee without a campaign.
 
+pub mod agenda;
 pub mod agents;
 pub mod arena;
 pub mod audit;

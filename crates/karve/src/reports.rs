@@ -8,6 +8,7 @@
 //! other modules render one kind of file each.
 
 mod accuracy;
+mod agenda;
 mod contract;
 mod coordinator;
 mod cost;

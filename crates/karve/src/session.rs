@@ -1,5 +1,6 @@
 //! Starts or resumes a campaign: charter, lock, world, Ctrl-C. Then `drive` takes over.
 
+use crate::agenda;
 use crate::agents::{self, Agent, visitor::Visitor};
 use crate::clock;
 use crate::config::{AgentConfig, Loaded};
@@ -251,7 +252,30 @@ pub enum Wish<'a> {
 }
 
 /// The plan for `karve run`.
-pub fn plan(loaded: &Loaded, wish: Wish<'_>, limits: (Option<u32>, Option<u64>)) -> Result<Plan> {
+pub fn plan(
+    loaded: &Loaded,
+    repo: &Repo,
+    wish: Wish<'_>,
+    limits: (Option<u32>, Option<u64>),
+) -> Result<Plan> {
+    let plan = plan_without_agenda(loaded, wish, limits)?;
+    match plan {
+        Plan::Start(mut charter) => {
+            agenda::put(&mut charter, loaded, repo)?;
+            Ok(Plan::Start(charter))
+        }
+        Plan::Resume { .. } => {
+            agenda::goes_on(&plan, loaded)?;
+            Ok(plan)
+        }
+    }
+}
+
+fn plan_without_agenda(
+    loaded: &Loaded,
+    wish: Wish<'_>,
+    limits: (Option<u32>, Option<u64>),
+) -> Result<Plan> {
     let resume = |dir| Plan::Resume {
         dir,
         rounds: limits.0,

@@ -95,7 +95,7 @@ pub fn visit(
     };
     let repo = place.repo()?;
     let loaded = place.load_in(&repo, &overrides)?;
-    let plan = session::plan(&loaded, wish, (None, None))?;
+    let plan = session::plan(&loaded, &repo, wish, (None, None))?;
     if matches!(plan, Plan::Start(_)) && answer.is_some() {
         return Err(
             CommandError::usage("there is no campaign that waits for an answer")

@@ -57,6 +57,21 @@ fn stdout(output: &Output) -> String {
 }
 
 #[test]
+fn the_campaign_of_the_page_about_modes_tries_its_one_item() {
+    let home = tempfile::tempdir().unwrap();
+    let blocks = marked_blocks("docs/modes.md", "modes");
+    assert_eq!(blocks.len(), 1);
+    let said = stdout(&sh(&blocks[0], &root(), home.path()));
+    for part in [
+        "agenda    only knobs (LANES=8)",
+        "the agenda is through",
+        "item      knobs",
+    ] {
+        assert!(said.contains(part), "{part:?} is not in:\n{said}");
+    }
+}
+
+#[test]
 fn the_first_campaign_of_the_readme_runs_to_its_end() {
     let home = tempfile::tempdir().unwrap();
     let blocks = marked_blocks("README.md", "first-campaign");

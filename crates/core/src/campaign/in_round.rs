@@ -43,10 +43,7 @@ impl Campaign {
                 self.facts.profile = Some(profile.clone());
                 let first = &mut self.facts.first_profile;
                 first.get_or_insert_with(|| profile.clone());
-                round.stage = Stage::Proposing {
-                    try_no: 1,
-                    errors: Vec::new(),
-                };
+                self.begin_proposing(round);
                 Ok(())
             }
             Event::Proposed { .. } | Event::ProposalRefused { .. } => {
@@ -218,6 +215,10 @@ impl Campaign {
     }
 
     fn take_hypothesis(&mut self, round: &mut RoundState, try_no: u32, new: &Hypothesis) {
+        if let Some(refused) = self.misses_task(round, new) {
+            self.refuse(round, try_no, vec![refused]);
+            return;
+        }
         let limit = self
             .charter()
             .map_or(1.0, |charter| charter.policy.duplicate_similarity);
@@ -229,16 +230,21 @@ impl Campaign {
             (new.config.is_empty() || same_parent) && !(same_parent && undecided)
         };
         let gist = Gist::of(new);
-        let alike = |old: &Option<Gist>| {
+        // Another try at an item of the agenda applies the same entry in another way.
+        let another_try = |summary: &RoundSummary, old: &Gist| {
+            let same_task = round.task.is_some() && summary.task == round.task;
+            same_task && old.similarity_of_words(&gist) < limit
+        };
+        let alike = |summary: &RoundSummary, old: &Option<Gist>| {
             old.as_ref()
-                .is_some_and(|old| old.similarity(&gist) >= limit)
+                .is_some_and(|old| old.similarity(&gist) >= limit && !another_try(summary, old))
         };
         let twin = self
             .rounds
             .iter()
             .zip(&self.gists)
             .filter(|(summary, _)| !summary.verdict.keeps() && comparable(summary))
-            .find(|(_, old)| alike(old));
+            .find(|(summary, old)| alike(summary, old));
         if let Some((twin, _)) = twin {
             let refused = format!("\"{}\" is a duplicate of round {}", new.title, twin.number);
             self.refuse(round, try_no, vec![refused]);
@@ -260,6 +266,13 @@ impl Campaign {
         match refusal {
             Refusal::Unreadable { errors } => self.refuse(round, try_no, errors.clone()),
             Refusal::AgentFailed { why } => self.refuse(round, try_no, vec![why.clone()]),
+            Refusal::Exhausted { why } if round.task.is_some() => {
+                round.gave_up = true;
+                round.refused.push(why.clone());
+                round.stage = Stage::Settling {
+                    verdict: verdict::judge_absent(why),
+                };
+            }
             Refusal::Exhausted { why } => {
                 // The round never had a hypothesis, so it does not count.
                 self.phase = self.closing(StopReason::Exhausted { why: why.clone() });

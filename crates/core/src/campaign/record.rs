@@ -156,6 +156,7 @@ impl Campaign {
         match (event, &self.phase) {
             (Event::TargetDefined { charter }, Phase::Undefined) => {
                 self.facts.charter = Some(charter.clone());
+                self.facts.items = charter.agenda.as_ref().and_then(|agenda| agenda.items());
                 self.phase = Phase::Defined;
             }
             (Event::Prepared(preparation), Phase::Defined) => {
@@ -209,26 +210,31 @@ impl Campaign {
 
     /// Starts the next round, or the end.
     pub(super) fn advance(&mut self) {
+        if !self.profile_due() {
+            self.find_items();
+        }
         self.phase = match self.stop_due() {
             Some(reason) => self.closing(reason),
             None if let Some(control) = self.control_due() => control,
             None => {
-                let number = u32::try_from(self.rounds.len()).unwrap_or(u32::MAX) + 1;
-                let stage = if self.profile_due() {
-                    Stage::Profiling
-                } else {
-                    Stage::Proposing {
-                        try_no: 1,
-                        errors: Vec::new(),
-                    }
-                };
-                Phase::Round(Box::new(RoundState::new(
-                    number,
-                    self.incumbent().to_owned(),
-                    stage,
-                )))
+                self.open_round();
+                return;
             }
         };
+    }
+
+    fn open_round(&mut self) {
+        let number = u32::try_from(self.rounds.len()).unwrap_or(u32::MAX) + 1;
+        let parent = self.incumbent().to_owned();
+        let mut round = RoundState::new(number, parent, Stage::Profiling);
+        self.phase = Phase::Undefined;
+        if !self.profile_due() {
+            self.begin_proposing(&mut round);
+        }
+        // An agenda of which nothing is due has put its end in place already.
+        if matches!(self.phase, Phase::Undefined) {
+            self.phase = Phase::Round(Box::new(round));
+        }
     }
 
     /// The end: with something kept, the original meets the final kernel once more. What they

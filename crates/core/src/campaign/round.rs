@@ -21,6 +21,10 @@ pub struct RoundState {
     pub parent: String,
     /// Where it stands.
     pub stage: Stage,
+    /// The item of the agenda that it is for.
+    pub task: Option<String>,
+    /// Whether the agent said that nothing is left to try for that item.
+    pub gave_up: bool,
     /// The hypothesis that was accepted, once there is one.
     pub hypothesis: Option<Box<Hypothesis>>,
     /// The last candidate, once there is one.
@@ -189,6 +193,12 @@ pub struct RoundSummary {
     pub number: u32,
     /// The commit it was measured against.
     pub parent: String,
+    /// The item of the agenda that it was for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// Whether the agent said that nothing is left to try for that item.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gave_up: bool,
     /// The hypothesis, if one was accepted.
     pub hypothesis: Option<Box<Hypothesis>>,
     /// The candidate, if there was one.
@@ -236,6 +246,8 @@ impl RoundState {
             number,
             parent,
             stage,
+            task: None,
+            gave_up: false,
             hypothesis: None,
             candidate: None,
             gate: None,
@@ -264,6 +276,8 @@ impl RoundState {
         RoundSummary {
             number: self.number,
             parent: self.parent,
+            task: self.task,
+            gave_up: self.gave_up,
             hypothesis: self.hypothesis,
             candidate: self.candidate,
             gate: self.gate,

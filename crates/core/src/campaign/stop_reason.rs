@@ -29,6 +29,8 @@ pub enum StopReason {
     SmallGain,
     /// The agent has nothing left to try.
     Exhausted { why: String },
+    /// Every item of the agenda is done with.
+    AgendaThrough { kept: u32, items: u32 },
     /// The agent gave no candidate in so many rounds in a row.
     AgentUnusable { rounds: u32 },
     /// Equal kernels were told apart twice in a row.
@@ -57,6 +59,16 @@ impl StopReason {
                  a row",
                 found.clock.name()
             ),
+            Self::AgendaThrough { items: 0, .. } => {
+                "the agenda is through: there is nothing to try".into()
+            }
+            Self::AgendaThrough { kept, items: 1 } => match kept {
+                0 => "the agenda is through: its one item was not kept".into(),
+                _ => "the agenda is through: its one item was kept".into(),
+            },
+            Self::AgendaThrough { kept, items } => {
+                format!("the agenda is through: {kept} of {items} items kept")
+            }
             Self::AgentUnusable { rounds } => {
                 format!("the agent gave no candidate in {rounds} rounds in a row")
             }

@@ -16,10 +16,13 @@ impl Campaign {
             .iter()
             .skip(self.resumed_at)
             .rev()
-            .take_while(|round| round.candidate.is_none());
+            .take_while(|round| round.candidate.is_none() && !round.gave_up);
         let absent = u32::try_from(absent.count()).unwrap_or(u32::MAX);
         if absent >= ABSENT_ROUNDS_MAX {
             return Some(StopReason::AgentUnusable { rounds: absent });
+        }
+        if let Some(reason) = self.agenda_through() {
+            return Some(reason);
         }
         charter
             .policy

@@ -1,5 +1,6 @@
 //! The machine, driven by scripts: resumable after any event, and deaf to what is not due.
 
+mod agenda;
 mod controls;
 mod flow;
 mod log;

@@ -8,14 +8,15 @@ use crate::charter::{CaseSet, Charter};
 use crate::hypothesis::tests::hypothesis;
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::integrity::Roof;
-use crate::measurement::{
-    Block, Discarded, Environment, FailureCategory, First, Gate, Pair, Reading, Sample,
-};
-use crate::profile::{Bottleneck, Profile};
+use crate::knowledge::Known;
+use crate::measurement::{Block, Discarded, Environment, First, Gate, Pair, Reading, Sample};
+use crate::profile::{Bottleneck, KernelProfile, Profile};
 use crate::sampling;
 use crate::stats::Draws;
 use crate::testing::charter;
 use std::collections::BTreeMap;
+
+pub(crate) use super::gates::{build_failed, wrong_result};
 
 /// Events of one play at most; a longer one does not end.
 const EVENTS_MAX: usize = 30_000;
@@ -32,6 +33,10 @@ pub(crate) struct Script {
     pub(crate) roof: Option<Roof>,
     /// The share of the time that a profile names.
     pub(crate) share: Option<f64>,
+    /// What a profile reads.
+    pub(crate) kernels: Vec<KernelProfile>,
+    /// What the library knows.
+    pub(crate) known: Vec<Known>,
     /// Answers by round and try; beyond the end the agent has nothing left.
     pub(crate) rounds: Vec<Vec<Answer>>,
     /// Full width of the relative noise of a reading.
@@ -134,27 +139,14 @@ pub(crate) fn script(speeds: &[f64]) -> Script {
         peak_gflops: None,
         roof: None,
         share: None,
+        kernels: Vec::new(),
+        known: Vec::new(),
         rounds: ideas.map(|idea| vec![Answer::Idea(idea)]).collect(),
         noise: 0.004,
         spent_ms: 100,
         tick_ms: 1_000,
         usd: 0.25,
         copy_speed: 1.0,
-    }
-}
-
-pub(crate) fn wrong_result(case: &str) -> Gate {
-    Gate::WrongResult {
-        case: case.into(),
-        category: FailureCategory::SnrFail,
-        excerpt: "max error 7".into(),
-    }
-}
-
-pub(crate) fn build_failed() -> Gate {
-    Gate::BuildFailed {
-        category: FailureCategory::BuildCompile,
-        excerpt: "expected `;`".into(),
     }
 }
 
@@ -231,7 +223,7 @@ impl Script {
                     artifact: None,
                     skipped: None,
                     share: self.share,
-                    kernels: Vec::new(),
+                    kernels: self.kernels.clone(),
                     diagnosis: None,
                     notes: Vec::new(),
                 },
@@ -300,7 +292,7 @@ impl Script {
             },
             Step::ReadTips => Event::TipsRead {
                 tips: Vec::new(),
-                known: Vec::new(),
+                known: self.known.clone(),
             },
             _ => Event::BaselineMeasured(self.baseline()),
         }

@@ -59,6 +59,7 @@ pub(crate) fn charter() -> Charter {
         audit: Default::default(),
         sandbox: SandboxRule::default(),
         agent: "builtin".into(),
+        agenda: None,
         knobs: Vec::new(),
         tune: TuneRule::default(),
         branch: Branch::Named {

@@ -51,6 +51,7 @@ impl Agent for Script {
             entry: None,
             variant: 0,
             differs: None,
+            task: None,
         };
         Ok(Proposal::Stated(Box::new(hypothesis), Usage::default()))
     }
@@ -193,6 +194,7 @@ pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32, n_cases: usi
             ..DeviceRule::default()
         },
         agent: "script".into(),
+        agenda: None,
         knobs: Vec::new(),
         tune: TuneRule::default(),
         branch: Branch::Named {

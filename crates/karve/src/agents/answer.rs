@@ -71,6 +71,7 @@ pub(super) fn parse_proposal(text: &str) -> Result<ProposalAnswer, Vec<String>> 
         entry: optional("entry").filter(|entry| !entry.is_empty()),
         variant: 0,
         differs: optional("differs").filter(|differs| !differs.is_empty()),
+        task: optional("task").map(|task| task.trim().to_owned()),
     };
     Ok(ProposalAnswer::Stated(Box::new(hypothesis), usage(&fields)))
 }
@@ -180,7 +181,8 @@ fn markdown_fields(text: &str) -> Map<String, Value> {
 }
 
 /// Every key of the contract.
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
+    "task",
     "title",
     "bottleneck",
     "mechanism",
@@ -309,6 +311,18 @@ mod tests {
             Err("direction must be one of"),
         );
         check("```json\n{\"title\":\n```", Err("cannot be read"));
+    }
+
+    #[test]
+    fn the_item_of_an_agenda_is_named_in_either_form() {
+        let task = |text: &str| match parse_proposal(text) {
+            Ok(ProposalAnswer::Stated(hypothesis, _)) => hypothesis.task,
+            other => panic!("{other:?}"),
+        };
+        let json = r#"{"title":"T","mechanism":"m","expected_ratio":1.1,"task":"a-1"}"#;
+        let markdown = "- task: a-1\n- title: T\n- mechanism: m\n- expected ratio: 1.3x\n";
+        assert_eq!(task(json).as_deref(), Some("a-1"));
+        assert_eq!(task(markdown).as_deref(), Some("a-1"));
     }
 
     #[test]

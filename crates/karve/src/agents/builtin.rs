@@ -2,6 +2,7 @@
 //! a machine can do, and turns knobs one at a time; each is a hypothesis.
 
 mod recipes;
+mod tasks;
 
 use super::{Agent, Desk, Implementation, Proposal};
 use crate::config;
@@ -36,6 +37,9 @@ impl Builtin {
 impl Agent for Builtin {
     fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
         let knobs = knobs_at(desk.repo, &brief.parent, &self.granted, &self.declared)?;
+        if let Some(task) = &brief.task {
+            return self.carry_out(task, brief, (desk.repo, &knobs));
+        }
         if brief.sweep && knobs.len() > 1 {
             let hypothesis = Box::new(state_sweep(&knobs));
             return Ok(Proposal::Stated(hypothesis, Usage::default()));
@@ -220,6 +224,7 @@ fn state_sweep(knobs: &[Knob]) -> Hypothesis {
         entry: None,
         variant: 0,
         differs: None,
+        task: None,
     }
 }
 
@@ -254,5 +259,6 @@ fn state(knobs: &[Knob], next: &Move) -> Hypothesis {
         entry: None,
         variant: 0,
         differs: None,
+        task: None,
     }
 }

@@ -146,6 +146,7 @@ impl Given {
                 final_blocks: 0,
             },
             agent: String::new(),
+            agenda: None,
             knobs: Vec::new(),
             tune: TuneRule::default(),
             branch: Branch::Hidden,

@@ -96,9 +96,10 @@ impl Demo {
             ..Overrides::default()
         };
         let loaded = place.load(&overrides)?;
-        let plan = session::plan(&loaded, Wish::New, (None, None))?;
+        let repo = git::Repo::discover(&dir)?;
+        let plan = session::plan(&loaded, &repo, Wish::New, (None, None))?;
         let setting = Setting {
-            repo: git::Repo::discover(&dir)?,
+            repo,
             root: &loaded.root,
             agents: &loaded.agents,
             agent: None,

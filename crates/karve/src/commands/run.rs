@@ -1,6 +1,6 @@
 //! `karve run`: starts or resumes a campaign.
 
-use crate::config::Overrides;
+use crate::config::{AgendaWish, Overrides};
 use crate::drive::End;
 use crate::error::{CommandError, ErrorKind, Result};
 use crate::git::Repo;
@@ -8,13 +8,14 @@ use crate::process::StopFlag;
 use crate::project::Place;
 use crate::reports;
 use crate::session::{self, Plan, Setting, Wish};
-use crate::ui::style::counted;
+use crate::ui::style::{self, counted};
 use crate::ui::{self, JsonLines, Plain, Screen};
+use karve_core::agenda::{self, Wanted};
 use karve_core::campaign::{Campaign, StopReason};
 use karve_core::charter::{Charter, SandboxMode};
 use karve_core::contract::Kernel;
 use std::io::{BufRead, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Start a campaign, or go on with the newest one that is not finished
 ///
@@ -26,6 +27,10 @@ use std::path::Path;
   karve run --agent claude               with Claude Code; \"karve agents\" lists others
   karve run --agent anthropic:MODEL      with a model API, and its key in a variable
   karve run --agent mine --hours 8 --yes unattended, with the program of [agents.mine]
+  karve run --only restrict-pointers     one entry of the library, and nothing else
+  karve run --only TILE=32,UNROLL=4      these knob values
+  karve run --plan analysis.md           the recommendations of an analysis, one by one
+  karve run --autopilot                  what the first profile and the library suggest
   karve run --dry-run                    show the charter, change nothing
   karve run --campaign NAME --rounds 60  go on with a finished campaign")]
 pub struct Run {
@@ -39,6 +44,15 @@ pub struct Run {
     /// Hours of work at most; pauses do not count
     #[arg(long, value_name = "H", allow_negative_numbers = true)]
     pub hours: Option<f64>,
+    /// Try this one optimization: an entry of the library, `KNOB=VALUE,…`, `sweep`, or words
+    #[arg(long, value_name = "WHAT", conflicts_with_all = ["plan", "autopilot"])]
+    pub only: Option<String>,
+    /// Try the recommendations of an analysis one by one; JSON or Markdown, see docs/modes.md
+    #[arg(long, value_name = "FILE", conflicts_with = "autopilot")]
+    pub plan: Option<PathBuf>,
+    /// Try what the first profile and the library suggest, one by one, and nothing else
+    #[arg(long)]
+    pub autopilot: bool,
     /// Print every record of the log as a line of JSON
     #[arg(long)]
     pub json: bool,
@@ -60,6 +74,7 @@ impl Run {
             agent: self.agent.clone(),
             rounds: self.rounds,
             hours: self.hours,
+            agenda: self.agenda(place)?,
         };
         place.load(&overrides)?;
         let repo = place.repo()?;
@@ -71,7 +86,7 @@ impl Run {
             None if self.new => Wish::New,
             None => Wish::Newest,
         };
-        let plan = session::plan(&loaded, wish, (self.rounds, wall_s))?;
+        let plan = session::plan(&loaded, &repo, wish, (self.rounds, wall_s))?;
         if self.dry_run {
             return dry_run(&plan, &loaded.root, self.json);
         }
@@ -109,6 +124,18 @@ impl Run {
             ui::outln(&format!("files     {}", dir.path().display()));
         }
         outcome(&campaign)
+    }
+}
+
+impl Run {
+    /// What the flags ask for; a file is named from where one stands.
+    fn agenda(&self, place: &Place) -> Result<Option<AgendaWish>> {
+        Ok(match (&self.only, &self.plan, self.autopilot) {
+            (Some(text), ..) => Some(AgendaWish::Only(text.clone())),
+            (None, Some(path), _) => Some(AgendaWish::Plan(place.here()?.join(path))),
+            (None, None, true) => Some(AgendaWish::Autopilot),
+            (None, None, false) => None,
+        })
     }
 }
 
@@ -230,7 +257,7 @@ fn render_charter(charter: &Charter) -> String {
     format!(
         "charter   {}\n  target  {} ({}, {}) on {}\n  grants  {}\n{}  \
          metric  {} in {}, {} is better\n  cases   {} ({hidden} more hidden)\n  policy  {}: keep \
-         from {:.3}x on, {regress}\n  limits  {}, {limit}\n  agent   {}\n",
+         from {:.3}x on, {regress}\n  limits  {}, {limit}\n  agent   {}\n{}",
         charter.name,
         charter.target.op,
         charter.target.backend,
@@ -246,7 +273,27 @@ fn render_charter(charter: &Charter) -> String {
         policy.accept.effect_ratio,
         counted(charter.limits.rounds as usize, "round"),
         charter.agent,
+        agenda_of(charter),
     )
+}
+
+/// What is to be tried, in lines.
+fn agenda_of(charter: &Charter) -> String {
+    let Some(agenda) = &charter.agenda else {
+        return String::new();
+    };
+    let mut text = format!("  agenda  {}\n", style::safe(&agenda.describe(), 200));
+    if let Wanted::Plan { items, .. } = &agenda.wanted {
+        for number in agenda::order(items) {
+            let item = &items[number];
+            text.push_str(&format!(
+                "          {}: {}\n",
+                item.id,
+                style::safe(&item.title, 80)
+            ));
+        }
+    }
+    text
 }
 
 pub(super) fn confirm(charter: &Charter, yes: bool) -> Result<()> {

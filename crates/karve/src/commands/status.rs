@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::project::Place;
 use crate::reports::price_of;
 use crate::ui::{self, style};
-use karve_core::view::View;
+use karve_core::view::{ItemView, View};
 use std::fmt::Write;
 
 /// Show where a campaign stands
@@ -91,6 +91,7 @@ fn render_status(view: &View, waited_ms: u64) -> String {
     if view.usage.usd > 0.0 || view.usage.tokens > 0 {
         let _ = writeln!(text, "agent     {}", used(view));
     }
+    push_agenda(&mut text, &view.agenda);
     for item in &view.queue {
         let question = style::safe(&item.question, 160);
         let _ = writeln!(text, "question  round {}: {question}", item.round);
@@ -108,6 +109,25 @@ fn used(view: &View) -> String {
         view.usage.usd,
         price.unwrap_or_default()
     )
+}
+
+/// What became of each item of the agenda.
+fn push_agenda(text: &mut String, items: &[ItemView]) {
+    for item in items {
+        let ratio = item
+            .ratio
+            .map_or_else(String::new, |ratio| format!(" {ratio:.3}x"));
+        let why = match item.why.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", style::safe(&item.why, 120)),
+        };
+        let title = style::safe(&item.title, 60);
+        let _ = writeln!(
+            text,
+            "item      {} {}{ratio}: {title}{why}",
+            item.id, item.state
+        );
+    }
 }
 
 /// Show the best kernel so far

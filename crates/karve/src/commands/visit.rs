@@ -94,8 +94,9 @@ impl Next {
             agent: Some(VISITOR.to_owned()),
             ..Overrides::default()
         };
-        let loaded = place.load_in(&place.repo()?, &overrides)?;
-        if let Plan::Start(charter) = session::plan(&loaded, wish, (None, None))? {
+        let repo = place.repo()?;
+        let loaded = place.load_in(&repo, &overrides)?;
+        if let Plan::Start(charter) = session::plan(&loaded, &repo, wish, (None, None))? {
             confirm(&charter, self.yes)?;
         }
         show(go(place, (wish, None), self.json)?, self.json)

@@ -1,5 +1,6 @@
 //! From a well-shaped file to a charter: the meaning of every table is checked here.
 
+use super::agenda::asked_of;
 use super::agents::{agent_of, agents_of};
 use super::commands::{check_commands, commands_of, mode_of};
 use super::file::{File, FormatName, TargetTable};
@@ -68,6 +69,7 @@ pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> 
         audit: audit::audit_of(source, &file.audit)?,
         sandbox,
         agent,
+        agenda: None,
         knobs,
         tune: knobs::tune_of(source, &file.tune)?,
         branch,
@@ -79,6 +81,7 @@ pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> 
         root,
         dir: given.dir.to_path_buf(),
         agents,
+        asked: asked_of(source, &file.campaign, given)?,
     })
 }
 

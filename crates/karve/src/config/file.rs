@@ -450,6 +450,18 @@ pub(super) struct CampaignTable {
     /// Where every random draw comes from; by default derived from the name.
     #[schemars(range(min = 0, max = 9_007_199_254_740_991_u64))]
     pub(super) seed: Option<u64>,
+    /// The one optimization to try: an entry of the library, `KNOB=VALUE,…`, `sweep`, or words.
+    #[schemars(length(min = 1))]
+    pub(super) only: Option<String>,
+    /// A file with an analysis whose recommendations are tried one by one, as JSON or Markdown.
+    #[schemars(length(min = 1))]
+    pub(super) plan: Option<String>,
+    /// Try what the first profile and the library suggest, one by one, and nothing else.
+    #[serde(default)]
+    pub(super) autopilot: bool,
+    /// Rounds that one of these may take; 2 by default.
+    #[schemars(range(min = 1, max = 10))]
+    pub(super) item_tries: Option<u32>,
 }
 
 /// Work in a minimal stack extracted from the repository.

@@ -1,8 +1,8 @@
 //! The whole way from text to charter, and every fault with its line and its hint.
 
 use super::{
-    AgentConfig, ApiConfig, CliConfig, KeySource, Loaded, Now, Overrides, Price, Reach, Runs,
-    agent_named, parse, schema_json,
+    AgendaWish, AgentConfig, ApiConfig, Asked, CliConfig, KeySource, Loaded, Now, Overrides, Price,
+    Reach, Runs, agent_named, parse, schema_json,
 };
 use crate::agents::api;
 use crate::agents::cli::Kind;
@@ -92,6 +92,7 @@ fn the_full_file_gives_the_expected_target_and_commands() {
         root,
         dir,
         agents,
+        asked,
     } = read(FULL).unwrap();
     let target = Target {
         op: "matmul".into(),
@@ -101,7 +102,7 @@ fn the_full_file_gives_the_expected_target_and_commands() {
         goal: Some(Goal::PeakShare { share: 0.6 }),
         constraints: texts(&["no intrinsics"]),
     };
-    assert_eq!(charter.target, target);
+    assert_eq!((charter.target.clone(), asked), (target, None));
     assert_eq!(charter.granted, texts(&["kernel.c", "flags.mk"]));
     assert_eq!(charter.commands.build.as_deref(), Some("make -s"));
     assert_eq!(
@@ -277,6 +278,49 @@ fn what_is_left_out_has_a_default() {
 }
 
 #[test]
+fn a_campaign_is_asked_for_one_thing_by_the_file_or_by_a_flag() {
+    let asking = |keys: &str| format!("{SHORT}\n[campaign]\n{keys}");
+    let asked = |keys: &str| read(&asking(keys)).unwrap().asked;
+    let of = |wish: AgendaWish, tries: u32, by_flag: bool| {
+        Some(Asked {
+            wish,
+            tries,
+            by_flag,
+        })
+    };
+    assert_eq!(asked("autopilot = false\n"), None);
+    let plan = AgendaWish::Plan("/project/a.md".into());
+    assert_eq!(
+        asked("plan = \"a.md\"\nitem_tries = 3\n"),
+        of(plan, 3, false)
+    );
+    let text = asking("autopilot = true\nonly = \"x\"\n");
+    let line = text.lines().position(|line| line.starts_with("autopilot"));
+    refuse(
+        &text,
+        line.unwrap() + 1,
+        &["both `only` and `autopilot`", "campaign.only"],
+    );
+    let overrides = Overrides {
+        agenda: Some(AgendaWish::Only("A=1".into())),
+        ..Overrides::default()
+    };
+    let now = Now {
+        minute: "2025-11-02 08:30".into(),
+    };
+    let loaded = parse(
+        &asking("autopilot = true\n"),
+        Path::new("/p"),
+        &overrides,
+        &now,
+    );
+    assert_eq!(
+        loaded.unwrap().asked,
+        of(AgendaWish::Only("A=1".into()), 2, true)
+    );
+}
+
+#[test]
 fn a_flag_counts_more_than_the_file() {
     let now = Now {
         minute: "2025-11-02 08:30".into(),
@@ -286,6 +330,7 @@ fn a_flag_counts_more_than_the_file() {
         agent: Some("replay:logs/a".into()),
         rounds: Some(7),
         hours: Some(0.5),
+        ..Overrides::default()
     };
     let charter = read(&wanted).unwrap().charter;
     assert_eq!(charter.agent, "replay:logs/a");
@@ -312,7 +357,7 @@ fn a_flag_counts_more_than_the_file() {
             read(&Overrides {
                 rounds,
                 hours,
-                agent: None
+                ..Overrides::default()
             })
             .is_err()
         );

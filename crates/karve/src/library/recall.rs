@@ -39,7 +39,8 @@ pub fn known_in(stock: &Stock, at: &Situation) -> Vec<Known> {
     found
 }
 
-fn known(stock: &Stock, entry: &Entry, layer: Layer, at: &Situation) -> Known {
+/// One entry as a campaign remembers it, where somebody is.
+pub fn known(stock: &Stock, entry: &Entry, layer: Layer, at: &Situation) -> Known {
     let standing = stock.library.standing(&entry.id);
     let mut status = standing.map_or(entry.status, |standing| standing.status);
     let mut why = String::new();

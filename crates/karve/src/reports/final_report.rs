@@ -1,6 +1,7 @@
 //! `REPORT.md`: what a campaign achieved, how that is known, and how to check it.
 
 use super::accuracy;
+use super::agenda;
 use super::cost;
 use super::figures::{
     Figures, change, deciding, estimated, goal, headline, speedup_now, with_unit,
@@ -50,6 +51,7 @@ pub fn render_final_report(campaign: &Campaign) -> String {
     let mut page = Page::titled(&format!("Report: {name}"));
     summary(source, &mut page);
     cases(source, &mut page);
+    agenda::section(source, &mut page);
     rounds(source, &mut page);
     accuracy::of_campaign(source, &mut page);
     peak(source, &mut page);

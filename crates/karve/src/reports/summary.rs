@@ -96,6 +96,9 @@ fn hypothesis(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
         format!("Expected: {}", ratio(Some(hypothesis.expected_ratio))),
         format!("Direction: {}", hypothesis.direction.name()),
     ];
+    if let Some(task) = &round.task {
+        items.push(format!("Item of the agenda: {}", text(task)));
+    }
     if !hypothesis.counters.is_empty() {
         items.push(format!(
             "Counters expected to move: {}",

@@ -1,5 +1,6 @@
 //! What `karve run` prints at its end: plain text, narrow, the most important line first.
 
+use super::agenda::{became, why};
 use super::figures::{headline, speedup_now, with_unit};
 use super::final_report::host_noise;
 use super::source::Source;
@@ -22,6 +23,7 @@ pub fn render_terminal_summary(campaign: &Campaign) -> String {
     let source = &source;
     let mut lines = vec![title(source), String::new()];
     lines.extend(figures(source));
+    lines.extend(agenda_lines(source));
     for (name, keeps) in [("Kept", true), ("Dropped", false)] {
         let rounds = campaign.rounds().iter();
         let rounds: Vec<&RoundSummary> = rounds
@@ -100,6 +102,27 @@ fn figures(source: &Source<'_>) -> Vec<String> {
         used.push_str(&format!(", agent {:.2} USD", campaign.cost().usd));
     }
     lines.push(labelled("used", &used));
+    lines
+}
+
+/// What became of each item of the agenda.
+fn agenda_lines(source: &Source<'_>) -> Vec<String> {
+    let items = source.campaign.view().agenda;
+    if items.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![String::new(), format!("Agenda ({})", items.len())];
+    for item in &items {
+        let title = source.line(&item.title, REASON_MAX);
+        let why = source.line(&why(source, item), REASON_MAX);
+        let why = if why.is_empty() {
+            why
+        } else {
+            format!(": {why}")
+        };
+        let text = format!("{}: {title}; {}{why}", item.id, became(item));
+        lines.push(wrapped(&format!("  {text}"), WIDTH, "  "));
+    }
     lines
 }
 

@@ -153,6 +153,9 @@ impl Plain {
                     charter.policy.preset.name(),
                     counted(charter.limits.rounds as usize, "round"),
                 ));
+                if let Some(agenda) = &charter.agenda {
+                    self.line(&format!("agenda    {}", safe(&agenda.describe(), 120)));
+                }
             }
             Event::Prepared(preparation) => self.line(&format!(
                 "base      {} with harness {}",

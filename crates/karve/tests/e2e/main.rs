@@ -32,6 +32,7 @@ mod learn;
 mod load;
 mod log;
 mod model;
+mod modes;
 mod new;
 mod noop;
 mod output;

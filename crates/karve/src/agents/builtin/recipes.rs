@@ -88,6 +88,32 @@ pub(super) fn next<'a>(recall: &'a Recall, texts: &[Text], knobs: &[Knob]) -> Op
     None
 }
 
+/// The next way of one entry that was not tried and changes something.
+pub(super) fn of_entry<'a>(
+    recall: &'a Recall,
+    entry: &str,
+    (texts, knobs): (&[Text], &[Knob]),
+) -> Option<Recipe<'a>> {
+    let usable = recall
+        .usable
+        .iter()
+        .find(|usable| usable.known.id == entry)?;
+    let tried = |variant: usize| {
+        let mut applied = recall.applied.iter();
+        applied.any(|(id, of)| id == entry && *of as usize == variant)
+    };
+    let mut ways = usable.known.apply.iter().enumerate();
+    ways.find_map(|(variant, action)| {
+        let changes = apply(action, texts, knobs).filter(|_| !tried(variant))?;
+        Some(Recipe {
+            usable,
+            variant,
+            changes,
+            foretells: recall.foretells.get(entry).map_or(&[], Vec::as_slice),
+        })
+    })
+}
+
 impl Recipe<'_> {
     /// The log speedup that it promises.
     pub(super) fn promise(&self) -> f64 {
@@ -135,6 +161,7 @@ impl Recipe<'_> {
             entry: Some(known.id.clone()),
             variant: u32::try_from(self.variant).unwrap_or(u32::MAX),
             differs: None,
+            task: None,
         }
     }
 }

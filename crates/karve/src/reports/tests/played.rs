@@ -100,6 +100,7 @@ pub(super) fn charter() -> Charter {
         audit: Default::default(),
         sandbox: SandboxRule::default(),
         agent: "builtin".into(),
+        agenda: None,
         knobs: Vec::new(),
         tune: TuneRule::default(),
         branch: Branch::Named {
@@ -390,6 +391,7 @@ pub(super) fn hypothesis(said: &Said) -> Hypothesis {
         entry: None,
         variant: 0,
         differs: None,
+        task: None,
     }
 }
 

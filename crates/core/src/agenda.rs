@@ -1,0 +1,492 @@
+//! What a campaign was asked to do, item by item: which item is due, and what became of each.
+//!
+//! An agenda is part of the charter. What became of an item follows from the settled rounds, from
+//! the last profile and from what the library says; nothing else is remembered.
+
+mod derive;
+#[cfg(test)]
+mod tests;
+
+pub use derive::items_of_profile;
+
+use crate::knowledge::{Known, Status};
+use crate::profile::counters::known as known_counter;
+use crate::profile::{Predicate, Truth, Values};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Items of one agenda at most.
+pub const ITEMS_MAX: usize = 50;
+/// Rounds that one item may take, unless the charter says otherwise.
+pub const TRIES: u32 = 2;
+/// Rounds that one item may take at most.
+pub const TRIES_MAX: u32 = 10;
+/// Characters of the name of an item.
+const ID_CHARS: usize = 64;
+/// The largest speedup that an item may expect.
+const EXPECTED_MAX: f64 = 10_000.0;
+
+/// What a campaign was asked to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Agenda {
+    /// Which items.
+    pub wanted: Wanted,
+    /// Rounds that one item may take.
+    #[serde(default = "default_tries")]
+    pub tries: u32,
+}
+
+fn default_tries() -> u32 {
+    TRIES
+}
+
+/// Where the items come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "mode", rename_all = "snake_case")]
+pub enum Wanted {
+    /// One optimization that the user named.
+    Only {
+        /// As the user said it.
+        asked: String,
+        /// What that is.
+        item: Item,
+    },
+    /// The recommendations of an analysis.
+    Plan {
+        /// What the analysis says.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        bottleneck: String,
+        /// What it recommends.
+        items: Vec<Item>,
+    },
+    /// Whatever the first profile and the library suggest.
+    Autopilot {
+        /// Knobs that the kernel declared at the start.
+        #[serde(default)]
+        knobs: u32,
+        /// Whether only what a machine can carry out is wanted.
+        #[serde(default)]
+        by_machine: bool,
+    },
+}
+
+/// One thing to try.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Item {
+    /// Its name: letters, digits, `.`, `_` and `-`.
+    pub id: String,
+    /// One line.
+    pub title: String,
+    /// What it asks, in words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// The speedup to expect.
+    pub expected_ratio: f64,
+    /// What it takes.
+    #[serde(default)]
+    pub effort: Effort,
+    /// Items that must be kept first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
+    /// Conditions on counters, all of which must hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub when: Vec<String>,
+    /// How it is carried out.
+    #[serde(default)]
+    pub how: How,
+}
+
+/// What an item takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Effort {
+    Low,
+    #[default]
+    Medium,
+    High,
+}
+
+impl Effort {
+    /// All of them, the least first.
+    pub const ALL: [Self; 3] = [Self::Low, Self::Medium, Self::High];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+
+    /// The effort of that name, whatever its case.
+    pub fn by_name(name: &str) -> Option<Self> {
+        let is = |effort: &Self| effort.name().eq_ignore_ascii_case(name.trim());
+        Self::ALL.into_iter().find(is)
+    }
+
+    /// What an item of this effort costs, as a multiple of the least.
+    fn cost(self) -> f64 {
+        match self {
+            Self::Low => 1.0,
+            Self::Medium => 2.0,
+            Self::High => 4.0,
+        }
+    }
+}
+
+/// How an item is carried out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "snake_case")]
+pub enum How {
+    /// As its words say.
+    #[default]
+    Words,
+    /// As an entry of the library says.
+    Entry {
+        /// The entry.
+        entry: String,
+    },
+    /// These knobs get these values.
+    Knobs {
+        /// Values by knob.
+        config: BTreeMap<String, String>,
+    },
+    /// All knobs are tuned.
+    Sweep,
+}
+
+/// What became of an item.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fate {
+    /// A round of it was kept.
+    Kept {
+        /// The round.
+        round: u32,
+        /// The speedup, if it was measured.
+        ratio: Option<f64>,
+    },
+    /// Its rounds are used, and none was kept.
+    Dropped {
+        /// Its rounds.
+        rounds: Vec<u32>,
+    },
+    /// A prerequisite does not hold.
+    Skipped {
+        /// Which, and why.
+        why: String,
+    },
+    /// It is still to be done.
+    Open,
+}
+
+/// What a settled round says of its item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Past<'a> {
+    /// The item.
+    pub task: &'a str,
+    /// The round.
+    pub round: u32,
+    /// Whether it was kept.
+    pub kept: bool,
+    /// The speedup, if it was measured.
+    pub ratio: Option<f64>,
+    /// Whether the agent said that nothing is left to try for the item.
+    pub gave_up: bool,
+}
+
+/// What is known of the kernel and its surroundings now.
+#[derive(Clone, Copy, Debug)]
+pub struct Now<'a> {
+    /// Counters of the last profile.
+    pub values: &'a Values,
+    /// Entries of the library that hold here.
+    pub known: &'a [Known],
+}
+
+/// Whether the conditions of an item hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// They do, or there are none.
+    Holds,
+    /// One does not, and why.
+    Fails(String),
+    /// What they ask for was not read.
+    Unknown(String),
+}
+
+impl Agenda {
+    /// The items, where they are known from the start.
+    pub fn items(&self) -> Option<Vec<Item>> {
+        match &self.wanted {
+            Wanted::Only { item, .. } => Some(vec![item.clone()]),
+            Wanted::Plan { items, .. } => Some(items.clone()),
+            Wanted::Autopilot { .. } => None,
+        }
+    }
+
+    /// In one line.
+    pub fn describe(&self) -> String {
+        match &self.wanted {
+            Wanted::Only { item, .. } => format!("only {} ({})", item.id, item.title),
+            Wanted::Plan { items, .. } if items.len() == 1 => "a plan of 1 item".to_owned(),
+            Wanted::Plan { items, .. } => format!("a plan of {} items", items.len()),
+            Wanted::Autopilot { .. } => {
+                "autopilot: what the first profile and the library suggest".to_owned()
+            }
+        }
+    }
+}
+
+impl Item {
+    /// The entry that it applies.
+    pub fn entry(&self) -> Option<&str> {
+        match &self.how {
+            How::Entry { entry } => Some(entry),
+            How::Words | How::Knobs { .. } | How::Sweep => None,
+        }
+    }
+
+    /// Rounds that it may take: what a machine does in one way only is done once.
+    pub fn tries(&self, of_agenda: u32) -> u32 {
+        match self.how {
+            How::Words | How::Entry { .. } => of_agenda.clamp(1, TRIES_MAX),
+            How::Knobs { .. } | How::Sweep => 1,
+        }
+    }
+
+    /// Log speedup for each part of effort: the more, the earlier.
+    fn worth(&self) -> f64 {
+        let gain = self.expected_ratio.max(1e-6).ln();
+        match gain > 0.0 {
+            true => gain / self.effort.cost(),
+            // What promises a loss does not become better by being easy.
+            false => gain * self.effort.cost(),
+        }
+    }
+}
+
+/// Whether a text may be the name of an item.
+pub fn is_id(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    (1..=ID_CHARS).contains(&text.len()) && text.chars().all(plain)
+}
+
+/// What is wrong with items, each with the number of the item.
+pub fn faults(items: &[Item]) -> Vec<(usize, String)> {
+    let mut faults = Vec::new();
+    let ids: BTreeSet<&str> = items.iter().map(|item| item.id.as_str()).collect();
+    for (number, item) in items.iter().enumerate() {
+        let mut fault = |text: String| faults.push((number, text));
+        if !is_id(&item.id) {
+            fault(format!(
+                "an id is made of letters, digits, `.`, `_` and `-`, at most {ID_CHARS}"
+            ));
+        }
+        if items[..number].iter().any(|other| other.id == item.id) {
+            fault(format!("there is an item {} already", item.id));
+        }
+        if item.title.trim().is_empty() {
+            fault("the title is empty".to_owned());
+        }
+        if !(item.expected_ratio > 0.0 && item.expected_ratio <= EXPECTED_MAX) {
+            fault("the expected speedup is no number such as 1.15".to_owned());
+        }
+        for needed in &item.needs {
+            if *needed == item.id {
+                fault("it needs itself".to_owned());
+            } else if !ids.contains(needed.as_str()) {
+                fault(format!("it needs {needed}, and there is no such item"));
+            }
+        }
+        for when in &item.when {
+            fault_of_condition(when).into_iter().for_each(&mut fault);
+        }
+    }
+    if let Some(number) = in_circle(items) {
+        let id = &items[number].id;
+        faults.push((number, format!("{id} needs itself by way of other items")));
+    }
+    faults
+}
+
+fn fault_of_condition(when: &str) -> Option<String> {
+    let predicate = match Predicate::parse(when) {
+        Ok(predicate) => predicate,
+        Err(why) => return Some(format!("the condition `{when}` cannot be read: {why}")),
+    };
+    let names = predicate.names();
+    let strange = names.iter().find(|name| known_counter(name).is_none())?;
+    Some(format!(
+        "the condition `{when}` asks for {strange}, which is no counter"
+    ))
+}
+
+/// An item that cannot come before itself, and would have to.
+fn in_circle(items: &[Item]) -> Option<usize> {
+    let mut done: BTreeSet<&str> = BTreeSet::new();
+    let known = |id: &String| items.iter().any(|item| item.id == *id);
+    for _ in 0..items.len() {
+        let ready = items.iter().filter(|item| {
+            let mut needs = item.needs.iter().filter(|id| known(id));
+            needs.all(|id| done.contains(id.as_str()))
+        });
+        let ready: Vec<&str> = ready.map(|item| item.id.as_str()).collect();
+        done.extend(ready);
+    }
+    let mut left = (0..items.len()).filter(|number| !done.contains(items[*number].id.as_str()));
+    // One that only needs itself is told of already.
+    left.find(|number| !items[*number].needs.contains(&items[*number].id))
+}
+
+/// The order in which items are taken up: impact by effort, then the easier, then as they came.
+pub fn order(items: &[Item]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_by(|a, b| {
+        let (a, b) = (&items[*a], &items[*b]);
+        let by_worth = b.worth().total_cmp(&a.worth());
+        by_worth.then_with(|| a.effort.cmp(&b.effort))
+    });
+    order
+}
+
+/// What became of each item.
+pub fn assess(items: &[Item], tries: u32, past: &[Past<'_>], now: Now<'_>) -> Vec<Fate> {
+    let mut fates: Vec<Fate> = items
+        .iter()
+        .map(|item| of_rounds(item, tries, past, now))
+        .collect();
+    // What needs an item that was not kept is skipped, and so is what needs that.
+    for _ in 0..items.len() {
+        let out: Vec<(usize, String)> = (0..items.len())
+            .filter(|number| fates[*number] == Fate::Open)
+            .filter_map(|number| Some((number, missing(&items[number], items, &fates)?)))
+            .collect();
+        if out.is_empty() {
+            break;
+        }
+        for (number, why) in out {
+            fates[number] = Fate::Skipped { why };
+        }
+    }
+    fates
+}
+
+/// The item that is due.
+pub fn due(items: &[Item], fates: &[Fate]) -> Option<usize> {
+    let kept = |id: &String| match items.iter().position(|item| item.id == *id) {
+        Some(number) => matches!(fates.get(number), Some(Fate::Kept { .. })),
+        None => true,
+    };
+    let ready = |number: &usize| {
+        fates.get(*number) == Some(&Fate::Open) && items[*number].needs.iter().all(kept)
+    };
+    order(items).into_iter().find(ready)
+}
+
+/// What the rounds of an item and its own prerequisites say.
+fn of_rounds(item: &Item, tries: u32, past: &[Past<'_>], now: Now<'_>) -> Fate {
+    let own: Vec<&Past<'_>> = past.iter().filter(|past| past.task == item.id).collect();
+    if let Some(kept) = own.iter().find(|past| past.kept) {
+        let (round, ratio) = (kept.round, kept.ratio);
+        return Fate::Kept { round, ratio };
+    }
+    let used = u32::try_from(own.len()).unwrap_or(u32::MAX);
+    let gave_up = own.iter().any(|past| past.gave_up);
+    let out = unfit(item, past, now);
+    if used >= item.tries(tries) || gave_up || (used > 0 && out.is_some()) {
+        let rounds = own.iter().map(|past| past.round).collect();
+        return Fate::Dropped { rounds };
+    }
+    if let Some(why) = out {
+        return Fate::Skipped { why };
+    }
+    match condition(item, now) {
+        // What was begun is not given up because another change moved a counter.
+        Condition::Fails(why) if used == 0 => Fate::Skipped { why },
+        Condition::Fails(_) | Condition::Holds | Condition::Unknown(_) => Fate::Open,
+    }
+}
+
+/// Why an entry cannot be applied any more.
+fn unfit(item: &Item, past: &[Past<'_>], now: Now<'_>) -> Option<String> {
+    let entry = item.entry()?;
+    let known = now.known.iter().find(|known| known.id == entry)?;
+    if matches!(known.status, Status::Refuted | Status::Superseded) {
+        let status = known.status.name();
+        return Some(format!(
+            "the entry {entry} is {status} here: {}",
+            known.refuted
+        ));
+    }
+    let kept = |id: &String| past.iter().any(|past| past.kept && past.task == *id);
+    let other = known
+        .interactions
+        .incompatible_with
+        .iter()
+        .find(|id| kept(id))?;
+    Some(format!("it cannot be used with {other}, which was kept"))
+}
+
+/// The needed item that was not kept and will not be.
+fn missing(item: &Item, items: &[Item], fates: &[Fate]) -> Option<String> {
+    item.needs.iter().find_map(|id| {
+        let number = items.iter().position(|item| item.id == *id)?;
+        match fates.get(number)? {
+            Fate::Dropped { .. } => Some(format!("it needs {id}, which was dropped")),
+            Fate::Skipped { .. } => Some(format!("it needs {id}, which was skipped")),
+            Fate::Kept { .. } | Fate::Open => None,
+        }
+    })
+}
+
+/// Whether the conditions of an item and the triggers of its entry hold, as far as it is known.
+pub fn condition(item: &Item, now: Now<'_>) -> Condition {
+    let mut unknown = Vec::new();
+    for when in &item.when {
+        let Ok(predicate) = Predicate::parse(when) else {
+            unknown.push(when.clone());
+            continue;
+        };
+        match predicate.truth(now.values) {
+            Truth::Holds => {}
+            Truth::Fails => {
+                let quote = predicate.quote(now.values);
+                return Condition::Fails(format!("`{when}` does not hold ({quote})"));
+            }
+            Truth::Unknown => unknown.push(when.clone()),
+        }
+    }
+    let known = item
+        .entry()
+        .and_then(|entry| now.known.iter().find(|known| known.id == entry));
+    match known.map(|known| of_triggers(known, now.values)) {
+        Some(Condition::Fails(why)) => return Condition::Fails(why),
+        Some(Condition::Unknown(what)) => unknown.push(what),
+        Some(Condition::Holds) | None => {}
+    }
+    match unknown.is_empty() {
+        true => Condition::Holds,
+        false => Condition::Unknown(format!("`{}`", unknown.join("`, `"))),
+    }
+}
+
+/// One trigger that fires is enough; all must fail for the entry to be out of place.
+fn of_triggers(known: &Known, values: &Values) -> Condition {
+    let triggers = known.triggers.iter();
+    let triggers: Vec<Predicate> = triggers.filter_map(|t| Predicate::parse(t).ok()).collect();
+    let truths: Vec<Truth> = triggers.iter().map(|t| t.truth(values)).collect();
+    if triggers.is_empty() || truths.contains(&Truth::Holds) {
+        return Condition::Holds;
+    }
+    let texts: Vec<&str> = triggers.iter().map(Predicate::text).collect();
+    let all = texts.join("` or `");
+    if truths.contains(&Truth::Unknown) {
+        return Condition::Unknown(all);
+    }
+    let quotes: Vec<String> = triggers.iter().map(|t| t.quote(values)).collect();
+    let quotes = quotes.join(", ");
+    let id = &known.id;
+    Condition::Fails(format!("the entry {id} asks for `{all}` ({quotes})"))
+}

@@ -1,0 +1,412 @@
+//! From what somebody asks for to the agenda of a charter: names are looked up, and what can be
+//! checked before anything runs is checked.
+
+pub mod analysis;
+
+use crate::agents::builtin::{self, Builtin};
+use crate::config::{AgendaWish, Asked, Loaded, PROFILE_AUTO};
+use crate::error::{CommandError, Result};
+use crate::git::Repo;
+use crate::library::recall::known;
+use crate::library::situation::situation_of;
+use crate::library::{Layer, PROJECT_DIR, Shelves, Stock};
+use crate::plain_file;
+use crate::session::Plan;
+use crate::store;
+use analysis::Analysis;
+use karve_core::agenda::{Agenda, Effort, How, ITEMS_MAX, Item, Wanted, faults, is_id};
+use karve_core::charter::Charter;
+use karve_core::knowledge::{Kind, Known, Situation, Status};
+use karve_core::space::{Config, Knob};
+use std::path::Path;
+
+/// Characters of what an item asks.
+const TEXT_CHARS: usize = 2_000;
+/// Characters of its title.
+const TITLE_CHARS: usize = 120;
+/// What knob values, a sweep or words are expected to gain, where nobody says it.
+const EXPECTED_RATIO: f64 = 1.1;
+/// Faults that are listed.
+const FAULTS_MAX: usize = 20;
+
+/// Gives a new charter the agenda that was asked for, or says why it cannot be carried out.
+pub fn put(charter: &mut Charter, loaded: &Loaded, repo: &Repo) -> Result<()> {
+    let Some(asked) = &loaded.asked else {
+        return Ok(());
+    };
+    let lookup = Lookup::new(charter, loaded, repo)?;
+    let wanted = match &asked.wish {
+        AgendaWish::Only(text) => Wanted::Only {
+            asked: text.trim().to_owned(),
+            item: lookup.only(text.trim())?,
+        },
+        AgendaWish::Plan(path) => lookup.plan(path)?,
+        AgendaWish::Autopilot => Wanted::Autopilot {
+            knobs: u32::try_from(lookup.knobs.len()).unwrap_or(u32::MAX),
+            by_machine: lookup.by_machine(),
+        },
+    };
+    if matches!(wanted, Wanted::Autopilot { .. }) && charter.commands.profile.is_none() {
+        charter.commands.profile = Some(PROFILE_AUTO.to_owned());
+    }
+    let tries = asked.tries;
+    charter.agenda = Some(Box::new(Agenda { wanted, tries }));
+    Ok(())
+}
+
+/// Refuses to go on with a campaign that was begun with another agenda than a flag asks for.
+pub fn goes_on(plan: &Plan, loaded: &Loaded) -> Result<()> {
+    let (Plan::Resume { dir, .. }, Some(asked)) = (plan, &loaded.asked) else {
+        return Ok(());
+    };
+    if !asked.by_flag {
+        return Ok(());
+    }
+    let read = store::read(dir)?;
+    let agenda = read.campaign.charter().and_then(|c| c.agenda.as_deref());
+    if is_same(asked, agenda)? {
+        return Ok(());
+    }
+    let has = agenda.map_or("none".to_owned(), Agenda::describe);
+    let message = format!("the campaign {} was begun with another agenda", dir.name());
+    Err(CommandError::usage(message)
+        .cause(format!("its agenda is: {has}"))
+        .hint("go on with it as it is: \"karve run\" without --only, --plan and --autopilot")
+        .hint("or start another campaign: add --new"))
+}
+
+fn is_same(asked: &Asked, agenda: Option<&Agenda>) -> Result<bool> {
+    Ok(match (&asked.wish, agenda.map(|agenda| &agenda.wanted)) {
+        (AgendaWish::Only(text), Some(Wanted::Only { asked, .. })) => text.trim() == asked,
+        (AgendaWish::Plan(path), Some(Wanted::Plan { items, .. })) => {
+            let new = read_plan(path)?;
+            let named = |item: &Item| (item.id.clone(), item.title.clone());
+            let new = new.items.iter().map(|(_, item)| named(item));
+            new.eq(items.iter().map(named))
+        }
+        (AgendaWish::Autopilot, Some(Wanted::Autopilot { .. })) => true,
+        (AgendaWish::Only(_) | AgendaWish::Plan(_) | AgendaWish::Autopilot, _) => false,
+    })
+}
+
+fn read_plan(path: &Path) -> Result<Analysis> {
+    let read = plain_file::read_text(path, plain_file::WRITTEN_BYTES_MAX);
+    let text = read.map_err(|error| {
+        CommandError::usage(format!("cannot read the analysis {}", path.display()))
+            .cause(error)
+            .hint("name a file with --plan; docs/modes.md shows both forms")
+    })?;
+    analysis::parse(&text).map_err(|faults| unusable(path, &faults))
+}
+
+/// An analysis with its faults, each with its line.
+fn unusable(path: &Path, faults: &[(usize, String)]) -> CommandError {
+    let message = format!("the analysis {} cannot be used", path.display());
+    let mut error = CommandError::usage(message);
+    for (line, fault) in faults.iter().take(FAULTS_MAX) {
+        error = error.cause(format!("line {line}: {fault}"));
+    }
+    if faults.len() > FAULTS_MAX {
+        error = error.cause(format!("and {} more", faults.len() - FAULTS_MAX));
+    }
+    error.hint(format!(
+        "mend {}; docs/modes.md shows both forms",
+        path.display()
+    ))
+}
+
+/// What items are looked up in.
+struct Lookup<'a> {
+    charter: Charter,
+    repo: &'a Repo,
+    base: String,
+    stock: Stock,
+    at: Situation,
+    knobs: Vec<Knob>,
+}
+
+/// Why an item cannot be carried out, and what helps.
+struct Fault {
+    why: String,
+    hint: String,
+}
+
+impl<'a> Lookup<'a> {
+    fn new(charter: &Charter, loaded: &Loaded, repo: &'a Repo) -> Result<Self> {
+        let mut shelves = Shelves::of_user();
+        shelves.put(Layer::Project, loaded.dir.join(PROJECT_DIR));
+        shelves.put(Layer::Staged, loaded.root.join(PROJECT_DIR));
+        let base = repo.head()?.oid().to_string();
+        Ok(Self {
+            stock: shelves.load()?,
+            at: situation_of(charter),
+            knobs: builtin::knobs_at(repo, &base, &charter.granted, &charter.knobs)?,
+            charter: charter.clone(),
+            repo,
+            base,
+        })
+    }
+
+    /// Whether no agent but the built-in strategy will carry items out.
+    fn by_machine(&self) -> bool {
+        self.charter.agent == "builtin"
+    }
+
+    /// The one item that a text asks for.
+    fn only(&self, text: &str) -> Result<Item> {
+        if text.is_empty() {
+            return Err(CommandError::usage("nothing is asked for").hint(
+                "write --only with an entry, KNOB=VALUE, sweep, or what is to be done in words",
+            ));
+        }
+        let item = self.item_of(text);
+        match self.faults(&item)?.into_iter().next() {
+            None => Ok(self.with_text(item)),
+            Some(fault) => {
+                let message = format!("{text:?} cannot be carried out: {}", fault.why);
+                Err(CommandError::usage(message).hint(fault.hint))
+            }
+        }
+    }
+
+    fn item_of(&self, text: &str) -> Item {
+        let item = |id: &str, how: How| Item {
+            id: id.to_owned(),
+            title: text.split_whitespace().collect::<Vec<_>>().join(" "),
+            expected_ratio: EXPECTED_RATIO,
+            how,
+            ..Item::default()
+        };
+        let mut item = if text == "sweep" {
+            item("sweep", How::Sweep)
+        } else if let Some(config) = knob_values(text) {
+            item("knobs", How::Knobs { config })
+        } else if self.stock.library.get(text).is_some() || names_an_entry(text) {
+            self.of_entry(text)
+        } else {
+            Item {
+                text: text.chars().take(TEXT_CHARS).collect(),
+                ..item("only", How::Words)
+            }
+        };
+        item.title = item.title.chars().take(TITLE_CHARS).collect();
+        item
+    }
+
+    fn of_entry(&self, id: &str) -> Item {
+        let known = self.known(id);
+        let entry = known.as_ref().map_or(id, |known| &known.id).to_owned();
+        let by_hand = known.as_ref().is_none_or(|known| known.apply.is_empty());
+        Item {
+            id: match is_id(&entry) {
+                true => entry.clone(),
+                false => "entry".to_owned(),
+            },
+            title: known.as_ref().map_or(id, |known| &known.title).to_owned(),
+            expected_ratio: known.map_or(EXPECTED_RATIO, |known| known.expected_ratio),
+            effort: match by_hand {
+                true => Effort::Medium,
+                false => Effort::Low,
+            },
+            how: How::Entry { entry },
+            ..Item::default()
+        }
+    }
+
+    /// An entry as a campaign here would remember it.
+    fn known(&self, id: &str) -> Option<Known> {
+        let entry = self.stock.library.get(id)?;
+        let layer = self.stock.placed.get(&entry.id)?.layer;
+        Some(known(&self.stock, entry, layer, &self.at))
+    }
+
+    /// What an entry says is part of what its item asks.
+    fn with_text(&self, mut item: Item) -> Item {
+        let known = item.entry().and_then(|entry| self.known(entry));
+        if let Some(known) = known.filter(|_| item.text.is_empty()) {
+            item.text = known.text;
+        }
+        item
+    }
+
+    /// The items of an analysis.
+    fn plan(&self, path: &Path) -> Result<Wanted> {
+        let Analysis { bottleneck, items } = read_plan(path)?;
+        let (lines, mut items): (Vec<usize>, Vec<Item>) = items.into_iter().unzip();
+        let mut wrong: Vec<(usize, String)> = Vec::new();
+        if items.len() > ITEMS_MAX {
+            let fault = format!("there are more than {ITEMS_MAX} recommendations");
+            wrong.push((lines[ITEMS_MAX], fault));
+        }
+        for item in &mut items {
+            if let How::Entry { entry } = &mut item.how
+                && let Some(known) = self.stock.library.get(entry)
+            {
+                entry.clone_from(&known.id);
+            }
+        }
+        self.add_needs(&mut items);
+        wrong.extend(faults(&items).into_iter().map(|(at, why)| (lines[at], why)));
+        for (item, line) in items.iter().zip(&lines) {
+            for fault in self.faults(item)? {
+                wrong.push((*line, format!("{} ({})", fault.why, fault.hint)));
+            }
+        }
+        wrong.sort();
+        match wrong.is_empty() {
+            true => Ok(Wanted::Plan {
+                bottleneck,
+                items: items.into_iter().map(|item| self.with_text(item)).collect(),
+            }),
+            false => Err(unusable(path, &wrong)),
+        }
+    }
+
+    /// What an entry depends on comes first, where the plan has it.
+    fn add_needs(&self, items: &mut [Item]) {
+        let ids: Vec<(String, String)> = items
+            .iter()
+            .filter_map(|item| Some((item.entry()?.to_owned(), item.id.clone())))
+            .collect();
+        for item in items {
+            let known = item.entry().and_then(|entry| self.known(entry));
+            for needed in known
+                .iter()
+                .flat_map(|known| &known.interactions.depends_on)
+            {
+                let there = ids.iter().find(|(entry, _)| entry == needed);
+                if let Some((_, id)) = there.filter(|(_, id)| !item.needs.contains(id)) {
+                    item.needs.push(id.clone());
+                }
+            }
+        }
+    }
+
+    /// What speaks against an item before anything runs.
+    fn faults(&self, item: &Item) -> Result<Vec<Fault>> {
+        let fault = |why: String, hint: &str| Fault {
+            why,
+            hint: hint.to_owned(),
+        };
+        Ok(match &item.how {
+            How::Words if self.by_machine() => vec![fault(
+                "the built-in strategy cannot carry out words".to_owned(),
+                "name an agent with --agent; \"karve agents\" lists them",
+            )],
+            How::Words => Vec::new(),
+            How::Sweep if self.knobs.is_empty() => vec![fault(
+                "the granted files declare no knobs".to_owned(),
+                "declare one like \"karve: knob TILE in 8,16,32\", see docs/tune.md",
+            )],
+            How::Sweep => Vec::new(),
+            How::Knobs { config } => self.faults_of_knobs(config),
+            How::Entry { entry } => self.faults_of_entry(entry)?.into_iter().collect(),
+        })
+    }
+
+    fn faults_of_knobs(&self, config: &Config) -> Vec<Fault> {
+        let names: Vec<&str> = self.knobs.iter().map(|knob| knob.name.as_str()).collect();
+        let names = match names.is_empty() {
+            true => "declare it first, see docs/tune.md".to_owned(),
+            false => format!(
+                "the knobs of karve.toml and the granted files: {}",
+                names.join(", ")
+            ),
+        };
+        let of = |(name, value): (&String, &String)| {
+            let Some(knob) = self.knobs.iter().find(|knob| knob.name == *name) else {
+                return Some(Fault {
+                    why: format!("there is no knob {name}"),
+                    hint: names.clone(),
+                });
+            };
+            (!knob.values.contains(value)).then(|| Fault {
+                why: format!("{name} cannot be {value}"),
+                hint: format!(
+                    "{} takes {}; it is declared in {}",
+                    name,
+                    few(knob),
+                    knob.file
+                ),
+            })
+        };
+        config.iter().filter_map(of).collect()
+    }
+
+    fn faults_of_entry(&self, id: &str) -> Result<Option<Fault>> {
+        let fault = |why: String, hint: &str| {
+            Some(Fault {
+                why,
+                hint: hint.to_owned(),
+            })
+        };
+        let (Some(entry), Some(known)) = (self.stock.library.get(id), self.known(id)) else {
+            let hint = "\"karve knowledge search WORDS\" finds entries";
+            return Ok(fault(format!("there is no entry {id}"), hint));
+        };
+        let show = format!("\"karve knowledge show {}\" says more", entry.id);
+        Ok(if !entry.scope.holds(&self.at) {
+            let scope = entry.scope.describe();
+            fault(
+                format!("the entry {id} holds for {scope}, which is not here"),
+                &show,
+            )
+        } else if matches!(known.status, Status::Refuted | Status::Superseded) {
+            let status = known.status.name();
+            fault(
+                format!("the entry {id} is {status} here: {}", known.refuted),
+                &show,
+            )
+        } else if known.kind == Kind::AntiPattern {
+            fault(format!("the entry {id} says what not to do"), &show)
+        } else if !self.by_machine() {
+            None
+        } else if known.apply.is_empty() {
+            let hint = "name an agent with --agent; \"karve agents\" lists them";
+            fault(
+                format!("the entry {id} has no recipe that a machine can apply"),
+                hint,
+            )
+        } else if !self.applies(&known)? {
+            let why = format!("no recipe of the entry {id} changes anything in the granted files");
+            fault(
+                why,
+                "look at sources.granted in karve.toml, or name an agent with --agent",
+            )
+        } else {
+            None
+        })
+    }
+
+    /// Whether the built-in strategy finds something to change.
+    fn applies(&self, known: &Known) -> Result<bool> {
+        let Charter { granted, knobs, .. } = &self.charter;
+        let machine = Builtin::new(granted.clone(), knobs.clone());
+        machine.can_apply(self.repo, &self.base, known)
+    }
+}
+
+/// The first values of a knob.
+fn few(knob: &Knob) -> String {
+    let shown: Vec<&str> = knob.values.iter().take(12).map(String::as_str).collect();
+    let more = if knob.values.len() > 12 { ", …" } else { "" };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// `KNOB=VALUE,…`, if that is all there is.
+pub(crate) fn knob_values(text: &str) -> Option<Config> {
+    let pair = |part: &str| {
+        let (name, value) = part.split_once('=')?;
+        let (name, value) = (name.trim(), value.trim());
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+        let named = !name.is_empty() && name.chars().all(plain);
+        (named && !value.is_empty()).then(|| (name.to_owned(), value.to_owned()))
+    };
+    text.split(',').map(pair).collect()
+}
+
+/// Whether a text can only be meant as the name of an entry: one word with hyphens.
+fn names_an_entry(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    text.contains('-') && text.chars().all(plain)
+}

@@ -1,0 +1,458 @@
+//! An analysis whose recommendations are to be tried: JSON, or B's Markdown form.
+//!
+//! Read strictly: whatever is no recommendation, or says something that is not known, is an error
+//! with its line, and all errors are told.
+
+use super::{EXPECTED_RATIO, TITLE_CHARS, knob_values};
+use karve_core::agenda::{Effort, How, Item};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+/// What a recommendation of a level is expected to gain, where it does not say.
+const LEVELS: [(&str, f64); 3] = [("High", 1.4), ("Medium", 1.15), ("Low", 1.05)];
+
+/// What an analysis says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Analysis {
+    /// What limits the kernel.
+    pub bottleneck: String,
+    /// What is recommended, each with its line.
+    pub items: Vec<(usize, Item)>,
+}
+
+/// Faults, each with its line.
+type Faults = Vec<(usize, String)>;
+
+/// Reads an analysis, or lists everything that is wrong with it.
+pub fn parse(text: &str) -> Result<Analysis, Faults> {
+    let analysis = match text.trim_start().starts_with(['{', '[']) {
+        true => parse_json(text)?,
+        false => parse_markdown(text)?,
+    };
+    match analysis.items.is_empty() {
+        true => Err(vec![(1, "there is no recommendation in it".to_owned())]),
+        false => Ok(analysis),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File<'a> {
+    #[serde(default)]
+    bottleneck: String,
+    #[serde(default)]
+    evidence: String,
+    #[serde(borrow)]
+    items: Vec<&'a RawValue>,
+}
+
+/// One recommendation, as JSON has it.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Written {
+    id: Option<String>,
+    title: String,
+    text: String,
+    impact: Option<String>,
+    expected_ratio: Option<f64>,
+    effort: Option<String>,
+    needs: Vec<String>,
+    when: Vec<String>,
+    entry: Option<String>,
+    knobs: BTreeMap<String, Value>,
+    sweep: bool,
+}
+
+fn parse_json(text: &str) -> Result<Analysis, Faults> {
+    let file: File<'_> =
+        serde_json::from_str(text).map_err(|error| vec![(error.line(), without_place(&error))])?;
+    let mut faults = Faults::new();
+    let mut items = Vec::new();
+    for (number, raw) in file.items.iter().enumerate() {
+        let raw = raw.get();
+        let offset = (raw.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+        let line = 1 + text
+            .get(..offset)
+            .map_or(0, |before| before.matches('\n').count());
+        match serde_json::from_str::<Written>(raw) {
+            Err(error) => faults.push((line + error.line().max(1) - 1, without_place(&error))),
+            Ok(written) => match item_of(number + 1, written) {
+                Ok(item) => items.push((line, item)),
+                Err(wrong) => faults.extend(wrong.into_iter().map(|fault| (line, fault))),
+            },
+        }
+    }
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let bottleneck = match file.evidence.is_empty() {
+        true => file.bottleneck,
+        false => format!("{} ({})", file.bottleneck, file.evidence),
+    };
+    Ok(Analysis { bottleneck, items })
+}
+
+/// What is wrong, without the line and the column, which are told for the whole file.
+fn without_place(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let end = text.rfind(" at line ").unwrap_or(text.len());
+    text[..end].to_owned()
+}
+
+fn item_of(number: usize, written: Written) -> Result<Item, Vec<String>> {
+    let mut faults = Vec::new();
+    let named = written.impact.as_deref();
+    let level = named.map(|name| level(name).ok_or_else(|| no_level(name)));
+    let expected = match level.transpose() {
+        Ok(level) => level.unwrap_or(EXPECTED_RATIO),
+        Err(fault) => {
+            faults.push(fault);
+            EXPECTED_RATIO
+        }
+    };
+    let effort = match written
+        .effort
+        .as_deref()
+        .map(|name| (name, Effort::by_name(name)))
+    {
+        None => Effort::default(),
+        Some((_, Some(effort))) => effort,
+        Some((name, None)) => {
+            faults.push(no_effort(name));
+            Effort::default()
+        }
+    };
+    let mut config = BTreeMap::new();
+    for (name, value) in &written.knobs {
+        match value {
+            Value::String(text) => config.insert(name.clone(), text.clone()),
+            Value::Number(_) | Value::Bool(_) => config.insert(name.clone(), value.to_string()),
+            Value::Null | Value::Array(_) | Value::Object(_) => {
+                faults.push(format!(
+                    "the value of the knob {name} is no text and no number"
+                ));
+                None
+            }
+        };
+    }
+    let config = (!written.knobs.is_empty()).then_some(config);
+    let how = how_of(written.entry, config, written.sweep).unwrap_or_else(|fault| {
+        faults.push(fault);
+        How::Words
+    });
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    Ok(Item {
+        id: written.id.unwrap_or_else(|| number.to_string()),
+        title: one_line(&written.title),
+        text: written.text,
+        expected_ratio: written.expected_ratio.unwrap_or(expected),
+        effort,
+        needs: written.needs,
+        when: written.when,
+        how,
+    })
+}
+
+fn how_of(
+    entry: Option<String>,
+    knobs: Option<BTreeMap<String, String>>,
+    sweep: bool,
+) -> Result<How, String> {
+    match (entry, knobs, sweep) {
+        (None, None, false) => Ok(How::Words),
+        (Some(entry), None, false) => Ok(How::Entry { entry }),
+        (None, Some(config), false) => Ok(How::Knobs { config }),
+        (None, None, true) => Ok(How::Sweep),
+        _ => Err("only one of entry, knobs and sweep can be meant".to_owned()),
+    }
+}
+
+fn level(name: &str) -> Option<f64> {
+    let is = |(level, _): &&(&str, f64)| level.eq_ignore_ascii_case(name.trim());
+    LEVELS.iter().find(is).map(|(_, ratio)| *ratio)
+}
+
+fn no_level(name: &str) -> String {
+    format!("`{}` is neither High nor Medium nor Low", one_line(name))
+}
+
+fn no_effort(name: &str) -> String {
+    format!(
+        "the effort `{}` is neither low nor medium nor high",
+        one_line(name)
+    )
+}
+
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().take(TITLE_CHARS).collect()
+}
+
+/// Where a reader of Markdown is.
+#[derive(Default)]
+struct Reader {
+    analysis: Analysis,
+    faults: Faults,
+    /// Whether the recommendations have begun.
+    inside: bool,
+    /// What the last recommendation names beside its words, with its line.
+    named: Option<Named>,
+}
+
+#[derive(Default)]
+struct Named {
+    entry: Option<String>,
+    knobs: Option<BTreeMap<String, String>>,
+    sweep: bool,
+}
+
+fn parse_markdown(text: &str) -> Result<Analysis, Faults> {
+    let mut reader = Reader::default();
+    let mut began = false;
+    for (number, line) in text.lines().enumerate() {
+        reader.take(number + 1, line);
+        began |= reader.inside;
+    }
+    reader.close();
+    if !began {
+        let fault = "there is no section Recommendations, and it is no JSON".to_owned();
+        return Err(vec![(1, fault)]);
+    }
+    match reader.faults.is_empty() {
+        true => Ok(reader.analysis),
+        false => Err(reader.faults),
+    }
+}
+
+impl Reader {
+    fn take(&mut self, number: usize, line: &str) {
+        let bare = line.trim().trim_matches(['#', '*', ':', ' ', '-']).trim();
+        if bare.eq_ignore_ascii_case("recommendations") {
+            self.inside = true;
+            return;
+        }
+        if !self.inside {
+            let said = bare.split_once(':').filter(|(key, _)| is_bottleneck(key));
+            if let Some((_, said)) = said {
+                said.trim()
+                    .trim_matches('*')
+                    .trim()
+                    .clone_into(&mut self.analysis.bottleneck);
+            }
+            return;
+        }
+        if line.starts_with('#') {
+            self.inside = false;
+        } else if line.trim().is_empty() {
+        } else if let Some((id, rest)) = numbered(line) {
+            self.begin(number, id, rest);
+        } else if line.starts_with([' ', '\t']) {
+            self.go_on(number, line.trim());
+        } else {
+            let fault = "this is no recommendation like \"1. [High] unroll the inner loop\"";
+            self.faults.push((number, fault.to_owned()));
+        }
+    }
+
+    fn begin(&mut self, number: usize, id: &str, rest: &str) {
+        self.close();
+        let levelled = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+        let Some((name, title)) = levelled else {
+            let fault = "a recommendation begins with [High], [Medium] or [Low]";
+            self.faults.push((number, fault.to_owned()));
+            return;
+        };
+        let Some(expected_ratio) = level(name) else {
+            self.faults.push((number, no_level(name)));
+            return;
+        };
+        self.named = Some(Named::default());
+        let item = Item {
+            id: id.to_owned(),
+            title: one_line(title),
+            text: title.trim().to_owned(),
+            expected_ratio,
+            ..Item::default()
+        };
+        self.analysis.items.push((number, item));
+    }
+
+    /// A line below a recommendation: a key of it, or more words.
+    fn go_on(&mut self, number: usize, line: &str) {
+        let (Some((_, item)), Some(named)) = (self.analysis.items.last_mut(), &mut self.named)
+        else {
+            return;
+        };
+        let key = line
+            .strip_prefix(['-', '*'])
+            .and_then(|line| line.split_once(':'));
+        let Some((key, value)) = key else {
+            item.text.push('\n');
+            item.text.push_str(line);
+            return;
+        };
+        let value = value.trim();
+        let list = || {
+            value
+                .split(',')
+                .map(|part| part.trim().to_owned())
+                .collect()
+        };
+        let fault = match key.trim().to_lowercase().as_str() {
+            "id" => {
+                value.clone_into(&mut item.id);
+                None
+            }
+            "expected" => match value.trim_end_matches('x').parse() {
+                Ok(ratio) => {
+                    item.expected_ratio = ratio;
+                    None
+                }
+                Err(_) => Some(format!("`{}` is no speedup such as 1.2x", one_line(value))),
+            },
+            "effort" => match Effort::by_name(value) {
+                Some(effort) => {
+                    item.effort = effort;
+                    None
+                }
+                None => Some(no_effort(value)),
+            },
+            "needs" => {
+                item.needs = list();
+                None
+            }
+            "when" => {
+                item.when.push(value.trim_matches('`').to_owned());
+                None
+            }
+            "entry" => {
+                named.entry = Some(value.to_owned());
+                None
+            }
+            "knobs" => {
+                named.knobs = knob_values(value);
+                let fault = format!("`{}` is not like TILE=16,UNROLL=4", one_line(value));
+                named.knobs.is_none().then_some(fault)
+            }
+            "sweep" => {
+                named.sweep = value == "yes" || value == "true";
+                None
+            }
+            other => Some(format!(
+                "`{}` is none of id, expected, effort, needs, when, entry, knobs and sweep",
+                one_line(other)
+            )),
+        };
+        self.faults.extend(fault.map(|fault| (number, fault)));
+    }
+
+    /// The last recommendation is complete.
+    fn close(&mut self) {
+        let named = self.named.take();
+        let (Some(named), Some((line, item))) = (named, self.analysis.items.last_mut()) else {
+            return;
+        };
+        match how_of(named.entry, named.knobs, named.sweep) {
+            Ok(how) => item.how = how,
+            Err(fault) => self.faults.push((*line, fault)),
+        }
+    }
+}
+
+fn is_bottleneck(key: &str) -> bool {
+    let key = key.trim().trim_matches('*').to_lowercase();
+    key == "primary bottleneck" || key == "bottleneck"
+}
+
+/// `1. text` or `1) text`.
+fn numbered(line: &str) -> Option<(&str, &str)> {
+    let digits = line.find(|c: char| !c.is_ascii_digit())?;
+    let (id, rest) = line.split_at(digits);
+    let rest = rest.strip_prefix(['.', ')'])?;
+    let spaced = rest.starts_with(' ');
+    (spaced && !id.is_empty() && id.len() <= 4).then(|| (id, rest.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MARKDOWN: &str = "# Analysis\n\nPrimary bottleneck: memory-bound\nEvidence: dram 85%\n\n\
+        ## Recommendations\n\n1. [High] Walk rows first (l1_miss_pct=9)\n   - effort: low\n   \
+        - expected: 1.8x\n   - when: l1_miss_pct > 4\n2. [Low] Unroll four times\n   the inner \
+        loop\n   - needs: 1\n   - knobs: UNROLL=4\n\n## Remarks\n\nnone\n";
+
+    #[test]
+    fn the_markdown_form_is_read_with_its_keys() {
+        let analysis = parse(MARKDOWN).unwrap();
+        assert_eq!(analysis.bottleneck, "memory-bound");
+        let [(8, first), (12, second)] = &analysis.items[..] else {
+            panic!("{:?}", analysis.items);
+        };
+        assert_eq!((first.id.as_str(), first.effort), ("1", Effort::Low));
+        assert_eq!((first.expected_ratio, first.when.len()), (1.8, 1));
+        assert_eq!(second.text, "Unroll four times\nthe inner loop");
+        assert_eq!(
+            (second.expected_ratio, &second.needs[..]),
+            (1.05, &["1".to_owned()][..])
+        );
+        let config = [("UNROLL".to_owned(), "4".to_owned())].into();
+        assert_eq!(second.how, How::Knobs { config });
+    }
+
+    #[test]
+    fn the_json_form_says_the_same() {
+        let text = r#"{"bottleneck": "memory", "evidence": "dram 85%", "items": [
+            {"id": "rows", "title": "Walk rows first", "impact": "High", "effort": "low"},
+            {"title": "Unroll", "expected_ratio": 1.1, "needs": ["rows"], "knobs": {"UNROLL": 4}},
+            {"title": "Tune", "sweep": true}]}"#;
+        let analysis = parse(text).unwrap();
+        assert_eq!(analysis.bottleneck, "memory (dram 85%)");
+        let ids: Vec<&str> = analysis.items.iter().map(|(_, i)| i.id.as_str()).collect();
+        assert_eq!(ids, ["rows", "2", "3"]);
+        assert!((analysis.items[0].1.expected_ratio - 1.4).abs() < 1e-9);
+        assert_eq!(analysis.items[2].1.how, How::Sweep);
+    }
+
+    #[track_caller]
+    fn check(text: &str, want: &[(usize, &str)]) {
+        let faults = parse(text).unwrap_err();
+        assert_eq!(faults.len(), want.len(), "{faults:?}");
+        for ((line, fault), (at, part)) in faults.iter().zip(want) {
+            assert!(line == at && fault.contains(part), "{faults:?}");
+        }
+    }
+
+    #[test]
+    fn every_fault_is_told_with_its_line() {
+        check("", &[(1, "no section Recommendations")]);
+        check("Recommendations:\n", &[(1, "no recommendation")]);
+        check(
+            "Recommendations:\n1. Unroll\n2. [Huge] x\nso what\n3. [Low] y\n   - cost: 3\n   \
+             - effort: some\n   - expected: much\n   - knobs: UNROLL\n",
+            &[
+                (2, "[High]"),
+                (3, "`Huge`"),
+                (4, "no recommendation like"),
+                (6, "`cost`"),
+                (7, "`some`"),
+                (8, "`much`"),
+                (9, "`UNROLL`"),
+            ],
+        );
+        check(
+            "Recommendations:\n1. [Low] y\n   - entry: e\n   - sweep: yes\n",
+            &[(2, "only one")],
+        );
+        check(
+            "{\"items\": [\n{\"title\": 3},\n{\"titel\": \"x\"},\n{\"impact\": \"no\"}]}",
+            &[(2, "invalid type"), (3, "unknown field"), (4, "`no`")],
+        );
+        check("{\"items\": [\n", &[(2, "EOF")]);
+        check("{\"item\": []}", &[(1, "unknown field")]);
+    }
+}
