@@ -114,15 +114,6 @@ pub fn recall(campaign: &Campaign) -> Recall {
             usable.push((rank, Usable { known, promise }));
         }
     }
-    // Equals stand in the order of their names, so that a campaign can be repeated.
-    let by_rank = |a: &(f64, Told), b: &(f64, Told)| {
-        let by_name = || a.1.id.cmp(&b.1.id);
-        b.0.total_cmp(&a.0).then_with(by_name)
-    };
-    told.sort_by(by_rank);
-    unfired.sort_by(by_rank);
-    // What the profile says nothing of comes last, and is little.
-    told.extend(unfired.into_iter().take(UNFIRED_MAX));
     usable.sort_by(|a, b| {
         let by_name = || a.1.known.id.cmp(&b.1.known.id);
         b.0.total_cmp(&a.0).then_with(by_name)
@@ -138,14 +129,26 @@ pub fn recall(campaign: &Campaign) -> Recall {
         usable: after_what_they_need(usable, &applied),
         applied,
         kept,
-        told: told
-            .into_iter()
-            .map(|(_, told)| told)
-            .take(TOLD_MAX)
-            .collect(),
+        told: in_order(told, unfired),
         refuted,
         foretells,
     }
+}
+
+/// What a brief tells of: what fires first. Equals stand in the order of their names, so that a
+/// campaign can be repeated.
+fn in_order(mut fired: Vec<(f64, Told)>, mut unfired: Vec<(f64, Told)>) -> Vec<Told> {
+    let by_rank = |a: &(f64, Told), b: &(f64, Told)| {
+        let by_name = || a.1.id.cmp(&b.1.id);
+        b.0.total_cmp(&a.0).then_with(by_name)
+    };
+    fired.sort_by(by_rank);
+    unfired.sort_by(by_rank);
+    // What the profile says nothing of comes last, and is little.
+    let all = fired
+        .into_iter()
+        .chain(unfired.into_iter().take(UNFIRED_MAX));
+    all.map(|(_, told)| told).take(TOLD_MAX).collect()
 }
 
 fn is_out(known: &Known) -> bool {

@@ -72,7 +72,7 @@ pub(super) fn put(
     refuse_faults(entry)?;
     let old = shelves.find(layer, &entry.id)?.filter(|_| !replace);
     if let Some(old) = old {
-        return Err(is_there(&old, entry, layer).hint("or give it another id in its file"));
+        return Err(is_there(&old, entry, layer));
     }
     shelves.write(layer, entry)
 }
@@ -93,7 +93,7 @@ fn is_there(old: &Entry, new: &Entry, layer: Layer) -> CommandError {
     let layer = layer.name();
     CommandError::usage(format!("there is an entry {id:?} already ({layer})"))
         .cause(style::safe(&told, 600))
-        .hint("use --replace to take its place")
+        .hint("use --replace to take its place, or give it another id")
 }
 
 fn refuse_faults(entry: &Entry) -> Result<()> {

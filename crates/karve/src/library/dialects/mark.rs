@@ -94,8 +94,8 @@ fn plain_id(text: &str) -> Option<String> {
 
 /// The mark of a page, which stands before its first section.
 pub(super) fn of_page(body: &str) -> Option<Mark> {
-    let head = body.lines().take_while(|line| !line.starts_with("## "));
-    head.into_iter().find_map(parse)
+    let mut head = body.lines().take_while(|line| !line.starts_with("## "));
+    head.find_map(parse)
 }
 
 impl Mark {
