@@ -3,6 +3,7 @@
 //! A campaign is a fold over its events. `next_step` is pure, `record` takes in what was made
 //! durable and refuses what is out of order. Nothing else changes a campaign.
 
+mod choosing;
 mod controls;
 mod duels;
 mod event;
@@ -18,6 +19,7 @@ mod tasks;
 mod tests;
 
 pub use crate::knowledge::Lesson;
+pub use choosing::ChooseStep;
 pub use controls::{CONTROL_SLOWDOWN, Control, ControlKind, ControlResult, Detectable};
 pub use event::{
     Baseline, DuelName, Event, Halved, ImplementStep, LOG_VERSION, MeasureStep, PlantedFault,
@@ -158,10 +160,16 @@ impl Campaign {
             Stage::Implementing {
                 hypothesis,
                 retry,
+                variant,
                 mend,
             } => Step::Implement(ImplementStep {
                 round,
                 retry: *retry,
+                variant: *variant,
+                of: match mend {
+                    None => self.variants_of(hypothesis),
+                    Some(_) => 1,
+                },
                 parent: self.incumbent().to_owned(),
                 hypothesis: hypothesis.clone(),
                 mend: mend
@@ -169,6 +177,7 @@ impl Campaign {
                     .map(|(failed, gate)| (failed.clone(), strategy::shown_gate(self, gate))),
                 brief: Box::new(self.brief(&[])),
             }),
+            Stage::Choosing { .. } => Step::Choose(self.choose_step(state)),
             Stage::Gating {
                 retry,
                 candidate,

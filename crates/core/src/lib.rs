@@ -5,7 +5,7 @@
 //! `verdict` judge,
 //! `power` and `noise` say what could have been seen; `integrity` says what of a gain is real;
 //! `profile` says why a kernel is slow, `knowledge` what is known about that; `strategy`, `space`,
-//! `grid` and `search` choose what to try; `score`, `lineage`, `spending` and `view` are what
+//! `grid`, `search` and `variants` choose what to try; `score`, `lineage`, `spending` and `view` are what
 //! people see. `tensor`, `draw` and `accuracy` are the arithmetic of the inputs and outputs of
 //! kernels.
 
@@ -41,5 +41,6 @@ pub mod strategy;
 pub mod tensor;
 #[cfg(test)]
 mod testing;
+pub mod variants;
 pub mod verdict;
 pub mod view;

@@ -7,6 +7,7 @@
 mod presets;
 
 use crate::ladder::LadderRule;
+use crate::variants::BEST_OF_MAX;
 use presets::{coordinator, hyper_mla, primus, strict, tilegym};
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,9 @@ pub struct Policy {
     pub debug_retries: u32,
     /// How often a proposal may be refused before the round is dropped.
     pub proposal_tries: u32,
+    /// How often a hypothesis is realized; the best realization goes on.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub best_of: u32,
     /// Changes that one hypothesis may bundle.
     pub changes_per_round: u32,
     /// From this similarity on, a hypothesis is a duplicate of a dropped one.
@@ -53,6 +57,15 @@ pub struct Policy {
     /// How far candidates with knobs are tuned.
     #[serde(default)]
     pub tune: LadderRule,
+}
+
+fn once() -> u32 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // As serde asks.
+fn is_once(number: &u32) -> bool {
+    *number == 1
 }
 
 /// How often the measurement itself is checked: the incumbent against its own copy.
@@ -324,6 +337,10 @@ impl Policy {
         check(
             (1..=20).contains(&self.proposal_tries),
             "proposal_tries must be 1 to 20",
+        );
+        check(
+            (1..=BEST_OF_MAX).contains(&self.best_of),
+            "best_of must be 1 to 8",
         );
         // At 0 every hypothesis would be a duplicate of every dropped one.
         check(

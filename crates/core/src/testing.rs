@@ -3,6 +3,7 @@
 mod gates;
 pub(crate) mod script;
 pub(crate) mod tuning;
+mod variants;
 
 use crate::charter::{
     Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode,

@@ -8,6 +8,7 @@ use crate::integrity::Finding;
 use crate::measurement::Gate;
 use crate::spending::{self, Asked, PerPercent, Spent};
 use crate::strategy::{self, Directive, QueueItem};
+use crate::variants::Tryout;
 use crate::{score, stats, verdict};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -133,6 +134,12 @@ pub struct RoundView {
     pub commit: Option<String>,
     /// Whether the gate was passed.
     pub passed: Option<bool>,
+    /// What was seen of each realization, where there were several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tryouts: Vec<Tryout>,
+    /// Which of them went on, from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<u32>,
     /// The deciding comparison.
     pub comparison: Option<Comparison>,
     /// Time of work, in seconds.
@@ -297,6 +304,8 @@ impl Campaign {
                 .as_ref()
                 .map(|candidate| candidate.commit.clone()),
             passed: round.gate.as_ref().map(Gate::passed),
+            tryouts: round.tryouts.clone(),
+            chosen: round.chosen,
             comparison: round.comparison.clone().or_else(|| round.quick.clone()),
             spent_s: round.spent_ms as f64 / 1_000.0,
             cumulative_ratio: round.cumulative_ratio,

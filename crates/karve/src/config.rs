@@ -186,6 +186,8 @@ pub struct Overrides {
     pub rounds: Option<u32>,
     /// `--hours`.
     pub hours: Option<f64>,
+    /// `--best-of`.
+    pub best_of: Option<u32>,
     /// `--only`, `--plan` or `--autopilot`.
     pub agenda: Option<AgendaWish>,
 }

@@ -2,6 +2,7 @@
 
 mod audit;
 mod baseline;
+mod choose;
 mod desk;
 mod duel;
 mod engagement;
@@ -178,6 +179,7 @@ impl World {
                 brief,
             } => self.propose((*round, *try_no), brief, campaign),
             Step::Implement(step) => self.implement(step, campaign),
+            Step::Choose(step) => self.choose(step, campaign),
             Step::Gate { .. } => self.gate(step, campaign),
             Step::Tune(step) => self.tune(step, campaign),
             Step::Measure(step) => {

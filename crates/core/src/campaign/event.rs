@@ -1,5 +1,6 @@
 //! Steps are what must happen next; events are what happened. Only events are stored.
 
+use super::choosing::ChooseStep;
 use super::controls::Control;
 use super::stop_reason::StopReason;
 use crate::charter::{CaseSet, Charter, Limits};
@@ -11,6 +12,7 @@ use crate::ladder::{Rung, Tuned};
 use crate::measurement::{Block, Conditions, Environment, Gate, Reading};
 use crate::profile::{Profile, ProfileDepth};
 use crate::strategy::Brief;
+use crate::variants::Tryout;
 use crate::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -87,6 +89,9 @@ pub enum Event {
     Implemented {
         round: u32,
         retry: u32,
+        /// Which of several realizations.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        variant: u32,
         candidate: Candidate,
         usage: Usage,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,10 +101,18 @@ pub enum Event {
     NotImplemented {
         round: u32,
         retry: u32,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        variant: u32,
         why: String,
         usage: Usage,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exchange: Option<String>,
+    },
+    /// Of several realizations one goes on.
+    Chosen {
+        round: u32,
+        first: u32,
+        tryouts: Vec<Tryout>,
     },
     /// The candidate was audited, built and tested.
     Gated {
@@ -323,6 +336,7 @@ pub enum Step {
         brief: Box<Brief>,
     },
     Implement(ImplementStep),
+    Choose(ChooseStep),
     Gate {
         round: u32,
         retry: u32,
@@ -351,6 +365,10 @@ pub struct ImplementStep {
     pub round: u32,
     /// 0 at first, then counting attempts to mend.
     pub retry: u32,
+    /// Which of several realizations, from 0.
+    pub variant: u32,
+    /// How many of them there are to be.
+    pub of: u32,
     /// The incumbent.
     pub parent: String,
     /// What to realize.
@@ -425,6 +443,7 @@ impl Event {
             Self::ProposalRefused { .. } => "proposal_refused",
             Self::Implemented { .. } => "implemented",
             Self::NotImplemented { .. } => "not_implemented",
+            Self::Chosen { .. } => "chosen",
             Self::Gated { .. } => "gated",
             Self::Tuned { .. } => "tuned",
             Self::BlockMeasured { .. } => "block_measured",
@@ -451,6 +470,7 @@ impl Step {
             Self::Profile { .. } => "profile",
             Self::Propose { .. } => "propose",
             Self::Implement(_) => "implement",
+            Self::Choose(_) => "choose",
             Self::Gate { .. } => "gate",
             Self::Tune(_) => "tune",
             Self::Measure(_) => "measure",

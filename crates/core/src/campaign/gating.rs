@@ -144,6 +144,7 @@ impl Campaign {
             Stage::Implementing {
                 hypothesis: hypothesis.clone(),
                 retry: retry + 1,
+                variant: round.chosen.unwrap_or(0),
                 mend: Some((candidate.clone(), gate.clone())),
             }
         } else if let Some(verdict) = verdict::judge_gate(gate, *same_artifact) {

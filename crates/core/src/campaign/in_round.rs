@@ -5,12 +5,22 @@ use super::record::{Taken, not_due};
 use super::round::{Measuring, RoundState, Stage};
 use super::{Campaign, Event, Lesson, Phase, Record, Refusal, RoundSummary, StopReason, Usage};
 use crate::charter::CaseSet;
-use crate::hypothesis::{Gist, Hypothesis};
+use crate::hypothesis::{Candidate, Gist, Hypothesis};
 use crate::lineage::Kept;
 use crate::measurement::Block;
 use crate::spending::Asked;
 use crate::strategy;
+use crate::variants::Made;
 use crate::verdict::{self, DropReason, Ruling, Time, Verdict};
+
+/// What came of one of several realizations.
+fn made(variant: u32, came: Result<&Candidate, &String>) -> Made {
+    Made {
+        variant,
+        candidate: came.ok().cloned(),
+        why: came.err().cloned().unwrap_or_default(),
+    }
+}
 
 impl Campaign {
     pub(super) fn take_in_round(&mut self, record: &Record) -> Taken {
@@ -52,6 +62,7 @@ impl Campaign {
             Event::Implemented { .. } | Event::NotImplemented { .. } => {
                 self.take_implementation(round, &record.event)
             }
+            Event::Chosen { .. } => self.take_choice(round, &record.event),
             Event::Gated { .. } => self.take_gate(round, &record.event),
             Event::Tuned { round: of, tuned } => {
                 self.take_tuned(round, (*of, tuned), record.spent_ms)
@@ -108,37 +119,51 @@ impl Campaign {
         let Stage::Implementing {
             hypothesis,
             retry: due,
+            variant: due_variant,
             mend,
         } = &round.stage
         else {
             return not_due();
         };
-        let (hypothesis, due) = (hypothesis.clone(), *due);
+        let (hypothesis, due) = (hypothesis.clone(), (*due, *due_variant));
+        let one_of_several = mend.is_none() && self.variants_of(&hypothesis) > 1;
         match event {
             Event::Implemented {
                 round: of,
                 retry,
+                variant,
                 candidate,
                 usage,
                 ..
-            } if (*of, *retry) == (round.number, due) => {
-                self.count(round, asked_at(due), *usage);
-                self.take_candidate(round, due, hypothesis, candidate);
+            } if (*of, (*retry, *variant)) == (round.number, due) => {
+                self.count(round, asked_at(*retry), *usage);
+                if one_of_several {
+                    let made = made(*variant, Ok(candidate));
+                    self.take_variant(round, hypothesis, made);
+                } else {
+                    self.take_candidate(round, *retry, hypothesis, candidate);
+                }
                 Ok(())
             }
             Event::NotImplemented {
                 round: of,
                 retry,
+                variant,
                 why,
                 usage,
                 ..
-            } if (*of, *retry) == (round.number, due) => {
+            } if (*of, (*retry, *variant)) == (round.number, due) => {
+                if one_of_several {
+                    self.count(round, asked_at(*retry), *usage);
+                    self.take_variant(round, hypothesis, made(*variant, Err(why)));
+                    return Ok(());
+                }
                 // What could not be mended is judged as it stands.
                 let failed = mend
                     .as_ref()
                     .and_then(|(_, gate)| verdict::judge_gate(gate, false));
                 let verdict = failed.unwrap_or_else(|| verdict::judge_absent(why));
-                self.count(round, asked_at(due), *usage);
+                self.count(round, asked_at(*retry), *usage);
                 round.stage = Stage::Settling { verdict };
                 Ok(())
             }
@@ -258,6 +283,7 @@ impl Campaign {
         round.stage = Stage::Implementing {
             hypothesis: Box::new(new.clone()),
             retry: 0,
+            variant: 0,
             mend: None,
         };
     }

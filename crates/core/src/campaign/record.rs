@@ -143,6 +143,7 @@ impl Campaign {
             | Event::ProposalRefused { .. }
             | Event::Implemented { .. }
             | Event::NotImplemented { .. }
+            | Event::Chosen { .. }
             | Event::Gated { .. }
             | Event::Tuned { .. }
             | Event::BlockMeasured { .. }

@@ -9,6 +9,7 @@ use crate::hypothesis::{Candidate, Hypothesis};
 use crate::integrity::Finding;
 use crate::ladder::{Rung, Tuned};
 use crate::measurement::Gate;
+use crate::variants::{Made, Tryout};
 use crate::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,12 @@ pub struct RoundState {
     pub gave_up: bool,
     /// The hypothesis that was accepted, once there is one.
     pub hypothesis: Option<Box<Hypothesis>>,
+    /// The realizations so far, where there are to be several.
+    pub variants: Vec<Made>,
+    /// What was seen of them.
+    pub tryouts: Vec<Tryout>,
+    /// Which of them went on.
+    pub chosen: Option<u32>,
     /// The last candidate, once there is one.
     pub candidate: Option<Candidate>,
     /// What the gate said last.
@@ -69,7 +76,11 @@ pub enum Stage {
     Implementing {
         hypothesis: Box<Hypothesis>,
         retry: u32,
+        variant: u32,
         mend: Option<(Candidate, Gate)>,
+    },
+    Choosing {
+        hypothesis: Box<Hypothesis>,
     },
     /// `proven` is the verdict of a duel that needs no other: only correctness is still asked.
     Gating {
@@ -177,6 +188,7 @@ impl Stage {
             Self::Profiling => "profile",
             Self::Proposing { .. } => "propose",
             Self::Implementing { .. } => "implement",
+            Self::Choosing { .. } => "choose",
             Self::Gating { .. } => "gate",
             Self::Tuning { .. } => "tune",
             Self::Measuring(_) => "measure",
@@ -201,6 +213,15 @@ pub struct RoundSummary {
     pub gave_up: bool,
     /// The hypothesis, if one was accepted.
     pub hypothesis: Option<Box<Hypothesis>>,
+    /// The realizations, where there were several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<Made>,
+    /// What was seen of them before one was chosen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tryouts: Vec<Tryout>,
+    /// Which of them went on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<u32>,
     /// The candidate, if there was one.
     pub candidate: Option<Candidate>,
     /// What the gate said last.
@@ -249,6 +270,9 @@ impl RoundState {
             task: None,
             gave_up: false,
             hypothesis: None,
+            variants: Vec::new(),
+            tryouts: Vec::new(),
+            chosen: None,
             candidate: None,
             gate: None,
             findings: Vec::new(),
@@ -279,6 +303,9 @@ impl RoundState {
             task: self.task,
             gave_up: self.gave_up,
             hypothesis: self.hypothesis,
+            variants: self.variants,
+            tryouts: self.tryouts,
+            chosen: self.chosen,
             candidate: self.candidate,
             gate: self.gate,
             findings: self.findings,

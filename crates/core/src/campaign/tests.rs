@@ -1,6 +1,7 @@
 //! The machine, driven by scripts: resumable after any event, and deaf to what is not due.
 
 mod agenda;
+mod best_of;
 mod controls;
 mod flow;
 mod log;
@@ -188,6 +189,7 @@ fn misplaced(event: &Event) -> Vec<Event> {
         | Event::ProposalRefused { round, .. }
         | Event::Implemented { round, .. }
         | Event::NotImplemented { round, .. }
+        | Event::Chosen { round, .. }
         | Event::Gated { round, .. }
         | Event::Tuned { round, .. }
         | Event::Settled { round, .. }

@@ -47,6 +47,7 @@ pub(super) fn strict() -> Policy {
         round_minutes: None,
         debug_retries: 3,
         proposal_tries: 3,
+        best_of: 1,
         changes_per_round: 1,
         duplicate_similarity: 0.6,
         history_view: HistoryView::Lineage,

@@ -75,6 +75,9 @@ pub(crate) struct Idea {
     /// By how much its best setting is faster than the candidate as it stands, rung by rung; it
     /// declares no knobs if there is none.
     pub(crate) tuned: Vec<f64>,
+    /// The second and further realizations, where several are asked for: how fast each is beside
+    /// the first, and what it is.
+    pub(crate) variants: Vec<(f64, Attempt)>,
 }
 
 /// One attempt to realize a hypothesis.
@@ -122,6 +125,7 @@ pub(crate) fn idea(number: u32, speed: &[f64]) -> Idea {
         fails_at: None,
         layouts: [1.0; 2],
         tuned: Vec::new(),
+        variants: Vec::new(),
     }
 }
 
@@ -230,13 +234,14 @@ impl Script {
             },
             Step::Propose { round, try_no, .. } => self.propose(*round, *try_no),
             Step::Implement(step) => self.implement(step),
+            Step::Choose(step) => self.choose(step),
             Step::Gate {
                 round,
                 retry,
                 candidate,
                 set,
             } => {
-                let attempt = self.idea_of(&candidate.commit).attempt(*retry);
+                let attempt = self.attempt_of(&candidate.commit, *retry);
                 let gate = if *set == CaseSet::Quick {
                     &attempt.quick
                 } else {
@@ -367,11 +372,16 @@ impl Script {
         let place = answers.iter().position(
             |answer| matches!(answer, Answer::Idea(idea) if idea.hypothesis == *step.hypothesis),
         );
-        let commit = format!("r{round}.{}.{retry}", place.unwrap());
-        match &self.idea_of(&commit).attempt(retry).tree {
+        let commit = match step.variant {
+            0 => format!("r{round}.{}.{retry}", place.unwrap()),
+            variant => format!("v{round}.{}.{retry}.{variant}", place.unwrap()),
+        };
+        let variant = step.variant;
+        match &self.attempt_of(&commit, retry).tree {
             Some(tree) => Event::Implemented {
                 round,
                 retry,
+                variant,
                 candidate: Candidate {
                     tree: match tree.as_str() {
                         "" => format!("t-{commit}"),
@@ -389,6 +399,7 @@ impl Script {
             None => Event::NotImplemented {
                 round,
                 retry,
+                variant,
                 why: "gave up".into(),
                 usage,
                 exchange: None,
@@ -467,7 +478,9 @@ impl Script {
         }
         let idea = self.idea_of(commit);
         let tuned = super::tuning::rung_of(commit).map_or(1.0, |rung| idea.tuned[rung]);
-        idea.speed[case.min(idea.speed.len() - 1)] * tuned
+        let beside =
+            super::variants::variant_of(commit).map_or(1.0, |variant| idea.variants[variant - 1].0);
+        idea.speed[case.min(idea.speed.len() - 1)] * tuned * beside
     }
 
     /// The idea that a commit realizes, by the commit's name.
@@ -481,7 +494,7 @@ impl Script {
 }
 
 impl Idea {
-    fn attempt(&self, retry: u32) -> &Attempt {
+    pub(super) fn attempt(&self, retry: u32) -> &Attempt {
         &self.attempts[(retry as usize).min(self.attempts.len() - 1)]
     }
 }

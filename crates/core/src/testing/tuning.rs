@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// The rung on which a commit was made, by its name.
 pub(super) fn rung_of(commit: &str) -> Option<usize> {
-    commit.split('.').nth(3)?.parse().ok()
+    commit.strip_prefix('r')?.split('.').nth(3)?.parse().ok()
 }
 
 impl Script {

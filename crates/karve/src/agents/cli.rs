@@ -200,7 +200,8 @@ struct Ask<'a> {
 /// A conversation within a round.
 #[derive(Debug)]
 struct Talk {
-    round: u32,
+    /// The round, and which of several realizations.
+    of: (u32, u32),
     session: String,
     /// What the conversation used so far, where only that is told.
     used: Usage,
@@ -250,13 +251,13 @@ impl CliAgent {
     fn turn(
         &mut self,
         task: Task,
-        (round, brief): (u32, &str),
+        (of, brief): ((u32, u32), &str),
         granted: &[String],
         desk: &Desk<'_>,
     ) -> Result<(Heard, Option<Fault>)> {
         let place = Place::of(desk);
         let files = plain_files(granted, desk.tree);
-        let mut session = self.talk.take().filter(|talk| talk.round == round);
+        let mut session = self.talk.take().filter(|talk| talk.of == of);
         loop {
             let ask = Ask {
                 task,
@@ -276,11 +277,10 @@ impl CliAgent {
             let before = session.map_or_else(Usage::default, |talk| talk.used);
             let used = heard.settle(before);
             self.usd_spent += heard.usage.usd;
-            self.talk = heard.session.clone().map(|session| Talk {
-                round,
-                session,
-                used,
-            });
+            self.talk = heard
+                .session
+                .clone()
+                .map(|session| Talk { of, session, used });
             if fault.is_none() && matches!(task, Task::Implement | Task::Mend) {
                 fault = self.caller.examine(&heard, &place, granted)?;
             } else if fault.is_none() && heard.text.trim().is_empty() {
@@ -303,7 +303,12 @@ fn plain_files(granted: &[String], tree: &Path) -> Vec<String> {
 impl Agent for CliAgent {
     fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
         let text = prompt::render_propose(brief, ANSWER_TO);
-        let turn = self.turn(Task::Propose, (brief.round, &text), &brief.granted, desk)?;
+        let turn = self.turn(
+            Task::Propose,
+            ((brief.round, 0), &text),
+            &brief.granted,
+            desk,
+        )?;
         let (heard, fault) = turn;
         let usage = heard.usage;
         let refused = |refusal| Proposal::Refused(refusal, usage);
@@ -324,7 +329,8 @@ impl Agent for CliAgent {
             None => Task::Implement,
         };
         let text = prompt::render_implement(step) + &format!("\nAnswer {ANSWER_TO}.\n");
-        let turn = self.turn(task, (step.round, &text), &step.brief.granted, desk)?;
+        let of = (step.round, step.variant);
+        let turn = self.turn(task, (of, &text), &step.brief.granted, desk)?;
         let (heard, fault) = turn;
         let usage: Usage = heard.usage;
         Ok(match (fault, answer::parse_implementation(&heard.text)) {

@@ -77,6 +77,10 @@ impl CommandAgent {
     }
 
     fn turn(&self, task: &str, brief: &str, desk: &Desk<'_>) -> Result<Turn> {
+        self.turn_of(task, 0, brief, desk)
+    }
+
+    fn turn_of(&self, task: &str, variant: u32, brief: &str, desk: &Desk<'_>) -> Result<Turn> {
         let cannot = || format!("cannot write to {}", desk.notes.display());
         fs::create_dir_all(desk.notes).context(cannot)?;
         let brief_path = desk.notes.join("brief.md");
@@ -89,6 +93,7 @@ impl CommandAgent {
             .capture_bytes(ANSWER_BYTES_MAX)
             .stdin(brief.as_bytes())
             .env("KARVE_TASK", task)
+            .env("KARVE_VARIANT", variant.saturating_add(1).to_string())
             .env("KARVE_BRIEF", brief_path.to_string_lossy())
             .env("KARVE_ANSWER", answer_path.to_string_lossy());
         for (name, value) in &self.env {
@@ -179,7 +184,7 @@ impl Agent for CommandAgent {
         };
         let usage = Usage::default();
         Ok(
-            match self.turn(task, &prompt::render_implement(step), desk)? {
+            match self.turn_of(task, step.variant, &prompt::render_implement(step), desk)? {
                 Turn::Failed(why) => Implementation::NotDone { why, usage },
                 Turn::Answered(text) => match answer::parse_implementation(&text) {
                     Ok((summary, usage)) => Implementation::Done { summary, usage },

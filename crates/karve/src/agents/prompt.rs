@@ -157,6 +157,15 @@ pub(super) fn render_implement(step: &ImplementStep) -> String {
         );
     }
     push_situation(&mut text, brief);
+    if step.of > 1 {
+        let _ = writeln!(
+            text,
+            "## Candidate {} of {}\n\nChoose your own way to realize the hypothesis. Others are \
+             made beside this one, and nobody sees them; the best of them goes on.\n",
+            step.variant.saturating_add(1),
+            step.of
+        );
+    }
     if let Some((candidate, gate)) = &step.mend {
         let _ = writeln!(
             text,

@@ -16,7 +16,10 @@ use std::path::Path;
 pub struct Replay {
     dir: CampaignDir,
     hypotheses: BTreeMap<u32, Box<Hypothesis>>,
-    candidates: BTreeMap<(u32, u32), Candidate>,
+    /// By round, retry and variant.
+    candidates: BTreeMap<(u32, u32, u32), Candidate>,
+    /// Which variant went on, by round.
+    chosen: BTreeMap<u32, u32>,
     /// What was said about rounds.
     words: BTreeMap<u32, Words>,
     /// The last round that was settled.
@@ -43,6 +46,7 @@ impl Replay {
             dir: dir.clone(),
             hypotheses: BTreeMap::new(),
             candidates: BTreeMap::new(),
+            chosen: BTreeMap::new(),
             words: BTreeMap::new(),
             last: 0,
         };
@@ -63,10 +67,14 @@ impl Replay {
             Event::Implemented {
                 round,
                 retry,
+                variant,
                 candidate,
                 ..
             } => {
-                self.candidates.insert((round, retry), candidate);
+                self.candidates.insert((round, retry, variant), candidate);
+            }
+            Event::Chosen { round, first, .. } => {
+                self.chosen.insert(round, first);
             }
             Event::Settled { round, .. } => self.last = round,
             Event::Learnt { round, lesson, .. } => {
@@ -77,6 +85,21 @@ impl Replay {
             }
             _ => {}
         }
+    }
+}
+
+impl Replay {
+    /// What was recorded at a step. Where one realization is asked for and several were recorded,
+    /// it is the one that went on.
+    fn recorded(&self, step: &ImplementStep) -> Option<&Candidate> {
+        let (round, retry) = (step.round, step.retry);
+        let at = |variant: u32| self.candidates.get(&(round, retry, variant));
+        if step.of > 1 {
+            return at(step.variant);
+        }
+        let all = (round, retry, 0)..=(round, retry, u32::MAX);
+        let chosen = self.chosen.get(&round).and_then(|variant| at(*variant));
+        chosen.or_else(|| self.candidates.range(all).next().map(|(_, made)| made))
     }
 }
 
@@ -103,7 +126,7 @@ impl Agent for Replay {
 
     fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
         let usage = Usage::default();
-        let Some(candidate) = self.candidates.get(&(step.round, step.retry)) else {
+        let Some(candidate) = self.recorded(step) else {
             let why = "the recorded campaign has no candidate here".to_owned();
             return Ok(Implementation::NotDone { why, usage });
         };

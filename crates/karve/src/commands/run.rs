@@ -53,6 +53,9 @@ pub struct Run {
     /// Try what the first profile and the library suggest, one by one, and nothing else
     #[arg(long)]
     pub autopilot: bool,
+    /// Let the agent realize each hypothesis so many times; the best realization goes on
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8))]
+    pub best_of: Option<u32>,
     /// Print every record of the log as a line of JSON
     #[arg(long)]
     pub json: bool,
@@ -74,6 +77,7 @@ impl Run {
             agent: self.agent.clone(),
             rounds: self.rounds,
             hours: self.hours,
+            best_of: self.best_of,
             agenda: self.agenda(place)?,
         };
         place.load(&overrides)?;
@@ -87,6 +91,7 @@ impl Run {
             None => Wish::Newest,
         };
         let plan = session::plan(&loaded, &repo, wish, (self.rounds, wall_s))?;
+        self.same_best_of(&plan)?;
         if self.dry_run {
             return dry_run(&plan, &loaded.root, self.json);
         }
@@ -128,6 +133,25 @@ impl Run {
 }
 
 impl Run {
+    /// How often a hypothesis is realized is part of the charter.
+    fn same_best_of(&self, plan: &Plan) -> Result<()> {
+        let (Plan::Resume { dir, .. }, Some(wanted)) = (plan, self.best_of) else {
+            return Ok(());
+        };
+        let read = crate::store::read(dir)?;
+        let has = read
+            .campaign
+            .charter()
+            .map_or(1, |charter| charter.policy.best_of);
+        if has == wanted {
+            return Ok(());
+        }
+        let message = format!("the campaign {} was begun with --best-of {has}", dir.name());
+        Err(CommandError::usage(message).hint(
+            "go on with it as it is: \"karve run\" without --best-of, or start another with --new",
+        ))
+    }
+
     /// What the flags ask for; a file is named from where one stands.
     fn agenda(&self, place: &Place) -> Result<Option<AgendaWish>> {
         Ok(match (&self.only, &self.plan, self.autopilot) {

@@ -43,7 +43,10 @@ pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> 
     let knobs = knobs::knobs_of(source, &file.knobs, &granted)?;
     let given_knobs = knobs::arguments(source, &knobs, &cases)?;
     let from_file = check_commands(source, (&commands, &mode), &cases, &given_knobs)?;
-    let policy = rules::policy_of(source, &file.policy)?;
+    let mut policy = rules::policy_of(source, &file.policy)?;
+    if let Some(best_of) = given.overrides.best_of {
+        policy.best_of = best_of;
+    }
     let limits = rules::limits_of(source, &file.limits, &policy, given.overrides)?;
     let device = rules::device_of(source, &file.device)?;
     let sandbox = sandbox::sandbox_of(source, file)?;

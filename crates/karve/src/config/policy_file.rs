@@ -43,6 +43,9 @@ pub(super) struct PolicyTable {
     /// How often a proposal may be refused before the round is dropped.
     #[schemars(range(min = 1, max = 20))]
     pub(super) proposal_tries: Option<u32>,
+    /// How often a hypothesis is realized, of which the best goes on; 1 by default.
+    #[schemars(range(min = 1, max = 8))]
+    pub(super) best_of: Option<u32>,
     /// Changes that one hypothesis may bundle.
     #[schemars(range(min = 1, max = 100))]
     pub(super) changes_per_round: Option<u32>,

@@ -35,6 +35,7 @@ pub(super) fn policy_of(source: &Source<'_>, table: &PolicyTable) -> Result<Poli
     );
     put(&mut policy.debug_retries, table.debug_retries);
     put(&mut policy.proposal_tries, table.proposal_tries);
+    put(&mut policy.best_of, table.best_of);
     put(&mut policy.changes_per_round, table.changes_per_round);
     put(&mut policy.duplicate_similarity, table.duplicate_similarity);
     put(&mut policy.history_view, table.history_view);

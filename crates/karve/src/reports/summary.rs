@@ -13,8 +13,10 @@ use super::text::{
 };
 use super::transfer::transfer_check;
 use karve_core::campaign::RoundSummary;
+use karve_core::charter::Better;
 use karve_core::comparison::{Change, Comparison};
 use karve_core::policy::StreakAction;
+use karve_core::variants::Made;
 
 const CASE_COLUMNS: [&str; 6] = [
     "Case",
@@ -149,10 +151,50 @@ fn single_change(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
         let left_out = source.markdown(&list(&candidate.out_of_scope), PARAGRAPH_MAX);
         items.push(format!("Left out, beyond the grant: {left_out}"));
     }
+    items.extend(variants(source, round));
     if round.retries > 0 {
         items.push(format!("Attempts to mend: {}", round.retries));
     }
     page.list(&items);
+}
+
+/// The realizations of the hypothesis, where there were several.
+fn variants(source: &Source<'_>, round: &RoundSummary) -> Vec<String> {
+    let of = |made: &Made| {
+        let tryout = round.tryouts.iter().find(|of| of.variant == made.variant);
+        let seen = match (&made.candidate, tryout) {
+            (None, _) => source.markdown(&made.why, CELL_MAX),
+            (Some(_), None) => "not looked at".to_owned(),
+            (Some(_), Some(tryout)) => {
+                let gate = source.markdown(&source.gate(&tryout.gate), CELL_MAX);
+                match tryout.value() {
+                    Some(value) => format!("{gate}, read {}", reading_of(source, value)),
+                    None => gate,
+                }
+            }
+        };
+        let mark = match round.chosen == Some(made.variant) {
+            true => "; this one went on",
+            false => "",
+        };
+        format!(
+            "Variant {} of {}: {seen}{mark}",
+            made.variant + 1,
+            round.variants.len()
+        )
+    };
+    round.variants.iter().map(of).collect()
+}
+
+/// A reading that chose a variant, in the unit of the metric; a rate was turned over.
+fn reading_of(source: &Source<'_>, value: f64) -> String {
+    let metric = &source.charter.metric;
+    let value = match metric.better {
+        Better::Lower => value,
+        Better::Higher => 1.0 / value,
+    };
+    let unit = source.line(&metric.unit, 20);
+    escaped(format!("{} {unit}", number(Some(value))).trim())
 }
 
 fn results(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {

@@ -250,6 +250,15 @@ impl Screen for Plain {
                 }
             }
             Event::Profiled { profile, .. } => self.profile_line(profile),
+            Event::Chosen {
+                round,
+                first,
+                tryouts,
+            } => self.line(&format!(
+                "chosen    round {round}: candidate {} of {}",
+                first + 1,
+                tryouts.len()
+            )),
             Event::Proposed { .. }
             | Event::ProposalRefused { .. }
             | Event::Implemented { .. }

@@ -1,5 +1,6 @@
 //! The hidden refs that keep a campaign's commits from being collected, and the branch.
 
+use super::choose::variant_ref;
 use super::{World, refs_of};
 use crate::error::Result;
 use crate::git::{Expected, Oid, Repo};
@@ -34,6 +35,12 @@ fn missing(repo: &Repo, campaign: &Campaign) -> Result<Vec<(String, Oid)>> {
     let prefix = refs_of(&charter.name);
     let mut wanted = vec![(format!("{prefix}/base"), campaign.base_commit())];
     for round in campaign.rounds() {
+        for made in &round.variants {
+            if let Some(candidate) = &made.candidate {
+                let name = variant_ref(&charter.name, (round.number, made.variant));
+                wanted.push((name, &candidate.commit));
+            }
+        }
         if let Some(candidate) = &round.candidate {
             wanted.push((
                 format!("{prefix}/round-{}", round.number),

@@ -103,7 +103,12 @@ impl World {
     }
 
     pub(super) fn implement(&mut self, step: &ImplementStep, campaign: &Campaign) -> Result<Event> {
-        let ImplementStep { round, retry, .. } = *step;
+        let ImplementStep {
+            round,
+            retry,
+            variant,
+            ..
+        } = *step;
         let tree = self.trees.fresh(&self.repo, "agent", &step.parent)?;
         if self.agent.reads_worktree() {
             self.detach(&tree, &step.parent)?;
@@ -140,6 +145,7 @@ impl World {
             Implementation::NotDone { why, usage } => Event::NotImplemented {
                 round,
                 retry,
+                variant,
                 why,
                 usage,
                 exchange,
@@ -147,9 +153,13 @@ impl World {
             Implementation::Done { summary, usage } => {
                 let candidate =
                     self.candidate_in(&tree, (round, &step.parent), &step.hypothesis, summary)?;
+                if step.of > 1 {
+                    self.keep_variant(&candidate, (round, variant))?;
+                }
                 Event::Implemented {
                     round,
                     retry,
+                    variant,
                     candidate,
                     usage,
                     exchange,
@@ -231,6 +241,9 @@ impl World {
             &Oid::named(campaign.incumbent())?,
             &Oid::named(&candidate.commit)?,
         );
+        if self.charter.policy.best_of > 1 {
+            self.name_candidate(*round, commits.1)?;
+        }
         let findings = audit_commits(&self.repo, &self.charter, commits, &candidate.files)?;
         let forbidden = integrity::forbids(&findings);
         let gated = |gate, same_artifact| Event::Gated {
@@ -338,16 +351,7 @@ fn tested(
     } else {
         Variant::Usual
     };
-    let visible = cases_at(campaign, &campaign.cases_of(set));
-    let mut errors = Vec::new();
-    let mut gate = match harness.examine(tree, &visible)? {
-        Some(Ok(examined)) => {
-            errors = examined;
-            Ok(())
-        }
-        Some(Err(gate)) => Err(gate),
-        None => harness.test(tree, &visible, variant)?,
-    };
+    let (mut gate, errors) = tested_visibly(harness, tree, (set, variant), campaign)?;
     if gate.is_ok() && set == CaseSet::Full {
         let hidden = cases_at(campaign, &campaign.cases_of(CaseSet::Hidden));
         if harness.tests_each_case(&hidden) {
@@ -355,6 +359,21 @@ fn tested(
         }
     }
     Ok((gate, errors))
+}
+
+/// The same without hidden cases.
+pub(super) fn tested_visibly(
+    harness: &Harness,
+    tree: &Path,
+    (set, variant): (CaseSet, Variant),
+    campaign: &Campaign,
+) -> Result<(Gated<()>, Vec<Examined>)> {
+    let visible = cases_at(campaign, &campaign.cases_of(set));
+    Ok(match harness.examine(tree, &visible)? {
+        Some(Ok(examined)) => (Ok(()), examined),
+        Some(Err(gate)) => (Err(gate), Vec::new()),
+        None => (harness.test(tree, &visible, variant)?, Vec::new()),
+    })
 }
 
 fn cases_at(campaign: &Campaign, indices: &[usize]) -> Vec<Case> {

@@ -101,7 +101,7 @@ impl World {
     }
 
     /// Where settings of a candidate are made, or why it cannot be tuned.
-    fn workshop(
+    pub(super) fn workshop(
         &self,
         base: &Oid,
         campaign: &Campaign,
@@ -123,7 +123,7 @@ impl World {
         Ok(Workshop::new(tools, &self.charter, base).map_err(|error| in_short(&error)))
     }
 
-    fn device(&mut self) -> Device<'_> {
+    pub(super) fn device(&mut self) -> Device<'_> {
         Device {
             session: &mut self.device,
             notices: &self.notices,

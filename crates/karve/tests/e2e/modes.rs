@@ -1,7 +1,8 @@
-//! Campaigns that are asked for something: one item, the items of an analysis, or an autopilot.
+//! Campaigns that are asked for something: one item, the items of an analysis, an autopilot, or the
+//! best of several realizations.
 
 use crate::lab::Lab;
-use crate::tidy::is_tidy;
+use crate::tidy::{Remains, is_tidy};
 use serde_json::Value;
 use std::fs;
 
@@ -307,6 +308,96 @@ fn what_is_wrong_with_a_plan_is_said_with_every_line() {
     ]);
     asks("/nowhere").complains(&["cannot read the analysis", "--plan"]);
     assert!(!lab.campaign("events.jsonl").exists());
+}
+
+/// One round of three realizations: a wrong one, a slow one, a fast one.
+fn of_three() -> Lab {
+    let lab = bare();
+    let claim = "claim \"halve the work\" \"half of it is not needed\" 2.0";
+    lab.script("1", "propose", claim);
+    let makes = "case $KARVE_VARIANT in
+1) edit 's/2 \\* 3/2 * 4/; s/TIME=.*/TIME=10/' ;;
+2) edit s/TIME=.*/TIME=90/ ;;
+3) edit s/TIME=.*/TIME=50/ ;;
+esac
+grep -q \"Candidate $KARVE_VARIANT of 3\" \"$KARVE_BRIEF\" || exit 9
+echo done";
+    lab.script("1", "implement", makes);
+    lab.replace(
+        "karve.toml",
+        "[policy.accept]",
+        "[policy]\nbest_of = 3\n\n[policy.accept]",
+    );
+    lab.commit();
+    lab
+}
+
+#[test]
+fn of_three_realizations_the_fast_one_that_is_right_is_kept() {
+    let lab = of_three();
+    lab.karve(&["run", "--yes"])
+        .ends(0)
+        .shows(&["chosen    round 1: candidate 3 of 3"]);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    let chosen = &lab.events("chosen")[0];
+    assert_eq!(chosen["first"], 2);
+    assert_eq!(chosen["tryouts"][0]["gate"]["gate"], "wrong_result");
+    let values = chosen["tryouts"][1]["values"].as_array().unwrap();
+    let is_right = |value: &Value| value.as_f64().is_some_and(|v| (v - 90.0).abs() < 1e-6);
+    assert!(
+        values.len() == 3 && values.iter().all(is_right),
+        "{values:?}"
+    );
+    let diff = lab.karve(&["diff"]).ends(0).stdout;
+    assert!(
+        diff.contains("+TIME=50") && !diff.contains("2 * 4"),
+        "{diff}"
+    );
+    let shown = lab.karve(&["show", "1"]).ends(0).stdout;
+    for part in [
+        "Variant 1 of 3: ",
+        "Variant 2 of 3: passed, read 90.",
+        " us; this one went on",
+    ] {
+        assert!(shown.contains(part), "{part} is not in {shown}");
+    }
+    lab.karve(&["verify"]).ends(0);
+    is_tidy(&lab);
+    // Every variant is kept under a ref of its own, and a recording makes them again.
+    let refs = lab.git(&["for-each-ref", "--format=%(refname)", "refs/karve/toy"]);
+    for number in 1..=3 {
+        assert!(
+            refs.contains(&format!("round-1-variant-{number}")),
+            "{refs}"
+        );
+    }
+    let replay = format!("replay:{}", lab.campaign("").display());
+    lab.karve(&["run", "--yes", "--new", "--agent", &replay])
+        .ends(0)
+        .shows(&["candidate 3 of 3"]);
+    lab.karve(&["run", "--yes", "--campaign", "toy", "--best-of", "2"])
+        .ends(2)
+        .complains(&["was begun with --best-of 3", "--new"]);
+}
+
+#[test]
+fn killed_between_realizations_the_same_one_is_chosen() {
+    let reference = of_three();
+    reference.karve(&["run", "--yes"]).ends(0);
+    let reference = Remains::of(&reference);
+    let telling = ["implemented", "chosen", "gated", "settled"];
+    let kinds = reference.kinds();
+    let lab = of_three();
+    for (seq, kind) in kinds.iter().enumerate() {
+        if telling.contains(&kind.as_str()) {
+            for point in ["before", "torn", "after"] {
+                lab.dies(&format!("{point}:{seq}"));
+            }
+        }
+    }
+    lab.karve(&["run", "--yes"]).ends(0);
+    assert_eq!(reference.difference(&Remains::of(&lab)), None);
+    lab.karve(&["verify"]).ends(0);
 }
 
 #[test]

@@ -251,11 +251,13 @@ impl Player {
                 Event::Implemented {
                     round: step.round,
                     retry: step.retry,
+                    variant: step.variant,
                     candidate,
                     usage: usage(),
                     exchange: None,
                 }
             }
+            Step::Choose(step) => panic!("no candidate here has variants: {step:?}"),
             Step::Tune(step) => panic!("no candidate here has knobs: {step:?}"),
             Step::Gate {
                 round, retry, set, ..

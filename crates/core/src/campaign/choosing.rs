@@ -1,0 +1,139 @@
+//! Best of several: the variants of a round, from the first that is made to the one that goes on.
+
+use super::record::{Taken, not_due};
+use super::round::{RoundState, Stage};
+use super::{Campaign, Event};
+use crate::hypothesis::{Candidate, Hypothesis};
+use crate::variants::{self, BEST_OF_MAX, Made, TURNS};
+use crate::verdict;
+
+/// Variants of a round of which one is to be chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChooseStep {
+    /// The round.
+    pub round: u32,
+    /// The incumbent.
+    pub parent: String,
+    /// The variants with their numbers; no source twice.
+    pub candidates: Vec<(u32, Candidate)>,
+    /// How often each is read.
+    pub turns: u32,
+}
+
+impl Campaign {
+    /// How often a hypothesis is realized. Values of knobs can be set in one way only.
+    pub(super) fn variants_of(&self, hypothesis: &Hypothesis) -> u32 {
+        let one_way = hypothesis.sweep || !hypothesis.config.is_empty();
+        let wanted = self.charter().map_or(1, |charter| charter.policy.best_of);
+        if one_way {
+            1
+        } else {
+            wanted.clamp(1, BEST_OF_MAX)
+        }
+    }
+
+    /// Takes in a variant; after the last one it is decided what goes on.
+    pub(super) fn take_variant(
+        &mut self,
+        round: &mut RoundState,
+        hypothesis: Box<Hypothesis>,
+        made: Made,
+    ) {
+        round.variants.push(made);
+        let done = u32::try_from(round.variants.len()).unwrap_or(u32::MAX);
+        if done < self.variants_of(&hypothesis) {
+            round.stage = Stage::Implementing {
+                hypothesis,
+                retry: 0,
+                variant: done,
+                mend: None,
+            };
+            return;
+        }
+        let contenders = self.contenders(round);
+        if contenders.len() > 1 {
+            round.stage = Stage::Choosing { hypothesis };
+            return;
+        }
+        let any = || {
+            let mut made = round.variants.iter();
+            made.find_map(|made| Some((made.variant, made.candidate.clone()?)))
+        };
+        match contenders.into_iter().next().or_else(any) {
+            Some(first) => self.take_first(round, hypothesis, &first),
+            None => {
+                let why = round.variants.first().map_or("", |made| &made.why);
+                round.stage = Stage::Settling {
+                    verdict: verdict::judge_absent(why),
+                };
+            }
+        }
+    }
+
+    fn contenders(&self, round: &RoundState) -> Vec<(u32, Candidate)> {
+        let tried = |tree: &str| {
+            let of = |summary: &&super::RoundSummary| {
+                summary.candidate.as_ref().is_some_and(|c| c.tree == tree)
+            };
+            let found = self.rounds.iter().find(of).map(|summary| summary.number);
+            found.filter(|_| self.open_duel(&round.parent, tree).is_none())
+        };
+        let is_new = |candidate: &Candidate| {
+            let tree = &candidate.tree;
+            verdict::judge_source(tree, self.incumbent_tree(), tried(tree)).is_none()
+        };
+        variants::contenders(&round.variants, is_new)
+    }
+
+    /// What is to be chosen from.
+    pub(super) fn choose_step(&self, round: &RoundState) -> ChooseStep {
+        ChooseStep {
+            round: round.number,
+            parent: round.parent.clone(),
+            candidates: self.contenders(round),
+            turns: TURNS,
+        }
+    }
+
+    fn take_first(
+        &mut self,
+        round: &mut RoundState,
+        hypothesis: Box<Hypothesis>,
+        (variant, candidate): &(u32, Candidate),
+    ) {
+        round.chosen = Some(*variant);
+        self.take_candidate(round, 0, hypothesis, candidate);
+    }
+
+    pub(super) fn take_choice(&mut self, round: &mut RoundState, event: &Event) -> Taken {
+        let (
+            Event::Chosen {
+                round: of,
+                first,
+                tryouts,
+            },
+            Stage::Choosing { hypothesis },
+        ) = (event, &round.stage)
+        else {
+            return not_due();
+        };
+        if *of != round.number {
+            return not_due();
+        }
+        let contenders = self.contenders(round);
+        let numbers = contenders.iter().map(|(number, _)| *number);
+        if !tryouts.iter().map(|tryout| tryout.variant).eq(numbers) {
+            return Err("the variants are not those that were made".into());
+        }
+        if variants::first(tryouts) != Some(*first) {
+            return Err("another variant comes first by these readings".into());
+        }
+        let Some(chosen) = contenders.iter().find(|(number, _)| number == first) else {
+            return not_due();
+        };
+        let hypothesis = hypothesis.clone();
+        round.tryouts.clone_from(tryouts);
+        self.take_first(round, hypothesis, chosen);
+        Ok(())
+    }
+}
