@@ -333,7 +333,7 @@ pub fn cut_at_sentence(text: &str, chars_max: usize) -> String {
         let next = text[at + stop.len()..].chars().next();
         *stop == "\n" || next.is_none_or(char::is_whitespace)
     };
-    let last = stops.filter(ends).last();
+    let last = stops.filter(ends).next_back();
     let whole = last.map_or(cut, |(at, stop)| &cut[..at + stop.len()]);
     whole.trim_end().to_owned()
 }

@@ -8,6 +8,7 @@ pub mod command;
 mod exchange;
 mod prompt;
 pub mod replay;
+pub mod scripted;
 mod secrets;
 pub mod told;
 pub mod visitor;
@@ -161,6 +162,9 @@ pub fn agent_of(
     }
     if name == visitor::VISITOR {
         return Ok(Box::new(visitor::Visitor::default()));
+    }
+    if name == scripted::SCRIPTED && !agents.contains_key(name) {
+        return Ok(Box::new(scripted::Scripted::open()?));
     }
     if let Some(dir) = name.strip_prefix("replay:") {
         return Ok(Box::new(replay::Replay::open(&PathBuf::from(dir))?));

@@ -78,7 +78,7 @@ enum Fires {
 pub fn recall(campaign: &Campaign) -> Recall {
     let kernel = campaign.profile().and_then(|profile| profile.main_kernel());
     let values = kernel.map(with_derived).unwrap_or_default();
-    let (mut told, mut unfired): (Vec<(f64, Told)>, Vec<(f64, Told)>) = Default::default();
+    let (mut told, mut unfired) = (Vec::new(), Vec::new());
     let mut usable: Vec<(f64, Usable)> = Vec::new();
     let kept_share = kept_share(campaign);
     let mut refuted = Vec::new();

@@ -1,5 +1,6 @@
 //! `karve demo`: a whole campaign on an embedded kernel.
 
+use crate::agents::scripted::SCRIPTED;
 use crate::clock;
 use crate::config::Overrides;
 use crate::drive::End;
@@ -16,10 +17,13 @@ use std::path::PathBuf;
 ///
 /// Needs git, make and a C compiler; no key and no GPU. Copies the example to a scratch
 /// directory, runs the built-in strategy on it, and ends with a report. Takes under three minutes
-/// on two cores.
+/// on two cores. With "--agent scripted" a recorded agent proposes and implements instead: one
+/// change is kept, one is wrong, and one attempt on the benchmark is refused. All of it is built,
+/// gated and measured anew.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve demo
+  karve demo --agent scripted       then: karve show 1 --transcript
   karve demo --into my-first-campaign --rounds 10")]
 pub struct Demo {
     /// Copy the example here instead of to a scratch directory; must not exist
@@ -28,7 +32,22 @@ pub struct Demo {
     /// Rounds at most
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
+    /// Who proposes and implements
+    #[arg(long, value_enum, default_value = "builtin")]
+    agent: Who,
 }
+
+/// Who plays in the demo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Who {
+    /// The built-in strategy
+    Builtin,
+    /// An agent that was recorded
+    Scripted,
+}
+
+/// Hours that a recorded agent may take: it ends by itself, so this only bounds a slow host.
+const SCRIPTED_HOURS: f64 = 0.25;
 
 /// The embedded example.
 const FILES: [(&str, &str); 11] = [
@@ -91,9 +110,16 @@ impl Demo {
             dir: Some(dir.clone()),
             campaign: None,
         };
-        let overrides = Overrides {
-            rounds: self.rounds,
-            ..Overrides::default()
+        let overrides = match self.agent {
+            Who::Builtin => Overrides {
+                rounds: self.rounds,
+                ..Overrides::default()
+            },
+            Who::Scripted => Overrides {
+                rounds: self.rounds,
+                agent: Some(SCRIPTED.to_owned()),
+                hours: Some(SCRIPTED_HOURS),
+            },
         };
         let loaded = place.load(&overrides)?;
         let repo = git::Repo::discover(&dir)?;
@@ -119,6 +145,9 @@ impl Demo {
             "next      cd {} && karve report, karve log, karve diff, karve verify",
             dir.display()
         ));
+        if self.agent == Who::Scripted {
+            ui::outln("          karve show 1 --transcript, and 2, 3, 4: what was said");
+        }
         super::run::outcome(&campaign)
     }
 

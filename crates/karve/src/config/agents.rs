@@ -6,6 +6,7 @@ use super::source::{Source, shown, suggestion};
 use super::{AgentConfig, CliConfig, Overrides, Reach, Runs, agent_named, api_table};
 use crate::agents::api;
 use crate::agents::cli::Kind;
+use crate::agents::scripted::SCRIPTED;
 use crate::agents::visitor::VISITOR;
 use crate::error::{CommandError, Result};
 use crate::sandbox::Host;
@@ -220,7 +221,7 @@ pub(super) fn agent_of(
     let replays = name
         .strip_prefix("replay:")
         .is_some_and(|dir| !dir.trim().is_empty());
-    let needs_no_table = name == "builtin" || name == VISITOR;
+    let needs_no_table = ["builtin", VISITOR, SCRIPTED].contains(&name);
     if needs_no_table || replays || agent_named(name, agents).is_some() {
         return Ok(name.to_owned());
     }

@@ -260,10 +260,11 @@ fn derive(profile: &mut KernelProfile, counts: &Counts, notes: &mut Notes) {
     }
     for (part, all, counter) in SHARES {
         let known = profile.counters.contains_key(*counter);
-        if let (false, Some(part), Some(all)) = (known, counts.first(part), counts.first(all)) {
-            if !ratio(profile, counter, 100.0, (part, all)) && all.value > 0.0 {
-                notes.add(format!("{counter} would be above the whole: not read"));
-            }
+        if let (false, Some(part), Some(all)) = (known, counts.first(part), counts.first(all))
+            && !ratio(profile, counter, 100.0, (part, all))
+            && all.value > 0.0
+        {
+            notes.add(format!("{counter} would be above the whole: not read"));
         }
     }
     let cycles = counts.first(&["cycles", "cpu-cycles"]);

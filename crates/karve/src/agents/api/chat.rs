@@ -117,7 +117,7 @@ fn read_call(reply: &mut Reply, call: &Value) {
     let at = match told {
         Some(index) => WORDS + 1 + index.min(1 << 20),
         None if name.is_empty() => last,
-        None => last.max(WORDS) + 1,
+        None => last + 1,
     };
     if reply.parts.contains_key(&at) {
         reply.asks_more(at, args);
