@@ -151,10 +151,27 @@ impl Stage {
         assert_eq!((mended.round, mended.briefs), (2, 3), "{asked:#?}");
         is_tidy(&self.lab);
         self.keeps_its_key();
+        self.can_be_read();
         let changed = self
             .lab
             .git(&["diff", "--name-only", "main", "optimize/toy"]);
         assert_eq!(changed, "kernel.sh");
+    }
+
+    /// What was said in the first round is shown: words, the shell with its line, what came of it.
+    #[track_caller]
+    fn can_be_read(&self) {
+        let said = self.lab.karve(&["show", "1", "--transcript"]).ends(0);
+        said.shows(&[
+            "turn 1: propose by",
+            "agent   I read the kernel.",
+            "outcome stated \"halve the work\"",
+            "turn 2: implement by",
+            "  tool    ",
+            "TIME=50/",
+            "done as claimed",
+            "outcome changed kernel.sh",
+        ]);
     }
 
     /// The first turn asked the model once, the second one twice; none counts what another cost.
