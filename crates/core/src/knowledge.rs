@@ -328,12 +328,12 @@ pub fn cut_at_sentence(text: &str, chars_max: usize) -> String {
     if cut.matches("```").count() % 2 == 1 {
         cut = cut.rfind("```").map_or(cut, |at| &cut[..at]);
     }
-    let stops = cut.match_indices(['.', '!', '?', '\n']);
+    let mut stops = cut.match_indices(['.', '!', '?', '\n']);
     let ends = |(at, stop): &(usize, &str)| {
         let next = text[at + stop.len()..].chars().next();
         *stop == "\n" || next.is_none_or(char::is_whitespace)
     };
-    let last = stops.filter(ends).next_back();
+    let last = stops.rfind(ends);
     let whole = last.map_or(cut, |(at, stop)| &cut[..at + stop.len()]);
     whole.trim_end().to_owned()
 }

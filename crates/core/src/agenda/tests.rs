@@ -303,7 +303,7 @@ proptest! {
             }
             let tried = past.iter().filter(|of| of.task == ids[at]).count();
             prop_assert!(tried < TRIES as usize);
-            past.push(round(number as u32 + 1, &ids[at], luck >> (number % 64) & 1 == 1));
+            past.push(round(number as u32 + 1, &ids[at], (luck >> (number % 64)) & 1 == 1));
         }
         prop_assert!(false, "the agenda does not end");
     }

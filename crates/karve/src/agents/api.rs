@@ -235,8 +235,8 @@ impl ApiAgent {
                 "limits.agent_usd cannot be held: the agent {name} has no price"
             ))
             .hint(format!(
-                "set agents.{name}.price = {{ input = …, output = … }} in karve.toml, in US dollars \
-                 for a million tokens; a local server costs 0.0"
+                "set agents.{name}.price = {{ input = …, output = … }} in karve.toml, in US \
+                 dollars for a million tokens; a local server costs 0.0"
             )));
         }
         if !charter.sandbox.agent_network && !config.is_loopback() {

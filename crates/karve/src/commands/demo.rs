@@ -119,6 +119,7 @@ impl Demo {
                 rounds: self.rounds,
                 agent: Some(SCRIPTED.to_owned()),
                 hours: Some(SCRIPTED_HOURS),
+                ..Overrides::default()
             },
         };
         let loaded = place.load(&overrides)?;

@@ -147,8 +147,10 @@ mod tests {
 
     #[test]
     fn a_function_is_known_by_its_file_or_by_its_definition() {
-        let kernel = "static float most(const float *x, int n) {\n  if (n > 1) { return expf(x[0]); }\n}\n\
-                      __attribute__((noinline)) void\nsoftmax(const float *x,\n  float *y)\n{ other(x); }\n";
+        let kernel = "static float most(const float *x, int n) {\n  if (n > 1) {\n    \
+                      return expf(x[0]);\n  }\n}\n\
+                      __attribute__((noinline)) void\nsoftmax(const float *x,\n  float *y)\n\
+                      { other(x); }\n";
         let rust = "pub fn scale<T: Copy>(x: &mut [T]) -> usize { x.len() }";
         let files = [("src/kernel.c", kernel), ("lib.rs", rust)];
         let files = files.map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()));

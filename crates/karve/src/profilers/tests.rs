@@ -391,8 +391,11 @@ fn perf_tells_how_much_of_the_arithmetic_is_in_vectors() {
     assert_eq!(fewer.kernels[0].value("vector_pct"), None);
 }
 
+/// A function, what it cost itself, and what it called at what cost.
+type Cost<'a> = (&'a str, u64, Option<(&'a str, u64)>);
+
 /// A callgrind file of a process with some functions: name, own instructions, and what it calls.
-fn process(command: &str, functions: &[(&str, u64, Option<(&str, u64)>)]) -> String {
+fn process(command: &str, functions: &[Cost<'_>]) -> String {
     let mut text = format!("# callgrind format\ncmd: {command}\nevents: Ir Dr D1mr\n");
     let mut total = 0;
     for (name, own, calls) in functions {

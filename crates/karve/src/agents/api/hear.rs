@@ -67,6 +67,12 @@ impl<'a> Hearing<'a> {
                 self.take_clean(&clean);
             }
         }
+        self.look();
+        self.failure.is_none() && self.broken.is_ok()
+    }
+
+    /// Looks whether more came than may.
+    fn look(&mut self) {
         if self.bytes > STREAM_BYTES_MAX {
             self.fail(Failure::Flooded(STREAM_BYTES_MAX));
         } else if self.log.is_full() {
@@ -74,7 +80,6 @@ impl<'a> Hearing<'a> {
         } else if self.reply.is_over || self.sse.is_over {
             self.fail(Failure::TooLong);
         }
-        self.failure.is_none() && self.broken.is_ok()
     }
 
     fn fail(&mut self, failure: Failure) {
@@ -123,6 +128,7 @@ impl<'a> Hearing<'a> {
     ) -> Result<(Reply, Option<Failure>)> {
         let rest = self.keys.rest();
         self.take_clean(&rest);
+        self.look();
         self.broken.clone()?;
         let failure = self.judge(ended);
         if failure.is_none() {

@@ -30,7 +30,9 @@ fn sample(kind: Kind) -> Vec<u8> {
 /// Hears an answer with status 200 in pieces of a size.
 fn hear(kind: Kind, bytes: &[u8], size: usize) -> (Reply, Option<Failure>) {
     let dir = tempfile::tempdir().unwrap();
-    let secrets = Secrets::of([]);
+    // With a key the end of what came is held back, and read last of all.
+    let key = ("API_KEY".to_owned(), "sk-0123456789".to_owned());
+    let secrets = Secrets::of([(&key.0, &key.1)]);
     let mut log = Exchange::open(&dir.path().join("exchange"), &secrets).unwrap();
     let mut hearing = Hearing::new(kind.wire(), &secrets, &mut log);
     hearing.take(&Came::Head(200, None));
@@ -157,6 +159,14 @@ fn garbage_and_floods_have_names() {
         "choices": [{"delta": {"content": words}}],
         "candidates": [{"content": {"parts": [{"text": words}]}}]});
     let flood = format!("data: {event}\n\n").repeat(5);
+    let large = json!({"candidates": [{"content": {"parts": [{"text": words.repeat(5)}]},
+        "finishReason": "STOP"}]});
+    let (_, failure) = hear(
+        Kind::Google,
+        format!("data: {large}\n\n").as_bytes(),
+        1 << 14,
+    );
+    assert_eq!(failure, Some(Failure::TooLong));
     for kind in [Kind::Anthropic, Kind::OpenaiChat, Kind::Google] {
         let (reply, failure) = hear(kind, flood.as_bytes(), 1 << 14);
         assert_eq!(failure, Some(Failure::TooLong), "{kind:?}");
