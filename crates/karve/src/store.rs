@@ -96,7 +96,7 @@ pub fn has_begun(dir: &CampaignDir) -> bool {
     started_at(dir).is_some()
 }
 
-/// The commit that a campaign started from; none before it was found.
+/// The commit of the user's repository that a campaign started from; none before it was found.
 pub fn base_of(dir: &CampaignDir) -> Option<String> {
     let file = File::open(dir.join(LOG)).ok()?;
     let mut reader = BufReader::new(file.take(LINE_BYTES_MAX));
@@ -104,7 +104,9 @@ pub fn base_of(dir: &CampaignDir) -> Option<String> {
         let mut line = Vec::new();
         reader.read_until(b'\n', &mut line).ok()?;
         if let Event::Prepared(preparation) = parse_line(&line).ok()?.event {
-            return Some(preparation.base);
+            // An extracted workspace has commits of its own.
+            let from = preparation.provenance.map(|from| from.commit);
+            return Some(from.unwrap_or(preparation.base));
         }
     }
     None
