@@ -11,6 +11,7 @@ mod gating;
 mod in_round;
 mod plausible;
 mod record;
+mod reviewing;
 mod round;
 mod stop_reason;
 mod stopping;
@@ -23,9 +24,11 @@ pub use choosing::ChooseStep;
 pub use controls::{CONTROL_SLOWDOWN, Control, ControlKind, ControlResult, Detectable};
 pub use event::{
     Baseline, DuelName, Event, Halved, ImplementStep, LOG_VERSION, MeasureStep, PlantedFault,
-    Preparation, Provenance, Record, Refusal, Repeats, Step, Tip, TuneStep, Usage,
+    Preparation, Provenance, Record, Refusal, Repeats, Step, Tip, Usage,
 };
+pub use gating::TuneStep;
 pub use record::OutOfOrder;
+pub use reviewing::ReviewStep;
 pub use round::{LayoutTrial, Layouts, Measuring, RoundState, RoundSummary, Stage};
 pub use stop_reason::StopReason;
 pub use tasks::Task;
@@ -34,10 +37,10 @@ use crate::agenda::Item;
 use crate::charter::{Case, CaseSet, Charter};
 use crate::comparison::Comparison;
 use crate::duel::{Clock, Duel};
-use crate::hypothesis::Gist;
+use crate::hypothesis::{Candidate, Gist};
 use crate::knowledge::Known;
 use crate::lineage::Lineage;
-use crate::measurement::{Discarded, Pair, Sample};
+use crate::measurement::{Discarded, Gate, Pair, Sample};
 use crate::policy::{FullWhen, ProfileWhen, StreakAction};
 use crate::profile::{Profile, ProfileDepth};
 use crate::sampling;
@@ -162,22 +165,27 @@ impl Campaign {
                 retry,
                 variant,
                 mend,
+                review,
             } => Step::Implement(ImplementStep {
+                review: review.clone(),
                 round,
                 retry: *retry,
                 variant: *variant,
-                of: match mend {
-                    None => self.variants_of(hypothesis),
-                    Some(_) => 1,
-                },
+                of: self.realizations(hypothesis, mend.is_some()),
                 parent: self.incumbent().to_owned(),
                 hypothesis: hypothesis.clone(),
                 mend: mend
                     .as_ref()
-                    .map(|(failed, gate)| (failed.clone(), strategy::shown_gate(self, gate))),
+                    .map(|(failed, gate)| self.shown_failure(failed, gate)),
                 brief: Box::new(self.brief(&[])),
             }),
             Stage::Choosing { .. } => Step::Choose(self.choose_step(state)),
+            Stage::Reviewing {
+                hypothesis,
+                retry,
+                candidate,
+                ..
+            } => self.review_step(round, *retry, (hypothesis, candidate)),
             Stage::Gating {
                 retry,
                 candidate,
@@ -209,6 +217,10 @@ impl Campaign {
             },
             Stage::Learning { .. } => Step::Learn { round },
         }
+    }
+
+    fn shown_failure(&self, failed: &Candidate, gate: &Gate) -> (Candidate, Gate) {
+        (failed.clone(), strategy::shown_gate(self, gate))
     }
 
     /// The charter, once the target is defined.

@@ -1,10 +1,12 @@
 //! What the user agreed to before the first round; immutable.
 
+mod asks;
 mod demand;
 mod goal;
 mod knobs;
 mod sandbox;
 
+pub use asks::{AskRule, TOKEN_BYTES};
 pub use goal::Goal;
 pub use knobs::{Delivery, KnobDeclaration, PoolMember, TuneRule};
 pub use sandbox::{Caches, SandboxMode, SandboxRule};
@@ -58,6 +60,9 @@ pub struct Charter {
     /// What is to be tried, item by item; whatever the agent proposes without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agenda: Option<Box<Agenda>>,
+    /// How agents are asked: how long a brief is, and in which roles.
+    #[serde(default, skip_serializing_if = "AskRule::is_default")]
+    pub asks: AskRule,
     /// Tunables declared outside the source.
     pub knobs: Vec<KnobDeclaration>,
     /// How knobs are tuned.
@@ -337,6 +342,10 @@ impl Charter {
         let place = |path: &mut String| *path = format!("{workdir}/{path}");
         self.granted.iter_mut().for_each(place);
         self.knobs.iter_mut().for_each(|knob| place(&mut knob.file));
+        if let Some(book) = self.asks.book.as_deref_mut() {
+            let writes = book.role.iter_mut().flat_map(|role| &mut role.writes);
+            writes.for_each(place);
+        }
         if let Mode::Workspace { files, .. } = &mut self.mode {
             files.iter_mut().for_each(place);
         }

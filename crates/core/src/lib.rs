@@ -5,9 +5,9 @@
 //! `verdict` judge,
 //! `power` and `noise` say what could have been seen; `integrity` says what of a gain is real;
 //! `profile` says why a kernel is slow, `knowledge` what is known about that; `strategy`, `space`,
-//! `grid`, `search` and `variants` choose what to try; `score`, `lineage`, `spending` and `view`
-//! are what people see. `tensor`, `draw` and `accuracy` are the arithmetic of the inputs and
-//! outputs of kernels.
+//! `grid`, `search` and `variants` choose what to try, `roles` says who is asked, `messages` in
+//! which form; `score`, `lineage`, `spending` and `view` are what people see. `tensor`, `draw` and
+//! `accuracy` are the arithmetic of the inputs and outputs of kernels.
 
 pub mod accuracy;
 pub mod agenda;
@@ -27,10 +27,12 @@ pub mod knowledge;
 pub mod ladder;
 pub mod lineage;
 pub mod measurement;
+pub mod messages;
 pub mod noise;
 pub mod policy;
 pub mod power;
 pub mod profile;
+pub mod roles;
 pub mod sampling;
 pub mod score;
 pub mod search;

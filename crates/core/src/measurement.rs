@@ -1,5 +1,6 @@
 //! Readings as they were taken, with all that is needed to trace and to judge them again.
 
+use crate::roles::Stray;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -190,6 +191,9 @@ pub enum Gate {
     OutOfScope {
         /// Which ones.
         paths: Vec<String>,
+        /// Files in another language than the role was asked for.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        wrong_framework: Vec<Stray>,
     },
     /// A command ran past its limit.
     TimedOut {
@@ -238,7 +242,18 @@ impl Gate {
             Self::Passed => "passed".into(),
             Self::BuildFailed { excerpt, .. } => format!("the build failed: {excerpt}"),
             Self::WrongResult { case, excerpt, .. } => format!("wrong on {case}: {excerpt}"),
-            Self::OutOfScope { paths } => format!("protected files changed: {}", paths.join(", ")),
+            Self::OutOfScope {
+                paths,
+                wrong_framework,
+            } => {
+                let strays = wrong_framework.iter().map(Stray::describe);
+                let strays = strays.map(|stray| format!("wrong_framework: {stray}"));
+                let mut said: Vec<String> = strays.collect();
+                if !paths.is_empty() || said.is_empty() {
+                    said.insert(0, format!("protected files changed: {}", paths.join(", ")));
+                }
+                said.join("; ")
+            }
             Self::TimedOut { what } => format!("{what} ran past its limit"),
             Self::Dishonest { why } => format!("not honest: {why}"),
         }

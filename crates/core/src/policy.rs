@@ -57,6 +57,22 @@ pub struct Policy {
     /// How far candidates with knobs are tuned.
     #[serde(default)]
     pub tune: LadderRule,
+    /// What a reviewer who speaks against a change leads to.
+    #[serde(default)]
+    pub review: ReviewRule,
+}
+
+/// What a review that speaks against a change leads to. It never replaces the gate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReviewRule {
+    /// It is recorded and shown.
+    #[default]
+    Record,
+    /// The change is mended once, then it goes to the gate.
+    Mend,
+    /// The round is dropped.
+    Skip,
 }
 
 fn once() -> u32 {

@@ -10,15 +10,23 @@ pub enum Asked {
     Propose,
     /// To realize it.
     Implement,
-    /// To mend what the gate refused.
+    /// To mend what the gate refused, or a reviewer doubts.
     Mend,
+    /// To look at what another made.
+    Review,
     /// To say what a round taught.
     Learn,
 }
 
 impl Asked {
     /// All of them, in the order of a round.
-    pub const ALL: [Self; 4] = [Self::Propose, Self::Implement, Self::Mend, Self::Learn];
+    pub const ALL: [Self; 5] = [
+        Self::Propose,
+        Self::Implement,
+        Self::Mend,
+        Self::Review,
+        Self::Learn,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -26,6 +34,7 @@ impl Asked {
             Self::Propose => "propose",
             Self::Implement => "implement",
             Self::Mend => "mend",
+            Self::Review => "review",
             Self::Learn => "learn",
         }
     }
@@ -57,6 +66,7 @@ pub struct Spending {
     propose: Spent,
     implement: Spent,
     mend: Spent,
+    review: Spent,
     learn: Spent,
 }
 
@@ -71,6 +81,7 @@ impl Spending {
             Asked::Propose => &mut self.propose,
             Asked::Implement => &mut self.implement,
             Asked::Mend => &mut self.mend,
+            Asked::Review => &mut self.review,
             Asked::Learn => &mut self.learn,
         };
         spent.add(usage);
@@ -82,6 +93,7 @@ impl Spending {
             Asked::Propose => self.propose,
             Asked::Implement => self.implement,
             Asked::Mend => self.mend,
+            Asked::Review => self.review,
             Asked::Learn => self.learn,
         }
     }
@@ -156,12 +168,14 @@ mod tests {
         spending.count(Asked::Propose, usage(0, 0.0));
         spending.count(Asked::Mend, usage(u64::MAX, f64::NAN));
         spending.count(Asked::Mend, usage(1, -5.0));
+        spending.count(Asked::Review, usage(7, 0.0));
         spending.count(Asked::Learn, usage(0, 0.0));
         let spent = |turns, tokens, usd| Spent { turns, tokens, usd };
         let want = [
             spent(2, 10, 0.1),
             Spent::default(),
             spent(2, u64::MAX, 0.0),
+            spent(1, 7, 0.0),
             Spent::default(),
         ];
         assert_eq!(Asked::ALL.map(|asked| spending.of(asked)), want);

@@ -4,17 +4,20 @@ mod hidden;
 mod learning;
 mod recall;
 mod relations;
+mod roles;
 
 pub(crate) use hidden::shown_gate;
 pub use learning::{found_prefix, lesson, to_compare};
 pub use recall::{Recall, Told, Usable, recall, repeats_refuted};
+pub use roles::{InRole, in_role, misrouted};
 
 use crate::campaign::{Campaign, RoundSummary, Task, Tip};
-use crate::charter::{Case, CaseSet, Metric, Target};
+use crate::charter::{AskRule, Case, CaseSet, Metric, Target};
 use crate::comparison::Change;
 use crate::hypothesis::Direction;
 use crate::measurement::Gate;
 use crate::policy::StreakAction;
+use crate::roles::{Advice, Review};
 use crate::search::{Outcome, Trial};
 use crate::verdict::{DropReason, Verdict};
 use hidden::{HIDDEN_CASE, shown};
@@ -126,6 +129,10 @@ pub struct Brief {
     pub sweep: bool,
     /// For draws.
     pub seed: u64,
+    /// Who is asked, and what it may do, where there are roles.
+    pub asked: Option<Box<InRole>>,
+    /// Tokens of the brief at most.
+    pub tokens_max: u32,
 }
 
 /// An earlier round, as a brief tells it.
@@ -198,6 +205,8 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
         trials: campaign.rounds().iter().filter_map(trial).collect(),
         sweep: campaign.sweep_due(),
         seed: charter.map_or(0, |c| c.seed),
+        asked: in_role(campaign).map(Box::new),
+        tokens_max: charter.map_or(AskRule::BRIEF_TOKENS, |c| c.asks.brief_tokens),
     }
 }
 
@@ -446,6 +455,13 @@ pub fn queue(campaign: &Campaign) -> Vec<QueueItem> {
             items.push(QueueItem {
                 round: round.number,
                 question,
+            });
+        }
+        let called = |review: &&Review| review.advice == Some(Advice::EscalateHuman);
+        if let Some(review) = round.reviews.iter().find(called) {
+            items.push(QueueItem {
+                round: round.number,
+                question: format!("the reviewer asks for a person: {}", review.reason),
             });
         }
         if let Some(Gate::Dishonest { why }) = &round.gate {

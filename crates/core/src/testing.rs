@@ -30,8 +30,7 @@ pub(crate) fn charter() -> Charter {
             backend: "c".into(),
             language: "c".into(),
             device: "cpu".into(),
-            goal: None,
-            constraints: Vec::new(),
+            ..Target::default()
         },
         mode: Mode::Repo,
         contract: None,
@@ -76,6 +75,7 @@ pub(crate) fn charter() -> Charter {
         sandbox: SandboxRule::default(),
         agent: "builtin".into(),
         agenda: None,
+        asks: Default::default(),
         knobs: Vec::new(),
         tune: TuneRule::default(),
         branch: branch(),
@@ -116,6 +116,27 @@ fn learnt(round: u32) -> crate::campaign::Event {
             text: format!("lesson {round}"),
             ..crate::knowledge::Lesson::default()
         },
+        usage: crate::campaign::Usage::default(),
+        exchange: None,
+    }
+}
+
+/// What a reviewer says of a candidate, with one signal.
+fn reviewed(
+    step: &crate::campaign::ReviewStep,
+    advice: crate::roles::Advice,
+) -> crate::campaign::Event {
+    use crate::roles::{Review, Signal, Stance};
+    crate::campaign::Event::Reviewed {
+        round: step.round,
+        retry: step.retry,
+        review: Box::new(Review {
+            tree: step.candidate.tree.clone(),
+            advice: Some(advice),
+            reason: "as it seems".into(),
+            signals: [(Signal::NoiseBand, Stance::Unknown)].into(),
+            failed: String::new(),
+        }),
         usage: crate::campaign::Usage::default(),
         exchange: None,
     }

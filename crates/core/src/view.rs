@@ -6,6 +6,7 @@ use crate::comparison::{Comparison, Estimate};
 use crate::contract::Examined;
 use crate::integrity::Finding;
 use crate::measurement::Gate;
+use crate::roles::{Decision, Review, Said, signals_of};
 use crate::spending::{self, Asked, PerPercent, Spent};
 use crate::strategy::{self, Directive, QueueItem};
 use crate::variants::Tryout;
@@ -156,6 +157,15 @@ pub struct RoundView {
     /// How far its results were from the reference, under a contract.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Examined>,
+    /// Who was asked, and why, where there are roles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub route: Option<Decision>,
+    /// What reviewers said of its candidates.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reviews: Vec<Review>,
+    /// The five signals of a review from the figures, where there was one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub signals: Vec<Said>,
 }
 
 impl View {
@@ -315,6 +325,12 @@ impl Campaign {
             lesson: round.lesson.text.clone(),
             findings: round.findings.clone(),
             errors: round.errors.clone(),
+            route: round.route.as_deref().cloned(),
+            signals: match round.reviews.is_empty() {
+                true => Vec::new(),
+                false => signals_of(round),
+            },
+            reviews: round.reviews.clone(),
         }
     }
 }

@@ -10,6 +10,7 @@ mod prompt;
 pub mod replay;
 pub mod scripted;
 mod secrets;
+pub mod team;
 pub mod told;
 pub mod visitor;
 
@@ -100,6 +101,15 @@ pub trait Agent: Debug {
         Vec::new()
     }
 
+    /// Asks for an answer in words, to a question that is whole: the worktree is only read.
+    fn ask(&mut self, question: &Question<'_>, desk: &Desk<'_>) -> Result<Answered> {
+        let _ = (question, desk);
+        Ok(Answered::Failed {
+            why: "this agent does not review".to_owned(),
+            usage: Usage::default(),
+        })
+    }
+
     /// Whether it is asked what a round taught.
     fn learns(&self) -> bool {
         false
@@ -110,6 +120,38 @@ pub trait Agent: Debug {
         let _ = (taught, desk);
         Ok(Said::default())
     }
+}
+
+/// A question that is whole.
+#[derive(Debug)]
+pub struct Question<'a> {
+    /// The round.
+    pub round: u32,
+    /// Which attempt of the round it is about.
+    pub retry: u32,
+    /// The role that is asked.
+    pub role: &'a str,
+    /// All that is needed for the answer.
+    pub brief: &'a str,
+}
+
+/// What became of a question.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answered {
+    /// An answer.
+    Said {
+        /// As it was given.
+        text: String,
+        /// What it used.
+        usage: Usage,
+    },
+    /// None.
+    Failed {
+        /// Why.
+        why: String,
+        /// What it used.
+        usage: Usage,
+    },
 }
 
 /// What a round taught in numbers, for who is asked to put it in words.
@@ -147,13 +189,24 @@ pub fn brief_of(step: &Step, answer_to: &str) -> Option<String> {
     }
 }
 
+pub(crate) use prompt::render_review;
+
 /// The agent that a charter names.
 pub fn agent_of(
     charter: &Charter,
     agents: &BTreeMap<String, AgentConfig>,
     tag: &str,
 ) -> Result<Box<dyn Agent>> {
-    let name = charter.agent.as_str();
+    agent_named(&charter.agent, charter, agents, tag)
+}
+
+/// The agent of a name, with what a charter allows it.
+fn agent_named(
+    name: &str,
+    charter: &Charter,
+    agents: &BTreeMap<String, AgentConfig>,
+    tag: &str,
+) -> Result<Box<dyn Agent>> {
     if name == "builtin" {
         return Ok(Box::new(builtin::Builtin::new(
             charter.granted.clone(),

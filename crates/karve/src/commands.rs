@@ -15,10 +15,12 @@ pub mod install;
 pub mod knowledge;
 pub mod list;
 pub mod mcp;
+pub mod messages;
 pub mod new;
 pub mod noise;
 pub mod profile;
 pub mod report;
+pub mod roles;
 pub mod roofline;
 pub mod run;
 pub mod spin;
@@ -71,6 +73,8 @@ enum Command {
     Doctor(doctor::Doctor),
     Agents(agents::Agents),
     Install(install::Install),
+    Roles(roles::Roles),
+    Messages(messages::Messages),
     Run(run::Run),
     Next(visit::Next),
     Propose(visit::Propose),
@@ -114,6 +118,8 @@ pub fn run(cli: &Cli) -> Result<()> {
         Command::Doctor(command) => command.run(place),
         Command::Agents(command) => command.run(place),
         Command::Install(command) => command.run(place),
+        Command::Roles(command) => command.run(place),
+        Command::Messages(command) => command.run(),
         Command::Run(command) => command.run(place),
         Command::Next(command) => command.run(place),
         Command::Propose(command) => command.run(place),

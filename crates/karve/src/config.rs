@@ -24,6 +24,7 @@ mod names;
 mod naming;
 mod placeholders;
 mod policy_file;
+mod roles;
 mod rules;
 mod sandbox;
 mod schema;

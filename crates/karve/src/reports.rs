@@ -20,6 +20,7 @@ mod messages;
 mod optimize_log;
 mod page;
 pub mod profile;
+mod roles;
 mod roofline;
 mod source;
 mod summary;

@@ -1,6 +1,7 @@
 //! Starts or resumes a campaign: charter, lock, world, Ctrl-C. Then `drive` takes over.
 
 use crate::agenda;
+use crate::agents::team::{self, Keeps};
 use crate::agents::{self, Agent, visitor::Visitor};
 use crate::clock;
 use crate::config::{AgentConfig, Loaded};
@@ -100,7 +101,7 @@ fn open(
         }
         sandbox::can_hold(&charter.sandbox)?;
         world::can_start(&setting.repo, charter)?;
-        agents::agent_of(charter, setting.agents, "")?;
+        team::team_of(charter, setting.agents, "")?;
     }
     let (store, loaded) = Store::open(&dir, &holder())?;
     if loaded.torn_bytes > 0 {
@@ -157,14 +158,22 @@ fn acting(
     dir: &CampaignDir,
     visitor: Option<Visitor>,
 ) -> Result<Box<dyn Agent>> {
+    let tag = tag_of(dir);
     if let Some(visitor) = visitor {
-        return Ok(Box::new(visitor));
+        return team::with_roles(Box::new(visitor), (charter, Keeps::Reviewer), agents, &tag);
     }
+    let Some(name) = name else {
+        return team::team_of(charter, agents, &tag);
+    };
     let mut acting = charter.clone();
-    if let Some(name) = name {
-        name.clone_into(&mut acting.agent);
-    }
-    agents::agent_of(&acting, agents, &tag_of(dir))
+    name.clone_into(&mut acting.agent);
+    let own = agents::agent_of(&acting, agents, &tag)?;
+    // A recording has its own reviews.
+    let keeps = match name.starts_with("replay:") {
+        true => Keeps::None,
+        false => Keeps::Reviewer,
+    };
+    team::with_roles(own, (charter, keeps), agents, &tag)
 }
 
 /// Whether a campaign that was prepared before will measure again.

@@ -129,7 +129,8 @@ fn round_of(event: &Event) -> Option<u32> {
         Event::Proposed { round, .. }
         | Event::ProposalRefused { round, .. }
         | Event::Implemented { round, .. }
-        | Event::NotImplemented { round, .. } => Some(*round),
+        | Event::NotImplemented { round, .. }
+        | Event::Reviewed { round, .. } => Some(*round),
         _ => None,
     }
 }
@@ -166,6 +167,7 @@ fn outcome(event: &Event) -> (String, Usage) {
             (told, *usage)
         }
         Event::NotImplemented { why, usage, .. } => (format!("no change: {why}"), *usage),
+        Event::Reviewed { review, usage, .. } => (review.describe(), *usage),
         _ => (String::new(), Usage::default()),
     }
 }

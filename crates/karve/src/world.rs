@@ -11,6 +11,7 @@ mod prepare;
 mod profile;
 mod publish;
 mod refs;
+mod roles;
 mod round;
 mod tips;
 mod tuning;
@@ -180,6 +181,7 @@ impl World {
             } => self.propose((*round, *try_no), brief, campaign),
             Step::Implement(step) => self.implement(step, campaign),
             Step::Choose(step) => self.choose(step, campaign),
+            Step::Review(step) => self.review(step, campaign),
             Step::Gate { .. } => self.gate(step, campaign),
             Step::Tune(step) => self.tune(step, campaign),
             Step::Measure(step) => {

@@ -196,3 +196,19 @@ fn the_report_of_the_documentation_is_what_is_written_and_keeps_the_contract() {
     let shown = marked_blocks("docs/profile.md", "report text:");
     assert_eq!(shown, [written.trim_end()]);
 }
+
+#[test]
+fn the_routes_of_the_documentation_are_those_of_the_rules() {
+    let home = tempfile::tempdir().unwrap();
+    let blocks = marked_blocks("docs/roles.md", "roles:");
+    assert_eq!(blocks.len(), 1);
+    let output = sh(&blocks[0], home.path(), home.path());
+    let said = stdout(&output);
+    let shown = marked_blocks("docs/roles.md", "roles answer:");
+    assert!(said.starts_with(&shown[0]), "{said}");
+    assert!(said.contains("asked        tileir-specialist\n"), "{said}");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    for part in ["not 120 or 121", "triton-specialist is the role for this"] {
+        assert!(errors.contains(part), "{part:?} is not in:\n{errors}");
+    }
+}

@@ -32,6 +32,14 @@ impl Campaign {
         }
     }
 
+    /// The same at a step: what is mended is mended in one way.
+    pub(super) fn realizations(&self, hypothesis: &Hypothesis, mends: bool) -> u32 {
+        match mends {
+            true => 1,
+            false => self.variants_of(hypothesis),
+        }
+    }
+
     /// Takes in a variant; after the last one it is decided what goes on.
     pub(super) fn take_variant(
         &mut self,
@@ -47,6 +55,7 @@ impl Campaign {
                 retry: 0,
                 variant: done,
                 mend: None,
+                review: None,
             };
             return;
         }

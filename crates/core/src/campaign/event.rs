@@ -2,15 +2,18 @@
 
 use super::choosing::ChooseStep;
 use super::controls::Control;
+use super::gating::TuneStep;
+use super::reviewing::ReviewStep;
 use super::stop_reason::StopReason;
 use crate::charter::{CaseSet, Charter, Limits};
 use crate::contract::{Arg, Examined};
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::integrity::{Finding, Roof};
 use crate::knowledge::{Known, Lesson};
-use crate::ladder::{Rung, Tuned};
+use crate::ladder::Tuned;
 use crate::measurement::{Block, Conditions, Environment, Gate, Reading};
 use crate::profile::{Profile, ProfileDepth};
+use crate::roles::{Decision, Review};
 use crate::strategy::Brief;
 use crate::variants::Tryout;
 use crate::verdict::Verdict;
@@ -75,6 +78,9 @@ pub enum Event {
         /// The artifact with what was said between karve and the agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exchange: Option<String>,
+        /// Who was asked, and why, where there are roles.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        route: Option<Box<Decision>>,
     },
     /// The agent did not.
     ProposalRefused {
@@ -84,6 +90,8 @@ pub enum Event {
         usage: Usage,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exchange: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        route: Option<Box<Decision>>,
     },
     /// The agent made a candidate.
     Implemented {
@@ -113,6 +121,15 @@ pub enum Event {
         round: u32,
         first: u32,
         tryouts: Vec<Tryout>,
+    },
+    /// Somebody else looked at the candidate, or should have. This is advice.
+    Reviewed {
+        round: u32,
+        retry: u32,
+        review: Box<Review>,
+        usage: Usage,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exchange: Option<String>,
     },
     /// The candidate was audited, built and tested.
     Gated {
@@ -337,6 +354,7 @@ pub enum Step {
     },
     Implement(ImplementStep),
     Choose(ChooseStep),
+    Review(ReviewStep),
     Gate {
         round: u32,
         retry: u32,
@@ -373,33 +391,13 @@ pub struct ImplementStep {
     pub parent: String,
     /// What to realize.
     pub hypothesis: Box<Hypothesis>,
-    /// What must be mended, with the candidate that failed.
+    /// What must be mended, with the candidate that failed; one that passed is mended because a
+    /// reviewer doubts it.
     pub mend: Option<(Candidate, Gate)>,
+    /// What the reviewer said of it, if that is why.
+    pub review: Option<Box<Review>>,
     /// The same brief that the proposal had.
     pub brief: Box<Brief>,
-}
-
-/// One rung of the tuning ladder.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TuneStep {
-    /// The round.
-    pub round: u32,
-    /// The incumbent.
-    pub parent: String,
-    /// What is realized.
-    pub hypothesis: Box<Hypothesis>,
-    /// Whose knobs are tuned.
-    pub candidate: Candidate,
-    /// What the ladder showed so far.
-    pub seen: Box<Tuned>,
-    /// The rung.
-    pub rung: Rung,
-    /// Settings of this candidate, with those of the rungs below.
-    pub settings: u32,
-    /// Milliseconds that the rungs below took.
-    pub spent_ms: u64,
-    /// Milliseconds that are left for it.
-    pub time_ms: u64,
 }
 
 /// One block of a duel.
@@ -424,7 +422,8 @@ impl Event {
             Self::Proposed { exchange, .. }
             | Self::ProposalRefused { exchange, .. }
             | Self::Implemented { exchange, .. }
-            | Self::NotImplemented { exchange, .. } => exchange.as_deref(),
+            | Self::NotImplemented { exchange, .. }
+            | Self::Reviewed { exchange, .. } => exchange.as_deref(),
             _ => None,
         }
     }
@@ -444,6 +443,7 @@ impl Event {
             Self::Implemented { .. } => "implemented",
             Self::NotImplemented { .. } => "not_implemented",
             Self::Chosen { .. } => "chosen",
+            Self::Reviewed { .. } => "reviewed",
             Self::Gated { .. } => "gated",
             Self::Tuned { .. } => "tuned",
             Self::BlockMeasured { .. } => "block_measured",
@@ -471,6 +471,7 @@ impl Step {
             Self::Propose { .. } => "propose",
             Self::Implement(_) => "implement",
             Self::Choose(_) => "choose",
+            Self::Review(_) => "review",
             Self::Gate { .. } => "gate",
             Self::Tune(_) => "tune",
             Self::Measure(_) => "measure",

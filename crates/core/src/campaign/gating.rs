@@ -2,12 +2,35 @@
 
 use super::record::{Taken, not_due};
 use super::round::{Measuring, RoundState, Stage};
-use super::{Campaign, Event, TuneStep};
+use super::{Campaign, Event};
 use crate::charter::CaseSet;
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::ladder::{LadderRule, Rung, Tuned};
 use crate::measurement::Gate;
 use crate::verdict::{self, Verdict};
+
+/// One rung of the tuning ladder.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TuneStep {
+    /// The round.
+    pub round: u32,
+    /// The incumbent.
+    pub parent: String,
+    /// What is realized.
+    pub hypothesis: Box<Hypothesis>,
+    /// Whose knobs are tuned.
+    pub candidate: Candidate,
+    /// What the ladder showed so far.
+    pub seen: Box<Tuned>,
+    /// The rung.
+    pub rung: Rung,
+    /// Settings of this candidate, with those of the rungs below.
+    pub settings: u32,
+    /// Milliseconds that the rungs below took.
+    pub spent_ms: u64,
+    /// Milliseconds that are left for it.
+    pub time_ms: u64,
+}
 
 /// The gate's verdict for source that failed it in this round already: asking again would let
 /// a kernel pass that is right only now and then.
@@ -58,7 +81,7 @@ impl Campaign {
     }
 
     /// A candidate that is new goes to the gate.
-    fn ask_gate(
+    pub(super) fn ask_gate(
         &mut self,
         round: &mut RoundState,
         retry: u32,
@@ -87,13 +110,10 @@ impl Campaign {
         let judged = verdict::judge_source(&candidate.tree, self.incumbent_tree(), tried);
         round.stage = match judged.or(not_mended) {
             Some(verdict) => Stage::Settling { verdict },
-            None => Stage::Gating {
-                hypothesis,
-                retry,
-                candidate: candidate.clone(),
-                set: open.unwrap_or_else(|| self.first_set()),
-                proven: None,
-            },
+            None => {
+                let set = open.unwrap_or_else(|| self.first_set());
+                self.looked_at(round, retry, hypothesis, (candidate, set))
+            }
         };
     }
 
@@ -137,7 +157,10 @@ impl Campaign {
         round.gate = Some(gate.clone());
         round.findings.clone_from(findings);
         round.errors.clone_from(errors);
-        if !gate.passed() && !matches!(gate, Gate::OutOfScope { .. }) {
+        // Protected files that were changed are not in the tree; all else that failed is.
+        let outside = matches!(gate, Gate::OutOfScope { wrong_framework, .. }
+            if wrong_framework.is_empty());
+        if !gate.passed() && !outside {
             round.failed_trees.push(candidate.tree.clone());
         }
         round.stage = if gate.mendable() && *retry < retries {
@@ -146,6 +169,7 @@ impl Campaign {
                 retry: retry + 1,
                 variant: round.chosen.unwrap_or(0),
                 mend: Some((candidate.clone(), gate.clone())),
+                review: None,
             }
         } else if let Some(verdict) = verdict::judge_gate(gate, *same_artifact) {
             Stage::Settling { verdict }

@@ -7,7 +7,7 @@ use super::{Campaign, Event, Lesson, Phase, Record, Refusal, RoundSummary, StopR
 use crate::charter::CaseSet;
 use crate::hypothesis::{Candidate, Gist, Hypothesis};
 use crate::lineage::Kept;
-use crate::measurement::Block;
+use crate::measurement::{Block, Gate};
 use crate::spending::Asked;
 use crate::strategy;
 use crate::variants::Made;
@@ -63,6 +63,7 @@ impl Campaign {
                 self.take_implementation(round, &record.event)
             }
             Event::Chosen { .. } => self.take_choice(round, &record.event),
+            Event::Reviewed { .. } => self.take_review(round, &record.event),
             Event::Gated { .. } => self.take_gate(round, &record.event),
             Event::Tuned { round: of, tuned } => {
                 self.take_tuned(round, (*of, tuned), record.spent_ms)
@@ -94,9 +95,11 @@ impl Campaign {
                 try_no,
                 hypothesis,
                 usage,
+                route,
                 ..
             } if (*of, *try_no) == (round.number, due) => {
                 self.count(round, Asked::Propose, *usage);
+                round.route.clone_from(route);
                 self.take_hypothesis(round, due, hypothesis);
                 Ok(())
             }
@@ -105,9 +108,11 @@ impl Campaign {
                 try_no,
                 refusal,
                 usage,
+                route,
                 ..
             } if (*of, *try_no) == (round.number, due) => {
                 self.count(round, Asked::Propose, *usage);
+                round.route.clone_from(route);
                 self.take_refusal(round, due, refusal);
                 Ok(())
             }
@@ -121,6 +126,7 @@ impl Campaign {
             retry: due,
             variant: due_variant,
             mend,
+            ..
         } = &round.stage
         else {
             return not_due();
@@ -156,6 +162,13 @@ impl Campaign {
                 if one_of_several {
                     self.count(round, asked_at(*retry), *usage);
                     self.take_variant(round, hypothesis, made(*variant, Err(why)));
+                    return Ok(());
+                }
+                if let Some((candidate, Gate::Passed)) = mend {
+                    // Only a reviewer doubts it, so it goes to the gate as it is.
+                    let candidate = candidate.clone();
+                    self.count(round, asked_at(*retry), *usage);
+                    self.ask_gate(round, *retry, hypothesis, &candidate);
                     return Ok(());
                 }
                 // What could not be mended is judged as it stands.
@@ -230,7 +243,7 @@ impl Campaign {
         }
     }
 
-    fn count(&mut self, round: &mut RoundState, asked: Asked, usage: Usage) {
+    pub(super) fn count(&mut self, round: &mut RoundState, asked: Asked, usage: Usage) {
         self.spending.count(asked, usage);
         for total in [&mut self.cost, &mut round.usage] {
             total.tokens = total.tokens.saturating_add(usage.tokens);
@@ -275,6 +288,10 @@ impl Campaign {
             self.refuse(round, try_no, vec![refused]);
             return;
         }
+        if let Some(refused) = strategy::misrouted(self, round.route.as_deref(), new) {
+            self.refuse(round, try_no, vec![refused]);
+            return;
+        }
         if let Some(refused) = strategy::repeats_refuted(self, new) {
             self.refuse(round, try_no, vec![refused]);
             return;
@@ -285,6 +302,7 @@ impl Campaign {
             retry: 0,
             variant: 0,
             mend: None,
+            review: None,
         };
     }
 

@@ -144,6 +144,7 @@ impl Campaign {
             | Event::Implemented { .. }
             | Event::NotImplemented { .. }
             | Event::Chosen { .. }
+            | Event::Reviewed { .. }
             | Event::Gated { .. }
             | Event::Tuned { .. }
             | Event::BlockMeasured { .. }

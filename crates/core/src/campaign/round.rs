@@ -9,6 +9,7 @@ use crate::hypothesis::{Candidate, Hypothesis};
 use crate::integrity::Finding;
 use crate::ladder::{Rung, Tuned};
 use crate::measurement::Gate;
+use crate::roles::{Decision, Review};
 use crate::variants::{Made, Tryout};
 use crate::verdict::Verdict;
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,10 @@ pub struct RoundState {
     pub chosen: Option<u32>,
     /// The last candidate, once there is one.
     pub candidate: Option<Candidate>,
+    /// Who was asked, and why, where there are roles.
+    pub route: Option<Box<Decision>>,
+    /// What reviewers said of its candidates.
+    pub reviews: Vec<Review>,
     /// What the gate said last.
     pub gate: Option<Gate>,
     /// What the audit of the last candidate found.
@@ -78,6 +83,14 @@ pub enum Stage {
         retry: u32,
         variant: u32,
         mend: Option<(Candidate, Gate)>,
+        review: Option<Box<Review>>,
+    },
+    /// `set` is what its gate will look at.
+    Reviewing {
+        hypothesis: Box<Hypothesis>,
+        retry: u32,
+        candidate: Candidate,
+        set: CaseSet,
     },
     Choosing {
         hypothesis: Box<Hypothesis>,
@@ -189,6 +202,7 @@ impl Stage {
             Self::Proposing { .. } => "propose",
             Self::Implementing { .. } => "implement",
             Self::Choosing { .. } => "choose",
+            Self::Reviewing { .. } => "review",
             Self::Gating { .. } => "gate",
             Self::Tuning { .. } => "tune",
             Self::Measuring(_) => "measure",
@@ -224,6 +238,12 @@ pub struct RoundSummary {
     pub chosen: Option<u32>,
     /// The candidate, if there was one.
     pub candidate: Option<Candidate>,
+    /// Who was asked, and why, where there are roles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<Box<Decision>>,
+    /// What reviewers said of its candidates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reviews: Vec<Review>,
     /// What the gate said last.
     pub gate: Option<Gate>,
     /// What the audit of the last candidate found.
@@ -274,6 +294,8 @@ impl RoundState {
             tryouts: Vec::new(),
             chosen: None,
             candidate: None,
+            route: None,
+            reviews: Vec::new(),
             gate: None,
             findings: Vec::new(),
             errors: Vec::new(),
@@ -307,6 +329,8 @@ impl RoundState {
             tryouts: self.tryouts,
             chosen: self.chosen,
             candidate: self.candidate,
+            route: self.route,
+            reviews: self.reviews,
             gate: self.gate,
             findings: self.findings,
             errors: self.errors,

@@ -6,6 +6,7 @@ mod controls;
 mod flow;
 mod log;
 mod plausible;
+mod reviewing;
 mod stops;
 mod tuning;
 
@@ -190,6 +191,7 @@ fn misplaced(event: &Event) -> Vec<Event> {
         | Event::Implemented { round, .. }
         | Event::NotImplemented { round, .. }
         | Event::Chosen { round, .. }
+        | Event::Reviewed { round, .. }
         | Event::Gated { round, .. }
         | Event::Tuned { round, .. }
         | Event::Settled { round, .. }
@@ -222,7 +224,7 @@ fn misplaced(event: &Event) -> Vec<Event> {
     push(&|event| match event {
         Event::Proposed { try_no, .. } | Event::ProposalRefused { try_no, .. } => *try_no += 1,
         Event::Implemented { retry, .. } | Event::NotImplemented { retry, .. } => *retry += 1,
-        Event::Gated { retry, .. } => *retry += 1,
+        Event::Gated { retry, .. } | Event::Reviewed { retry, .. } => *retry += 1,
         Event::BlockMeasured {
             duel: DuelName::Round { round, .. },
             ..

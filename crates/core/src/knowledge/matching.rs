@@ -3,7 +3,7 @@
 use super::expected::{expected, promises};
 use super::standing::{Standing, assess};
 use super::text::Index;
-use super::{Entry, Kind, Situation, Status};
+use super::{Entry, Kind, Scope, Situation, Status};
 use crate::profile::{Opportunity, Predicate, Truth, Values};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -118,6 +118,9 @@ pub struct Known {
     /// Entries after which it was shown to give nothing more, here.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spent_after: Vec<String>,
+    /// Where it holds, for who gets it.
+    #[serde(skip_serializing_if = "Scope::is_everywhere")]
+    pub scope: Scope,
 }
 
 /// Whether two lists of `name=value` have a name in common.

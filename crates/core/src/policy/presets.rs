@@ -4,7 +4,7 @@ use crate::ladder::LadderRule;
 
 use super::{
     AcceptRule, Controls, ErrorRule, FullWhen, HistoryView, Policy, Preset, ProfileWhen,
-    ROUNDS_SHARING_ALPHA, SmallGain, StopRule, StreakAction, WarmUpRule,
+    ROUNDS_SHARING_ALPHA, ReviewRule, SmallGain, StopRule, StreakAction, WarmUpRule,
 };
 
 const LADDER: [(u32, StreakAction); 4] = [
@@ -63,6 +63,7 @@ pub(super) fn strict() -> Policy {
             coarse: 40,
             fine: 120,
         },
+        review: ReviewRule::Record,
     }
 }
 
@@ -89,6 +90,8 @@ pub(super) fn primus() -> Policy {
             StopRule::ProposalsExhausted,
         ],
         baseline_number: 1,
+        // Its reviewer may downgrade a round.
+        review: ReviewRule::Mend,
         ..base
     }
 }

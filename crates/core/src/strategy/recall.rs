@@ -1,7 +1,7 @@
 //! What the library knows about the kernel at hand: what fits its profile, what was refuted here.
 
 use super::relations::{after_what_they_need, in_kernel, is_of_no_use};
-use super::{TEXT_MAX, clip};
+use super::{TEXT_MAX, clip, in_role};
 use crate::campaign::Campaign;
 use crate::hypothesis::{Hypothesis, title_similarity};
 use crate::knowledge::{Expected, Kind, Known, Status, cut_at_sentence};
@@ -34,6 +34,8 @@ pub struct Recall {
     pub foretells: BTreeMap<String, Vec<String>>,
     /// Entries of which the kernel has one way already.
     pub kept: Vec<String>,
+    /// Entries that are for other roles than the one that is asked.
+    pub not_for_role: usize,
 }
 
 /// An entry that a machine can apply.
@@ -84,7 +86,13 @@ pub fn recall(campaign: &Campaign) -> Recall {
     let mut refuted = Vec::new();
     let mut foretells = BTreeMap::new();
     let kept = in_kernel(campaign);
+    let mut not_for_role = 0;
+    let asked = in_role(campaign).map(|asked| asked.proposes);
     for known in campaign.known() {
+        if asked.as_ref().is_some_and(|role| !role.gets(known)) {
+            not_for_role += 1;
+            continue;
+        }
         if is_out(known) {
             refuted.push(tell(known, known.refuted.clone(), None));
             continue;
@@ -132,6 +140,7 @@ pub fn recall(campaign: &Campaign) -> Recall {
         told: in_order(told, unfired),
         refuted,
         foretells,
+        not_for_role,
     }
 }
 

@@ -16,3 +16,39 @@ pub(crate) fn build_failed() -> Gate {
         excerpt: "expected `;`".into(),
     }
 }
+
+/// One attempt to realize a hypothesis.
+#[derive(Clone, Debug)]
+pub(crate) struct Attempt {
+    /// The tree; one of its own if it is empty, no candidate if there is none.
+    pub(crate) tree: Option<String>,
+    pub(crate) quick: Gate,
+    pub(crate) full: Gate,
+    pub(crate) same_artifact: bool,
+}
+
+impl Attempt {
+    pub(crate) fn passes() -> Self {
+        Self {
+            tree: Some(String::new()),
+            quick: Gate::Passed,
+            full: Gate::Passed,
+            same_artifact: false,
+        }
+    }
+
+    pub(crate) fn fails(gate: &Gate) -> Self {
+        Self {
+            quick: gate.clone(),
+            full: gate.clone(),
+            ..Self::passes()
+        }
+    }
+
+    pub(crate) fn absent() -> Self {
+        Self {
+            tree: None,
+            ..Self::passes()
+        }
+    }
+}

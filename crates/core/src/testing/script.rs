@@ -11,12 +11,13 @@ use crate::integrity::Roof;
 use crate::knowledge::Known;
 use crate::measurement::{Block, Discarded, Environment, First, Gate, Pair, Reading, Sample};
 use crate::profile::{Bottleneck, KernelProfile, Profile};
+use crate::roles::Advice;
 use crate::sampling;
 use crate::stats::Draws;
 use crate::testing::charter;
 use std::collections::BTreeMap;
 
-pub(crate) use super::gates::{build_failed, wrong_result};
+pub(crate) use super::gates::{Attempt, build_failed, wrong_result};
 
 /// Events of one play at most; a longer one does not end.
 const EVENTS_MAX: usize = 30_000;
@@ -47,6 +48,7 @@ pub(crate) struct Script {
     pub(crate) tick_ms: i64,
     /// What every turn of the agent costs.
     pub(crate) usd: f64,
+    pub(crate) advice: Advice,
     /// How much faster a second build of the same commit is: 1 on a host that can be trusted.
     pub(crate) copy_speed: f64,
 }
@@ -78,42 +80,6 @@ pub(crate) struct Idea {
     /// The second and further realizations, where several are asked for: how fast each is beside
     /// the first, and what it is.
     pub(crate) variants: Vec<(f64, Attempt)>,
-}
-
-/// One attempt to realize a hypothesis.
-#[derive(Clone, Debug)]
-pub(crate) struct Attempt {
-    /// The tree; one of its own if it is empty, no candidate if there is none.
-    pub(crate) tree: Option<String>,
-    pub(crate) quick: Gate,
-    pub(crate) full: Gate,
-    pub(crate) same_artifact: bool,
-}
-
-impl Attempt {
-    pub(crate) fn passes() -> Self {
-        Self {
-            tree: Some(String::new()),
-            quick: Gate::Passed,
-            full: Gate::Passed,
-            same_artifact: false,
-        }
-    }
-
-    pub(crate) fn fails(gate: &Gate) -> Self {
-        Self {
-            quick: gate.clone(),
-            full: gate.clone(),
-            ..Self::passes()
-        }
-    }
-
-    pub(crate) fn absent() -> Self {
-        Self {
-            tree: None,
-            ..Self::passes()
-        }
-    }
 }
 
 /// An idea that no other number is a duplicate of.
@@ -150,6 +116,7 @@ pub(crate) fn script(speeds: &[f64]) -> Script {
         spent_ms: 100,
         tick_ms: 1_000,
         usd: 0.25,
+        advice: Advice::Agree,
         copy_speed: 1.0,
     }
 }
@@ -235,6 +202,7 @@ impl Script {
             Step::Propose { round, try_no, .. } => self.propose(*round, *try_no),
             Step::Implement(step) => self.implement(step),
             Step::Choose(step) => self.choose(step),
+            Step::Review(step) => super::reviewed(step, self.advice),
             Step::Gate {
                 round,
                 retry,
@@ -345,6 +313,7 @@ impl Script {
                     hypothesis: Box::new(idea.hypothesis.clone()),
                     usage,
                     exchange: None,
+                    route: None,
                 };
             }
             Some(Answer::Unreadable) => Refusal::Unreadable {
@@ -363,6 +332,7 @@ impl Script {
             refusal,
             usage,
             exchange: None,
+            route: None,
         }
     }
 

@@ -60,6 +60,7 @@ pub(crate) fn charter() -> Charter {
         sandbox: SandboxRule::default(),
         agent: "builtin".into(),
         agenda: None,
+        asks: karve_core::charter::AskRule::default(),
         knobs: Vec::new(),
         tune: TuneRule::default(),
         branch: Branch::Named {

@@ -195,6 +195,7 @@ pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32, n_cases: usi
         },
         agent: "script".into(),
         agenda: None,
+        asks: karve_core::charter::AskRule::default(),
         knobs: Vec::new(),
         tune: TuneRule::default(),
         branch: Branch::Named {

@@ -3,6 +3,7 @@
 //! An answer is data. Nothing in it is obeyed; it is either a claim in the contract or refused
 //! with every error listed.
 
+use crate::messages;
 use karve_core::campaign::Usage;
 use karve_core::hypothesis::{Direction, Hypothesis};
 use karve_core::knowledge::Words;
@@ -27,8 +28,18 @@ pub(super) enum ProposalAnswer {
     Exhausted(String),
 }
 
+/// What an answer says that it used.
+pub(super) fn parse_usage(text: &str) -> Usage {
+    let fields = json_of(text.trim()).ok().flatten();
+    fields.map_or_else(Usage::default, |fields| usage(&fields))
+}
+
 /// Reads a proposal, or lists everything that is wrong with it.
 pub(super) fn parse_proposal(text: &str) -> Result<ProposalAnswer, Vec<String>> {
+    // An agent may speak the contract of a published workflow.
+    if let Ok(Some(said)) = messages::hypothesis_of(text) {
+        return said.map(|hypothesis| ProposalAnswer::Stated(hypothesis, parse_usage(text)));
+    }
     let fields = fields_of(text).map_err(|error| vec![error])?;
     if let Some(why) = fields.get("exhausted") {
         return Ok(ProposalAnswer::Exhausted(bounded(&plain(why))));
@@ -78,6 +89,12 @@ pub(super) fn parse_proposal(text: &str) -> Result<ProposalAnswer, Vec<String>> 
 
 /// Reads what an agent says after it implemented; plain text is a summary too.
 pub(super) fn parse_implementation(text: &str) -> Result<(String, Usage), String> {
+    if let Ok(Some(said)) = messages::summary_of(text) {
+        let broken = |errors: Vec<String>| format!("malformed: {}", errors.join("; "));
+        return said
+            .map(|summary| (bounded(&summary), parse_usage(text)))
+            .map_err(broken);
+    }
     let Ok(fields) = fields_of(text) else {
         return Ok((bounded(text.trim()), Usage::default()));
     };

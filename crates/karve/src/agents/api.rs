@@ -53,7 +53,7 @@ use super::answer::{self, ProposalAnswer};
 use super::cli::heard::Fault;
 use super::prompt;
 use super::secrets::Secrets;
-use super::{Agent, Desk, Implementation, Proposal, Taught};
+use super::{Agent, Answered, Desk, Implementation, Proposal, Question, Taught};
 use crate::config::ApiConfig;
 use crate::error::{CommandError, Result};
 use crate::process::StopFlag;
@@ -344,6 +344,22 @@ impl Agent for ApiAgent {
                 (None, Err(why)) => Implementation::NotDone { why, usage },
             },
         )
+    }
+
+    fn ask(&mut self, question: &Question<'_>, desk: &Desk<'_>) -> Result<Answered> {
+        let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
+        let told = self.turn(Task::Review, (question.round, &text), &[], desk)?;
+        let usage = told.usage;
+        Ok(match told.fault {
+            None => Answered::Said {
+                text: told.text,
+                usage,
+            },
+            Some(fault) => Answered::Failed {
+                why: fault.describe(),
+                usage,
+            },
+        })
     }
 
     fn reads_worktree(&self) -> bool {

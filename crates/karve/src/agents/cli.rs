@@ -32,7 +32,7 @@ use self::turn::{Caller, Place};
 use super::answer::{self, ProposalAnswer};
 use super::prompt;
 use super::told::Told;
-use super::{Agent, Desk, Implementation, Proposal};
+use super::{Agent, Answered, Desk, Implementation, Proposal, Question};
 use crate::config::{CliConfig, Reach};
 use crate::error::Result;
 use karve_core::campaign::{ImplementStep, Refusal, Usage};
@@ -168,6 +168,7 @@ enum Task {
     Propose,
     Implement,
     Mend,
+    Review,
     Trial,
 }
 
@@ -177,6 +178,7 @@ impl Task {
             Self::Propose => "propose",
             Self::Implement => "implement",
             Self::Mend => "mend",
+            Self::Review => "review",
             Self::Trial => "trial",
         }
     }
@@ -341,6 +343,22 @@ impl Agent for CliAgent {
             // What it claims to have used is not taken; what its program counted is.
             (None, Ok((summary, _))) => Implementation::Done { summary, usage },
             (None, Err(why)) => Implementation::NotDone { why, usage },
+        })
+    }
+
+    fn ask(&mut self, question: &Question<'_>, desk: &Desk<'_>) -> Result<Answered> {
+        let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
+        let (heard, fault) = self.turn(Task::Review, ((question.round, 0), &text), &[], desk)?;
+        let usage = heard.usage;
+        Ok(match fault {
+            None => Answered::Said {
+                text: heard.text,
+                usage,
+            },
+            Some(fault) => Answered::Failed {
+                why: fault.describe(),
+                usage,
+            },
         })
     }
 

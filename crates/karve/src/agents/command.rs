@@ -2,14 +2,14 @@
 //!
 //! The program is started once to propose and once to implement, in a fresh worktree at the
 //! parent. The brief is on its standard input and in the file that `KARVE_BRIEF` names;
-//! `KARVE_TASK` is `propose`, `implement`, `mend` or `learn`. The answer is what it writes to the
-//! file that `KARVE_ANSWER` names, or else its standard output. See docs/agents.md.
+//! `KARVE_TASK` is `propose`, `implement`, `mend`, `review` or `learn`. The answer is what it
+//! writes to the file that `KARVE_ANSWER` names, or else its standard output. See docs/agents.md.
 
 use super::answer::{self, ProposalAnswer};
 use super::exchange::{self, Asked};
 use super::prompt;
 use super::secrets::Secrets;
-use super::{Agent, Desk, Implementation, Proposal, Said, Taught};
+use super::{Agent, Answered, Desk, Implementation, Proposal, Question, Said, Taught};
 use crate::config::Reach;
 use crate::error::{Context, Result};
 use crate::harness::excerpt;
@@ -192,6 +192,20 @@ impl Agent for CommandAgent {
                 },
             },
         )
+    }
+
+    fn ask(&mut self, question: &Question<'_>, desk: &Desk<'_>) -> Result<Answered> {
+        let brief = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
+        Ok(match self.turn("review", &brief, desk)? {
+            Turn::Answered(text) => Answered::Said {
+                usage: answer::parse_usage(&text),
+                text,
+            },
+            Turn::Failed(why) => Answered::Failed {
+                why,
+                usage: Usage::default(),
+            },
+        })
     }
 
     fn reads_worktree(&self) -> bool {

@@ -1,12 +1,14 @@
 //! A recorded campaign as an agent: the same hypotheses and patches, judged anew.
 
-use super::{Agent, Desk, Implementation, Proposal, Said, Taught};
+use super::{Agent, Answered, Desk, Implementation, Proposal, Question, Said, Taught};
 use crate::error::{CommandError, Result};
 use crate::git::{Applied, Oid};
+use crate::messages;
 use crate::store::{self, CampaignDir};
 use karve_core::campaign::{Event, ImplementStep, Record, Refusal, Usage};
 use karve_core::hypothesis::{Candidate, Hypothesis};
 use karve_core::knowledge::Words;
+use karve_core::roles::Review;
 use karve_core::strategy::Brief;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,6 +22,8 @@ pub struct Replay {
     candidates: BTreeMap<(u32, u32, u32), Candidate>,
     /// Which variant went on, by round.
     chosen: BTreeMap<u32, u32>,
+    /// What reviewers said, by round and attempt.
+    reviews: BTreeMap<(u32, u32), Review>,
     /// What was said about rounds.
     words: BTreeMap<u32, Words>,
     /// The last round that was settled.
@@ -47,6 +51,7 @@ impl Replay {
             hypotheses: BTreeMap::new(),
             candidates: BTreeMap::new(),
             chosen: BTreeMap::new(),
+            reviews: BTreeMap::new(),
             words: BTreeMap::new(),
             last: 0,
         };
@@ -75,6 +80,14 @@ impl Replay {
             }
             Event::Chosen { round, first, .. } => {
                 self.chosen.insert(round, first);
+            }
+            Event::Reviewed {
+                round,
+                retry,
+                review,
+                ..
+            } => {
+                self.reviews.insert((round, retry), *review);
             }
             Event::Settled { round, .. } => self.last = round,
             Event::Learnt { round, lesson, .. } => {
@@ -143,6 +156,22 @@ impl Agent for Replay {
         Ok(Implementation::Done {
             summary: candidate.summary.clone(),
             usage,
+        })
+    }
+
+    fn ask(&mut self, question: &Question<'_>, _: &Desk<'_>) -> Result<Answered> {
+        let usage = Usage::default();
+        let review = self.reviews.get(&(question.round, question.retry));
+        let said = review.and_then(messages::render_review);
+        Ok(match said {
+            Some(text) => Answered::Said { text, usage },
+            None => Answered::Failed {
+                why: review.map_or_else(
+                    || "the recorded campaign has no review here".to_owned(),
+                    |review| review.failed.clone(),
+                ),
+                usage,
+            },
         })
     }
 

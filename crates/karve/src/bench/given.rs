@@ -147,6 +147,7 @@ impl Given {
             },
             agent: String::new(),
             agenda: None,
+            asks: karve_core::charter::AskRule::default(),
             knobs: Vec::new(),
             tune: TuneRule::default(),
             branch: Branch::Hidden,

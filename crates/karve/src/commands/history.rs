@@ -51,6 +51,18 @@ impl Log {
             if let Some(values) = round.tuned.as_ref().and_then(|tuned| tuned.values()) {
                 ui::outln(&format!("      set {}", style::safe(&values, 500)));
             }
+            if let Some(route) = &round.route {
+                ui::outln(&format!(
+                    "      role {}",
+                    style::safe(&route.describe(), 200)
+                ));
+            }
+            for review in &round.reviews {
+                ui::outln(&format!(
+                    "      review {}",
+                    style::safe(&review.describe(), 200)
+                ));
+            }
         }
         Ok(())
     }

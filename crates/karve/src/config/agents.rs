@@ -218,23 +218,33 @@ pub(super) fn agent_of(
 ) -> Result<String> {
     let written = overrides.agent.as_deref().or(file.agent.name.as_deref());
     let name = written.unwrap_or("builtin");
-    let replays = name
-        .strip_prefix("replay:")
-        .is_some_and(|dir| !dir.trim().is_empty());
-    let needs_no_table = ["builtin", VISITOR, SCRIPTED].contains(&name);
-    if needs_no_table || replays || agent_named(name, agents).is_some() {
+    if can_be_named(name, agents) {
         return Ok(name.to_owned());
     }
     let message = format!("there is no agent `{}`", shown(name));
-    let mut known: Vec<&str> = Kind::ALL.map(Kind::name).to_vec();
-    known.extend(api::Kind::ALL.map(api::Kind::name));
-    known.extend(AGENTS);
-    known.extend(agents.keys().map(String::as_str));
-    let hint = suggestion(name, known, "agents");
+    let hint = suggestion(name, known_agents(agents), "agents");
     let hint = format!("{hint}; add [agents.<name>] with a command to karve.toml for another");
     Err(match overrides.agent {
         Some(_) => CommandError::usage(format!("--agent: {message}")),
         None => source.error_at("agent.name", message),
     }
     .hint(hint))
+}
+
+/// Whether there is an agent of that name.
+pub(super) fn can_be_named(name: &str, agents: &BTreeMap<String, AgentConfig>) -> bool {
+    let replays = name
+        .strip_prefix("replay:")
+        .is_some_and(|dir| !dir.trim().is_empty());
+    let needs_no_table = ["builtin", VISITOR, SCRIPTED].contains(&name);
+    needs_no_table || replays || agent_named(name, agents).is_some()
+}
+
+/// The names of all agents.
+pub(super) fn known_agents(agents: &BTreeMap<String, AgentConfig>) -> Vec<&str> {
+    let mut known: Vec<&str> = Kind::ALL.map(Kind::name).to_vec();
+    known.extend(api::Kind::ALL.map(api::Kind::name));
+    known.extend(AGENTS);
+    known.extend(agents.keys().map(String::as_str));
+    known
 }

@@ -7,7 +7,7 @@ use super::file::{File, FormatName, TargetTable};
 use super::scope::{check_globs, check_granted};
 use super::source::{Source, shown};
 use super::{
-    Loaded, Now, Overrides, audit, cases, contract, knobs, metric, naming, rules, sandbox,
+    Loaded, Now, Overrides, audit, cases, contract, knobs, metric, naming, roles, rules, sandbox,
 };
 use crate::error::Result;
 use karve_core::charter::{Better, Charter, Goal, Metric, Mode, Output, Target};
@@ -52,6 +52,7 @@ pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> 
     let sandbox = sandbox::sandbox_of(source, file)?;
     let agents = agents_of(source, &file.agents)?;
     let agent = agent_of(source, file, &agents, given.overrides)?;
+    let asks = roles::asks_of(source, file, &target, &agents)?;
     let name = naming::name_of(source, &file.campaign, &target, given.now)?;
     let branch = naming::branch_of(source, file.git.branch.as_deref(), &name)?;
     let seed = file.campaign.seed.unwrap_or_else(|| naming::seed_of(&name));
@@ -73,6 +74,7 @@ pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> 
         sandbox,
         agent,
         agenda: None,
+        asks,
         knobs,
         tune: knobs::tune_of(source, &file.tune)?,
         branch,

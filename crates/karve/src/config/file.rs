@@ -58,6 +58,9 @@ pub(super) struct File {
     /// Programs that can be named as the agent.
     #[serde(default)]
     pub(super) agents: BTreeMap<String, AgentProgram>,
+    /// Who takes which role; `karve roles` lists them. Without any, one agent does everything.
+    #[serde(default)]
+    pub(super) roles: BTreeMap<String, RoleTable>,
     /// What may happen in the repository.
     #[serde(default)]
     pub(super) git: GitTable,
@@ -331,16 +334,6 @@ pub(super) struct DeviceTable {
     pub(super) unlock: Option<String>,
 }
 
-/// Who proposes and implements.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct AgentTable {
-    /// `builtin`, `visitor`, `replay:<directory>`, a kind of command-line agent or of model API, or
-    /// one of `[agents]`; `builtin` by default.
-    #[schemars(length(min = 1))]
-    pub(super) name: Option<String>,
-}
-
 /// What an agent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -495,3 +488,4 @@ pub(super) use super::contract_file::ContractTable;
 pub(super) use super::knobs::{KnobTable, TuneTable};
 pub(super) use super::names::{BetterName, ClockRuleName};
 pub(super) use super::policy_file::{AcceptTable, PolicyTable};
+pub(super) use super::roles::{AgentTable, RoleTable};

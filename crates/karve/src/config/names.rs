@@ -138,3 +138,7 @@ words!(
     /// Which blocks only warm up.
     WarmUpRuleName: First, Detected
 );
+words!(
+    /// What a reviewer who speaks against a change leads to.
+    ReviewRuleName: Record, Mend, Skip
+);

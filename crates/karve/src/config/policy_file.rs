@@ -2,12 +2,12 @@
 //! `karve.toml` has them.
 
 use super::names::{
-    ErrorRuleName, FullWhenName, HistoryViewName, PresetName, ProfileWhenName, SmallGainName,
-    StopName, StreakActionName, WarmUpRuleName,
+    ErrorRuleName, FullWhenName, HistoryViewName, PresetName, ProfileWhenName, ReviewRuleName,
+    SmallGainName, StopName, StreakActionName, WarmUpRuleName,
 };
 use super::values::OrNone;
 use karve_core::policy::{
-    ErrorRule, HistoryView, ProfileWhen, SmallGain, StreakAction, WarmUpRule,
+    ErrorRule, HistoryView, ProfileWhen, ReviewRule, SmallGain, StreakAction, WarmUpRule,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -63,6 +63,9 @@ pub(super) struct PolicyTable {
     /// How far candidates with knobs are tuned before they are measured.
     #[serde(default)]
     pub(super) tune: LadderTable,
+    /// What a reviewer who speaks against a change leads to.
+    #[schemars(with = "Option<ReviewRuleName>")]
+    pub(super) review: Option<ReviewRule>,
 }
 
 /// How far candidates with knobs are tuned before they are measured.

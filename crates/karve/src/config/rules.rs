@@ -47,6 +47,7 @@ pub(super) fn policy_of(source: &Source<'_>, table: &PolicyTable) -> Result<Poli
     put(&mut policy.tune.few, table.tune.few);
     put(&mut policy.tune.coarse, table.tune.coarse);
     put(&mut policy.tune.fine, table.tune.fine);
+    put(&mut policy.review, table.review);
     put(
         &mut policy.full_when,
         table.full_when.map(|name| name.rule()),

@@ -584,7 +584,7 @@ fn the_schema_in_the_repository_is_the_one_of_the_code() {
 fn the_schema_documents_every_key_and_has_no_null() {
     let schema = super::schema::schema();
     let tables = schema["properties"].as_object().unwrap();
-    assert_eq!(tables.len(), 20);
+    assert_eq!(tables.len(), 21);
     assert!(!schema_json().contains("\"null\""));
     for (name, table) in tables {
         assert!(table["description"].is_string(), "{name}");

@@ -69,6 +69,7 @@ pub fn known(stock: &Stock, entry: &Entry, layer: Layer, at: &Situation) -> Know
         layer: layer.name().to_owned(),
         interactions: entry.interactions.clone(),
         spent_after: spent_after(entry, at),
+        scope: entry.scope.clone(),
     }
 }
 

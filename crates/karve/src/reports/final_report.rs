@@ -7,6 +7,7 @@ use super::figures::{
     Figures, change, deciding, estimated, goal, headline, speedup_now, with_unit,
 };
 use super::page::Page;
+use super::roles;
 use super::roofline;
 use super::source::Source;
 use super::summary::{candidate, capital};
@@ -53,6 +54,7 @@ pub fn render_final_report(campaign: &Campaign) -> String {
     cases(source, &mut page);
     agenda::section(source, &mut page);
     rounds(source, &mut page);
+    roles::section(source, &mut page);
     accuracy::of_campaign(source, &mut page);
     peak(source, &mut page);
     why::profile_section(source, &mut page);

@@ -6,6 +6,7 @@ use super::accuracy;
 use super::figures::{change, deciding, estimated};
 use super::ledgers::changed_files;
 use super::page::Page;
+use super::roles;
 use super::source::Source;
 use super::text::{
     CELL_MAX, NO_VALUE, PARAGRAPH_MAX, TITLE_MAX, code, duration, escaped, interval, list, number,
@@ -38,7 +39,9 @@ pub(super) fn render_summary(source: &Source<'_>, round: &RoundSummary) -> Strin
         format!("Time of work: {}", duration(round.spent_ms)),
     ]);
     hypothesis(source, round, &mut page);
+    roles::asked(source, round, &mut page);
     single_change(source, round, &mut page);
+    roles::reviews(source, round, &mut page);
     results(source, round, &mut page);
     page.section("Decision");
     page.block(format!(

@@ -259,8 +259,17 @@ impl Screen for Plain {
                 first + 1,
                 tryouts.len()
             )),
-            Event::Proposed { .. }
-            | Event::ProposalRefused { .. }
+            Event::Proposed { round, route, .. } => {
+                if let Some(route) = route {
+                    let who = safe(&route.describe(), 120);
+                    self.line(&format!("role      round {round}: {who}"));
+                }
+            }
+            Event::Reviewed { round, review, .. } => {
+                let said = safe(&review.describe(), 160);
+                self.line(&format!("review    round {round}: {said}"));
+            }
+            Event::ProposalRefused { .. }
             | Event::Implemented { .. }
             | Event::NotImplemented { .. }
             | Event::Gated { .. }

@@ -69,7 +69,7 @@ fn visible(charter: &Charter) -> Vec<Case> {
     indices.map(|index| charter.cases[index].clone()).collect()
 }
 
-fn exact_globs(files: &[String]) -> Result<GlobSet> {
+pub(super) fn exact_globs(files: &[String]) -> Result<GlobSet> {
     let error = |error: globset::Error| {
         CommandError::environment("cannot name the changed files").cause(error.to_string())
     };

@@ -1,6 +1,7 @@
 //! Best of several: variants are built, tested and read by turns.
 
 use super::audit::audit_commits;
+use super::roles::out_of_scope;
 use super::round::tested_visibly;
 use super::{World, refs_of};
 use crate::error::Result;
@@ -58,14 +59,13 @@ impl World {
         candidate: &Candidate,
         campaign: &Campaign,
     ) -> Result<std::result::Result<Built, Gate>> {
-        if !candidate.out_of_scope.is_empty() {
-            let paths = candidate.out_of_scope.clone();
-            return Ok(Err(Gate::OutOfScope { paths }));
-        }
         let commits = (
             &Oid::named(campaign.incumbent())?,
             &Oid::named(&candidate.commit)?,
         );
+        if let Some(gate) = out_of_scope(&self.repo, campaign, commits, candidate)? {
+            return Ok(Err(gate));
+        }
         let findings = audit_commits(&self.repo, &self.charter, commits, &candidate.files)?;
         if let Some(gate) = integrity::forbids(&findings) {
             return Ok(Err(gate));

@@ -1,10 +1,10 @@
 //! The steps of a round but for the duel: profile, propose, implement, gate, settle, learn.
 
 use super::audit::audit_commits;
+use super::roles::out_of_scope;
 use super::{World, bug, refs_of};
 use crate::agents::{Desk, Implementation, Proposal};
 use crate::clock;
-use crate::config;
 use crate::error::Result;
 use crate::git::{Applied, CandidateCommit, CommitNote, Expected, Oid, Past};
 use crate::harness::{Gated, Harness, Variant};
@@ -56,6 +56,10 @@ impl World {
             cases: &setting.cases,
             spent: setting.spent,
         };
+        let route = brief
+            .asked
+            .as_ref()
+            .map(|asked| Box::new(asked.route.clone()));
         let proposal = self.agent.propose(brief, &desk)?;
         let exchange = self.take_exchange(&exchange)?;
         if self.agent.reads_worktree() {
@@ -68,6 +72,7 @@ impl World {
                 hypothesis,
                 usage,
                 exchange,
+                route,
             },
             Proposal::Refused(refusal, usage) => Event::ProposalRefused {
                 round,
@@ -75,6 +80,7 @@ impl World {
                 refusal,
                 usage,
                 exchange,
+                route,
             },
         })
     }
@@ -151,8 +157,11 @@ impl World {
                 exchange,
             },
             Implementation::Done { summary, usage } => {
+                let asked = step.brief.asked.as_ref();
+                let writes = asked.map(|asked| asked.implements.writes.as_slice());
+                let at = (round, step.parent.as_str());
                 let candidate =
-                    self.candidate_in(&tree, (round, &step.parent), &step.hypothesis, summary)?;
+                    self.candidate_in((&tree, writes), at, &step.hypothesis, summary)?;
                 if step.of > 1 {
                     self.keep_variant(&candidate, (round, variant))?;
                 }
@@ -185,22 +194,23 @@ impl World {
         self.repo.detach_worktree(tree, &Oid::named(parent)?, past)
     }
 
-    /// The parent's tree plus the worktree's granted files becomes a commit under a hidden ref.
+    /// The parent's tree plus the worktree's granted files becomes a commit under a hidden ref. A
+    /// role takes fewer of them than are granted.
     pub(super) fn candidate_in(
         &self,
-        tree: &Path,
+        (tree, writes): (&Path, Option<&[String]>),
         (round, parent): (u32, &str),
         hypothesis: &Hypothesis,
         summary: String,
     ) -> Result<Candidate> {
         let message = reports::render_candidate_message(&self.charter, round, hypothesis);
-        let globs = config::glob_set(&self.charter.granted)?;
         let note = CommitNote {
             message: &message,
             date: clock::now_s(),
         };
         self.trees.reveal(&self.repo, tree, parent)?;
         let on = Oid::named(parent)?;
+        let globs = self.grant(tree, &on, writes)?;
         let made = self.repo.commit_candidate(tree, &on, &globs, &note)?;
         let CandidateCommit {
             oid,
@@ -256,9 +266,8 @@ impl World {
             findings,
             knobs: 0,
         };
-        if !candidate.out_of_scope.is_empty() {
-            let paths = candidate.out_of_scope.clone();
-            return Ok(gated(Gate::OutOfScope { paths }, false));
+        if let Some(gate) = out_of_scope(&self.repo, campaign, commits, candidate)? {
+            return Ok(gated(gate, false));
         }
         if let Some(gate) = forbidden {
             return Ok(gated(gate, false));

@@ -40,6 +40,7 @@ mod output;
 mod plausible;
 mod profile;
 mod real_agents;
+mod roles;
 mod roofline;
 mod sandbox;
 mod stop;

@@ -234,6 +234,7 @@ fn source_that_failed_is_not_tested_again_in_the_hope_of_better_luck() {
     // Protected files that were changed are not in the tree, so the tree may stay as it is.
     let outside = Gate::OutOfScope {
         paths: vec!["test.c".into()],
+        wrong_framework: Vec::new(),
     };
     edit(&mut script, 1).attempts = vec![
         tree("same", Attempt::fails(&outside)),

@@ -61,6 +61,11 @@ fn events_that_a_script_seldom_shows_survive_too() {
             usd: 0.1 + 0.2,
         },
         exchange: Some("e".into()),
+        route: Some(Box::new(crate::roles::Decision {
+            role: "designer".into(),
+            implements: "designer".into(),
+            ..crate::roles::Decision::default()
+        })),
     });
 }
 

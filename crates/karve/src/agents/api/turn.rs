@@ -41,6 +41,7 @@ pub(super) enum Task {
     Propose,
     Implement,
     Mend,
+    Review,
     Learn,
     Trial,
 }
@@ -51,6 +52,7 @@ impl Task {
             Self::Propose => "propose",
             Self::Implement => "implement",
             Self::Mend => "mend",
+            Self::Review => "review",
             Self::Learn => "learn",
             Self::Trial => "trial",
         }
@@ -59,7 +61,7 @@ impl Task {
     /// What may be done.
     pub(super) fn rights(self) -> Rights {
         match self {
-            Self::Propose => Rights::Read,
+            Self::Propose | Self::Review => Rights::Read,
             Self::Implement | Self::Mend => Rights::Work,
             Self::Learn | Self::Trial => Rights::Answer,
         }

@@ -55,7 +55,7 @@ fn arguments(ask: &Ask<'_>) -> Vec<String> {
     .to_vec();
     let (mode, mut tools) = match ask.task {
         Task::Trial => ("default", ""),
-        Task::Propose => ("default", "Read,Grep,Glob"),
+        Task::Propose | Task::Review => ("default", "Read,Grep,Glob"),
         Task::Implement | Task::Mend => ("acceptEdits", "Read,Grep,Glob,Edit,Write"),
     };
     // A shell is for those whom karve confines.

@@ -234,7 +234,13 @@ fn a_line_without_end_is_written_down_and_not_kept() {
 #[test]
 fn every_kind_is_called_for_every_task() {
     for kind in Kind::ALL {
-        for task in [Task::Propose, Task::Implement, Task::Mend, Task::Trial] {
+        for task in [
+            Task::Propose,
+            Task::Implement,
+            Task::Mend,
+            Task::Review,
+            Task::Trial,
+        ] {
             let ask = |confined, session| {
                 (kind.spec().arguments)(&Ask {
                     task,

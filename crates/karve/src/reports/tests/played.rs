@@ -101,6 +101,7 @@ pub(super) fn charter() -> Charter {
         sandbox: SandboxRule::default(),
         agent: "builtin".into(),
         agenda: None,
+        asks: karve_core::charter::AskRule::default(),
         knobs: Vec::new(),
         tune: TuneRule::default(),
         branch: Branch::Named {
@@ -258,6 +259,7 @@ impl Player {
                 }
             }
             Step::Choose(step) => panic!("no candidate here has variants: {step:?}"),
+            Step::Review(step) => panic!("nobody reviews here: {step:?}"),
             Step::Tune(step) => panic!("no candidate here has knobs: {step:?}"),
             Step::Gate {
                 round, retry, set, ..
@@ -335,6 +337,7 @@ impl Player {
                 },
                 usage: usage(),
                 exchange: None,
+                route: None,
             };
         }
         Event::Proposed {
@@ -343,6 +346,7 @@ impl Player {
             hypothesis: Box::new(hypothesis(&said)),
             usage: usage(),
             exchange: None,
+            route: None,
         }
     }
 

@@ -1,0 +1,141 @@
+//! A look at a candidate by somebody else, between its making and its gate.
+//!
+//! A review is advice. It may have a change mended once, or, where the policy says so, a round
+//! dropped; it can never spare a candidate its gate or its duel, nor undo what those say.
+
+use super::record::{Taken, not_due};
+use super::round::{RoundState, Stage};
+use super::{Campaign, Event, Step};
+use crate::charter::CaseSet;
+use crate::hypothesis::{Candidate, Hypothesis};
+use crate::measurement::Gate;
+use crate::policy::ReviewRule;
+use crate::roles::Review;
+use crate::spending::Asked;
+use crate::strategy::Brief;
+use crate::verdict;
+
+/// Reviews of one round at most.
+const REVIEWS_MAX: usize = 4;
+
+/// A look at a candidate by somebody else, before its gate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReviewStep {
+    /// The round.
+    pub round: u32,
+    /// Which attempt it is.
+    pub retry: u32,
+    /// The role that looks.
+    pub role: String,
+    /// The incumbent.
+    pub parent: String,
+    /// What was claimed.
+    pub hypothesis: Box<Hypothesis>,
+    /// What was made of it.
+    pub candidate: Candidate,
+    /// The same brief that the proposal had.
+    pub brief: Box<Brief>,
+}
+
+impl Campaign {
+    pub(super) fn review_step(
+        &self,
+        round: u32,
+        retry: u32,
+        (hypothesis, candidate): (&Hypothesis, &Candidate),
+    ) -> Step {
+        let reviewer = self.charter().and_then(|charter| charter.asks.reviewer());
+        Step::Review(ReviewStep {
+            round,
+            retry,
+            role: reviewer.map_or_else(String::new, |role| role.name.clone()),
+            parent: self.incumbent().to_owned(),
+            hypothesis: Box::new(hypothesis.clone()),
+            candidate: candidate.clone(),
+            brief: Box::new(self.brief(&[])),
+        })
+    }
+
+    /// A candidate on its way to the gate: somebody looks at it first, if somebody is to.
+    pub(super) fn looked_at(
+        &self,
+        round: &RoundState,
+        retry: u32,
+        hypothesis: Box<Hypothesis>,
+        (candidate, set): (&Candidate, CaseSet),
+    ) -> Stage {
+        let candidate = candidate.clone();
+        let seen = round.reviews.iter().any(|r| r.tree == candidate.tree);
+        let reviews = self.charter().is_some_and(|c| c.asks.reviewer().is_some());
+        if reviews && !seen && round.reviews.len() < REVIEWS_MAX {
+            return Stage::Reviewing {
+                hypothesis,
+                retry,
+                candidate,
+                set,
+            };
+        }
+        Stage::Gating {
+            hypothesis,
+            retry,
+            candidate,
+            set,
+            proven: None,
+        }
+    }
+
+    pub(super) fn take_review(&mut self, round: &mut RoundState, event: &Event) -> Taken {
+        let (
+            Event::Reviewed {
+                round: of,
+                retry,
+                review,
+                usage,
+                ..
+            },
+            Stage::Reviewing {
+                hypothesis,
+                retry: due,
+                candidate,
+                set,
+            },
+        ) = (event, &round.stage)
+        else {
+            return not_due();
+        };
+        if *of != round.number || retry != due || review.tree != candidate.tree {
+            return not_due();
+        }
+        let Some(policy) = self.charter().map(|charter| &charter.policy) else {
+            return not_due();
+        };
+        let (rule, retries) = (policy.review, policy.debug_retries);
+        let (hypothesis, candidate) = (hypothesis.clone(), candidate.clone());
+        let (retry, set) = (*retry, *set);
+        let mended = round.reviews.iter().any(Review::doubts);
+        self.count(round, Asked::Review, *usage);
+        round.reviews.push(review.as_ref().clone());
+        round.stage = match rule {
+            ReviewRule::Skip if review.doubts() => Stage::Settling {
+                verdict: verdict::judge_absent(&format!("the reviewer: {}", review.describe())),
+            },
+            ReviewRule::Mend if review.doubts() && !mended && retry < retries => {
+                Stage::Implementing {
+                    hypothesis,
+                    retry: retry + 1,
+                    variant: round.chosen.unwrap_or(0),
+                    mend: Some((candidate, Gate::Passed)),
+                    review: Some(review.clone()),
+                }
+            }
+            ReviewRule::Record | ReviewRule::Mend | ReviewRule::Skip => Stage::Gating {
+                hypothesis,
+                retry,
+                candidate,
+                set,
+                proven: None,
+            },
+        };
+        Ok(())
+    }
+}

@@ -1,0 +1,117 @@
+//! A review before the gate: recorded, mended or skipped by the policy, and never a pass.
+
+use super::{edit, verdicts};
+use crate::campaign::{Event, Record};
+use crate::measurement::Gate;
+use crate::policy::ReviewRule;
+use crate::roles::Advice;
+use crate::testing::script::{Attempt, Script, play, script, wrong_result};
+use crate::verdict::{DropReason, Verdict};
+
+/// One round whose candidate a reviewer looks at.
+fn reviewed(rule: ReviewRule, advice: Advice) -> Script {
+    let mut script = script(&[1.3]);
+    script.advice = advice;
+    script.charter.policy.review = rule;
+    let asks = &mut script.charter.asks;
+    asks.book = Some(Box::new(crate::roles::tests::book()));
+    asks.agents = [("reviewer".to_owned(), "second".to_owned())].into();
+    script
+}
+
+fn names(log: &[Record]) -> Vec<&'static str> {
+    let mut names: Vec<&str> = log.iter().map(|record| record.event.name()).collect();
+    names.retain(|name| ["implemented", "reviewed", "gated", "settled"].contains(name));
+    names
+}
+
+#[test]
+fn advice_is_recorded_and_changes_nothing_by_itself() {
+    for advice in Advice::ALL {
+        let (campaign, log) = play(&reviewed(ReviewRule::Record, advice));
+        let round = &campaign.rounds()[0];
+        assert!(round.verdict.keeps(), "{advice:?}");
+        assert_eq!(round.reviews[0].advice, Some(advice));
+        assert_eq!(names(&log)[..3], ["implemented", "reviewed", "gated"]);
+    }
+}
+
+#[test]
+fn no_advice_lets_a_candidate_pass_its_gate() {
+    for rule in [ReviewRule::Record, ReviewRule::Mend, ReviewRule::Skip] {
+        let mut script = reviewed(rule, Advice::Agree);
+        edit(&mut script, 1).attempts = vec![Attempt::fails(&Gate::TimedOut {
+            what: "the test".into(),
+        })];
+        let (campaign, _) = play(&script);
+        assert!(!campaign.rounds()[0].verdict.keeps(), "{rule:?}");
+        edit(&mut script, 1).attempts = vec![Attempt::fails(&wrong_result("small"))];
+        script.charter.policy.debug_retries = 1;
+        let (campaign, _) = play(&script);
+        assert!(!campaign.rounds()[0].verdict.keeps(), "{rule:?}");
+    }
+}
+
+#[test]
+fn a_doubt_has_the_change_mended_once_and_then_the_gate_is_asked() {
+    let (campaign, log) = play(&reviewed(ReviewRule::Mend, Advice::DowngradeToRollback));
+    assert_eq!(
+        names(&log)[..5],
+        [
+            "implemented",
+            "reviewed",
+            "implemented",
+            "reviewed",
+            "gated"
+        ]
+    );
+    assert!(campaign.rounds()[0].verdict.keeps());
+    assert_eq!(campaign.rounds()[0].reviews.len(), 2);
+    // Who cannot mend it has it gated as it is.
+    let mut script = reviewed(ReviewRule::Mend, Advice::DowngradeToRollback);
+    edit(&mut script, 1).attempts = vec![Attempt::passes(), Attempt::absent()];
+    let (campaign, log) = play(&script);
+    assert_eq!(names(&log)[..3], ["implemented", "reviewed", "gated"]);
+    assert!(campaign.rounds()[0].verdict.keeps());
+}
+
+#[test]
+fn a_policy_may_skip_what_a_reviewer_doubts() {
+    let (campaign, log) = play(&reviewed(ReviewRule::Skip, Advice::DowngradeToRollback));
+    assert_eq!(names(&log)[..3], ["implemented", "reviewed", "settled"]);
+    let Verdict::Drop {
+        reason: DropReason::NoCandidate { why },
+    } = &verdicts(&campaign)[0]
+    else {
+        panic!("{:?}", campaign.rounds()[0].verdict)
+    };
+    assert!(why.contains("DOWNGRADE_TO_ROLLBACK"), "{why}");
+}
+
+#[test]
+fn a_person_is_called_where_the_reviewer_asks_for_one() {
+    let (campaign, _) = play(&reviewed(ReviewRule::Record, Advice::EscalateHuman));
+    let asked = crate::strategy::queue(&campaign);
+    assert!(
+        asked
+            .iter()
+            .any(|item| item.question.contains("asks for a person"))
+    );
+}
+
+#[test]
+fn a_review_of_another_tree_is_refused() {
+    let script = reviewed(ReviewRule::Record, Advice::Agree);
+    let (_, log) = play(&script);
+    let mut campaign = crate::campaign::Campaign::new();
+    for record in log {
+        let mut record = record.clone();
+        if let Event::Reviewed { review, .. } = &mut record.event {
+            review.tree = "another".into();
+            assert!(campaign.record(&record).is_err());
+            return;
+        }
+        campaign.record(&record).unwrap();
+    }
+    panic!("no review");
+}

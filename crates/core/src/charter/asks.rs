@@ -1,0 +1,66 @@
+//! How agents are asked: how long a brief may be, and who takes which role.
+
+use crate::roles::{Book, Role};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Bytes that count as one token. Four is what common tokenizers make of English and of code; a
+/// character beyond ASCII has more bytes, and there they make more tokens.
+pub const TOKEN_BYTES: usize = 4;
+
+/// How agents are asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AskRule {
+    /// Tokens of a brief at most, counted as `TOKEN_BYTES` bytes each.
+    pub brief_tokens: u32,
+    /// What is wanted, in words, for routing.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub intent: String,
+    /// The architecture of the device, for routing.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub arch: String,
+    /// The roles, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub book: Option<Box<Book>>,
+    /// The agents of roles; the others are taken by the campaign's own.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub agents: BTreeMap<String, String>,
+}
+
+impl AskRule {
+    /// Tokens of a brief, unless the charter says otherwise.
+    pub const BRIEF_TOKENS: u32 = 6_000;
+
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Bytes of a brief at most.
+    pub fn brief_bytes(&self) -> usize {
+        self.brief_tokens as usize * TOKEN_BYTES
+    }
+
+    /// A role of the book.
+    pub fn role(&self, name: &str) -> Option<&Role> {
+        self.book.as_ref()?.role(name)
+    }
+
+    /// Who looks at a change before its gate, if somebody does.
+    pub fn reviewer(&self) -> Option<&Role> {
+        let role = self.book.as_ref()?.reviewer()?;
+        self.agents.contains_key(&role.name).then_some(role)
+    }
+}
+
+impl Default for AskRule {
+    fn default() -> Self {
+        Self {
+            brief_tokens: Self::BRIEF_TOKENS,
+            intent: String::new(),
+            arch: String::new(),
+            book: None,
+            agents: BTreeMap::new(),
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! Messages between roles: the form of each as data, and what is wrong with one.
+//!
+//! A message is data in a declared shape. It is written as an object of a data language by whoever
+//! has one, or as Markdown in the form that its workflow publishes; `markdown` does the latter.
+//! Whoever wrote it, it is checked whole, and every fault is named.
+
+mod datum;
+mod markdown;
+#[cfg(test)]
+mod tests;
+
+pub use datum::Datum;
+pub use markdown::{parse_markdown, render_markdown};
+
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Characters of a line, and of a text.
+pub const LINE_CHARS: usize = 400;
+/// Characters of a text.
+pub const TEXT_CHARS: usize = 4_000;
+/// Entries of a list, unless its form says fewer.
+pub const LIST_MAX: usize = 64;
+/// Faults that are named.
+const FAULTS_MAX: usize = 30;
+/// The largest number that is taken.
+const NUMBER_MAX: f64 = 1e15;
+
+/// How a message is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// An object of names and values.
+    #[default]
+    Object,
+    /// Markdown with a title and sections.
+    Markdown,
+}
+
+/// What a field holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// One line.
+    #[default]
+    Line,
+    /// Some lines.
+    Text,
+    /// A number.
+    Number,
+    /// A number without a fraction, at least 0.
+    Count,
+    /// True or false.
+    Truth,
+    /// One of the named words.
+    Choice,
+    /// A list of lines.
+    Lines,
+    /// A list of records.
+    Rows,
+    /// A record.
+    Record,
+}
+
+/// A field of a message or of a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// What it holds.
+    pub kind: Kind,
+    /// Whether it may be left out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
+    /// The words of a choice.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub of: Vec<String>,
+    /// The fields of a record, or of each of the rows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub field: Vec<Field>,
+    /// Entries of a list at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub least: Option<usize>,
+    /// Entries of a list, or sentences of a text, at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most: Option<usize>,
+    /// What it means.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub about: String,
+}
+
+/// A section of a message in Markdown.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Section {
+    /// Its heading; `{name}` is replaced by a field.
+    pub heading: String,
+    /// The field that stands below it.
+    pub body: String,
+    /// The columns of rows that are a table, in the order of their fields.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
+    /// The form of rows that are a list; `{name}` is replaced by a field.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub row: String,
+}
+
+/// The form of a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Message {
+    /// Its name.
+    pub name: String,
+    /// Which published workflow it is of.
+    pub system: String,
+    /// What it is for.
+    pub about: String,
+    /// How it is written.
+    pub form: Form,
+    /// Its title in Markdown; `{name}` is replaced by a field.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    /// Its fields.
+    pub field: Vec<Field>,
+    /// Its sections in Markdown, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub section: Vec<Section>,
+}
+
+/// Faults as they are found, up to a bound.
+#[derive(Debug, Default)]
+struct Faults(Vec<String>);
+
+impl Faults {
+    fn add(&mut self, at: &str, what: &str) {
+        if self.0.len() < FAULTS_MAX {
+            self.0.push(format!("{at} {what}"));
+        }
+    }
+}
+
+impl Message {
+    /// Everything that is wrong with a message of this form; nothing if it keeps it.
+    pub fn check(&self, datum: &Datum) -> Vec<String> {
+        let mut faults = Faults::default();
+        match datum {
+            Datum::Fields(values) => check_fields(&self.field, values, "", &mut faults),
+            _ => faults.add("the message", "must be an object"),
+        }
+        faults.0
+    }
+
+    /// Everything that is wrong with the form itself.
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = Faults::default();
+        if self.name.is_empty() || self.system.is_empty() || self.about.is_empty() {
+            faults.add(&self.name, "needs a name, a system and what it is about");
+        }
+        push_field_faults(&self.name, &self.field, &mut faults);
+        match self.form {
+            Form::Object if !self.section.is_empty() || !self.title.is_empty() => {
+                faults.add(&self.name, "has sections or a title, but is no Markdown");
+            }
+            Form::Object => {}
+            Form::Markdown => self.push_section_faults(&mut faults),
+        }
+        faults.0
+    }
+
+    /// Each field stands in one place of the Markdown.
+    fn push_section_faults(&self, faults: &mut Faults) {
+        let mut placed = markdown::names_in(&self.title);
+        for section in &self.section {
+            placed.extend(markdown::names_in(&section.heading));
+            placed.push(section.body.clone());
+            let Some(field) = self.field.iter().find(|field| field.name == section.body) else {
+                faults.add(&section.heading, "shows a field that is not there");
+                continue;
+            };
+            let inner: Vec<String> = field.field.iter().map(|f| f.name.clone()).collect();
+            let shown = match (field.kind, section.columns.is_empty()) {
+                (Kind::Rows, true) => markdown::names_in(&section.row) == inner,
+                (Kind::Rows, false) => section.columns.len() == inner.len(),
+                (Kind::Record, _) => false,
+                _ => section.columns.is_empty() && section.row.is_empty(),
+            };
+            if !shown {
+                faults.add(
+                    &section.heading,
+                    "does not show the fields of its body in order",
+                );
+            }
+        }
+        let mut names: Vec<String> = self.field.iter().map(|f| f.name.clone()).collect();
+        names.sort();
+        placed.sort();
+        if names != placed {
+            faults.add(&self.name, "does not show each field once");
+        }
+        let headed = |name: &String| {
+            let in_heading = |s: &Section| markdown::names_in(&s.heading).contains(name);
+            markdown::names_in(&self.title).contains(name) || self.section.iter().any(in_heading)
+        };
+        for field in self.field.iter().filter(|field| headed(&field.name)) {
+            if field.optional || !field.is_inline() {
+                faults.add(
+                    &field.name,
+                    "stands in a heading, so it must be there, on one line",
+                );
+            }
+        }
+    }
+}
+
+impl Field {
+    /// Whether it fits into a line.
+    fn is_inline(&self) -> bool {
+        match self.kind {
+            Kind::Line | Kind::Number | Kind::Count | Kind::Truth | Kind::Choice => true,
+            Kind::Text | Kind::Lines | Kind::Rows | Kind::Record => false,
+        }
+    }
+}
+
+fn push_field_faults(at: &str, fields: &[Field], faults: &mut Faults) {
+    let mut seen = BTreeSet::new();
+    for field in fields {
+        let at = format!("{at}.{}", field.name);
+        if field.name.is_empty() || !seen.insert(&field.name) {
+            faults.add(&at, "has no name of its own");
+        }
+        let nests = matches!(field.kind, Kind::Rows | Kind::Record);
+        if nests == field.field.is_empty() {
+            faults.add(&at, "has fields if and only if it holds records");
+        }
+        if (field.kind == Kind::Choice) == field.of.is_empty() {
+            faults.add(&at, "names words if and only if it is a choice");
+        }
+        push_field_faults(&at, &field.field, faults);
+    }
+}
+
+fn check_fields(fields: &[Field], values: &BTreeMap<String, Datum>, at: &str, faults: &mut Faults) {
+    for field in fields {
+        let at = format!("{at}{}", field.name);
+        match values.get(&field.name) {
+            Some(Datum::Null) | None if field.optional => {}
+            Some(Datum::Null) | None => faults.add(&at, "is missing"),
+            Some(value) => check_value(field, value, &at, faults),
+        }
+    }
+    for name in values.keys() {
+        if !fields.iter().any(|field| field.name == *name) {
+            let name: String = name.chars().filter(|c| !c.is_control()).take(40).collect();
+            faults.add(&format!("{at}{name}"), "is no field of this message");
+        }
+    }
+}
+
+fn check_value(field: &Field, value: &Datum, at: &str, faults: &mut Faults) {
+    match (field.kind, value) {
+        (Kind::Line, Datum::Text(text)) => check_line(text, at, faults),
+        (Kind::Text, Datum::Text(text)) => check_text(field, text, at, faults),
+        (Kind::Number, Datum::Number(number)) => {
+            if !number.is_finite() || number.abs() > NUMBER_MAX {
+                faults.add(at, "is too large a number");
+            }
+        }
+        (Kind::Count, Datum::Number(number)) => {
+            if !(number.fract() == 0.0 && (0.0..=NUMBER_MAX).contains(number)) {
+                faults.add(at, "must be a whole number of at least 0");
+            }
+        }
+        (Kind::Truth, Datum::Truth(_)) => {}
+        (Kind::Choice, Datum::Text(text)) if field.of.contains(text) => {}
+        (Kind::Choice, _) => {
+            faults.add(at, &format!("must be one of {}", field.of.join(", ")));
+        }
+        (Kind::Lines, Datum::List(items)) => {
+            check_length(field, items.len(), at, faults);
+            for (n, item) in items.iter().enumerate().take(LIST_MAX) {
+                let at = format!("{at}[{n}]");
+                match item {
+                    Datum::Text(text) => check_line(text, &at, faults),
+                    _ => faults.add(&at, "must be a line of text"),
+                }
+            }
+        }
+        (Kind::Rows, Datum::List(items)) => {
+            check_length(field, items.len(), at, faults);
+            for (n, item) in items.iter().enumerate().take(LIST_MAX) {
+                let at = format!("{at}[{n}]");
+                match item {
+                    Datum::Fields(values) => {
+                        check_fields(&field.field, values, &format!("{at}."), faults);
+                    }
+                    _ => faults.add(&at, "must be an object"),
+                }
+            }
+        }
+        (Kind::Record, Datum::Fields(values)) => {
+            check_fields(&field.field, values, &format!("{at}."), faults);
+        }
+        (kind, _) => faults.add(at, wanted(kind)),
+    }
+}
+
+fn wanted(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Line => "must be a line of text",
+        Kind::Text => "must be a text",
+        Kind::Number | Kind::Count => "must be a number",
+        Kind::Truth => "must be true or false",
+        Kind::Choice => "must be one of its words",
+        Kind::Lines => "must be a list of lines",
+        Kind::Rows => "must be a list of objects",
+        Kind::Record => "must be an object",
+    }
+}
+
+fn check_line(text: &str, at: &str, faults: &mut Faults) {
+    if text.trim().is_empty() {
+        faults.add(at, "is empty");
+    } else if text.chars().count() > LINE_CHARS {
+        faults.add(at, &format!("is longer than {LINE_CHARS} characters"));
+    } else if text.chars().any(char::is_control) || text.trim() != text {
+        faults.add(at, "must be one line, without spaces around it");
+    }
+}
+
+fn check_text(field: &Field, text: &str, at: &str, faults: &mut Faults) {
+    let control = |c: char| c.is_control() && c != '\n';
+    if text.trim().is_empty() {
+        faults.add(at, "is empty");
+    } else if text.chars().count() > TEXT_CHARS {
+        faults.add(at, &format!("is longer than {TEXT_CHARS} characters"));
+    } else if text.chars().any(control) {
+        faults.add(at, "holds a control character");
+    } else if let Some(most) = field.most
+        && sentences(text) > most
+    {
+        faults.add(at, &format!("has more than {most} sentences"));
+    }
+}
+
+/// How many sentences a text has: what ends with a full stop, a question or an exclamation mark
+/// before a space or the end.
+fn sentences(text: &str) -> usize {
+    let mut n = 0;
+    let mut open = false;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let ends = matches!(c, '.' | '!' | '?');
+        let apart = chars.peek().is_none_or(|next| next.is_whitespace());
+        if ends && apart {
+            n += usize::from(open);
+            open = false;
+        } else if !c.is_whitespace() {
+            open = true;
+        }
+    }
+    n + usize::from(open)
+}
+
+fn check_length(field: &Field, n: usize, at: &str, faults: &mut Faults) {
+    let (least, most) = (field.least.unwrap_or(0), field.most.unwrap_or(LIST_MAX));
+    if n < least {
+        faults.add(at, &format!("needs at least {least} entries"));
+    }
+    if n > most.min(LIST_MAX) {
+        faults.add(at, &format!("has more than {} entries", most.min(LIST_MAX)));
+    }
+}

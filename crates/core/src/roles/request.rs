@@ -1,0 +1,129 @@
+//! What is asked for: by whom it is answered follows from nothing else.
+
+use super::{Duty, Language, Need};
+use crate::campaign::{Campaign, RoundSummary};
+use crate::knowledge::Situation;
+use crate::profile::Values;
+use crate::profile::classify::with_derived;
+
+/// A request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// What is wanted, in words; empty without a preference.
+    pub intent: String,
+    /// What somebody is to do.
+    pub duty: Duty,
+    /// The architecture of the device; empty if it is not known.
+    pub arch: String,
+    /// The operation.
+    pub op: String,
+    /// The language in which a kernel exists; empty if there is none.
+    pub kernel: String,
+    /// The backend that is wanted; empty without a preference.
+    pub backend: String,
+    /// What was read of the kernel.
+    pub counters: Values,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            intent: String::new(),
+            duty: Duty::Implement,
+            arch: String::new(),
+            op: String::new(),
+            kernel: String::new(),
+            backend: String::new(),
+            counters: Values::new(),
+        }
+    }
+}
+
+/// An architecture: a family, and a number in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arch {
+    /// Its letters.
+    pub family: String,
+    /// Its number, if it has one.
+    pub number: Option<u32>,
+}
+
+impl Arch {
+    /// Reads an architecture such as `xy_90`, `xy90a` or `xy`; none if it is empty.
+    pub fn parse(text: &str) -> Option<Self> {
+        let lower = text.trim().to_lowercase();
+        let at = lower.find(|c: char| c.is_ascii_digit());
+        let (letters, rest) = lower.split_at(at.unwrap_or(lower.len()));
+        let family = letters.trim_end_matches(['_', '-', ' ']).to_owned();
+        let end = rest.find(|c: char| !c.is_ascii_digit());
+        let number = rest[..end.unwrap_or(rest.len())].parse().ok();
+        (!family.is_empty()).then_some(Self { family, number })
+    }
+}
+
+/// Whether a need is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Met {
+    Yes,
+    No,
+    /// The architecture is not known.
+    Unknown,
+}
+
+impl Need {
+    fn met(&self, arch: Option<&Arch>) -> Met {
+        match arch {
+            None => Met::Unknown,
+            Some(arch) if arch.family != self.family => Met::No,
+            Some(arch) => match arch.number {
+                None => Met::Unknown,
+                Some(number) if number >= self.at_least && !self.not.contains(&number) => Met::Yes,
+                Some(_) => Met::No,
+            },
+        }
+    }
+}
+
+impl Language {
+    /// The first need that is not met, or not known to be, for an operation on a device.
+    pub(super) fn lacks(&self, request: &Request) -> Option<(&Need, Met)> {
+        let arch = Arch::parse(&request.arch);
+        let ops = Situation::new(&request.op, &[], &[], &[]).op;
+        let of_op = |need: &&Need| need.op.is_empty() || need.op.iter().any(|op| ops.contains(op));
+        // Those of the device's own family count, if there are any.
+        let is_own = |need: &&Need| arch.as_ref().is_some_and(|arch| arch.family == need.family);
+        let has_own = self.needs.iter().filter(of_op).any(|need| is_own(&need));
+        let all = self.needs.iter().filter(of_op);
+        let all = all.filter(|need| !has_own || is_own(need));
+        let judged: Vec<_> = all.map(|need| (need, need.met(arch.as_ref()))).collect();
+        let find = |met: Met| judged.iter().find(|(_, is)| *is == met).copied();
+        find(Met::No).or_else(|| find(Met::Unknown))
+    }
+}
+
+/// What a campaign asks for in the round under way.
+pub fn request_of(campaign: &Campaign) -> Option<Request> {
+    let charter = campaign.charter()?;
+    let asks = &charter.asks;
+    let book = asks.book.as_deref()?;
+    // A kept round of a role with a language has written the kernel in it.
+    let written = |round: &RoundSummary| {
+        let route = round.route.as_ref().filter(|_| round.verdict.keeps())?;
+        book.language(&route.language).map(|of| of.name.clone())
+    };
+    let last = campaign.rounds().iter().rev().find_map(written);
+    let own = || match book.called(&charter.target.language) {
+        Some(language) => language.name.clone(),
+        None => charter.target.language.to_lowercase(),
+    };
+    let kernel = campaign.profile().and_then(|profile| profile.main_kernel());
+    Some(Request {
+        intent: asks.intent.clone(),
+        duty: Duty::Implement,
+        arch: asks.arch.clone(),
+        op: charter.target.op.clone(),
+        kernel: last.unwrap_or_else(own),
+        backend: charter.target.backend.clone(),
+        counters: kernel.map(with_derived).unwrap_or_default(),
+    })
+}

@@ -1,0 +1,421 @@
+//! From a request to a role: a pure function, and every rule that spoke, in words.
+
+use super::request::{Met, Request};
+use super::{Book, Duty, Language, Role};
+use crate::profile::{Predicate, Truth};
+use serde::{Deserialize, Serialize};
+
+/// Who is asked, in which language, in which order, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Decision {
+    /// Who states the hypothesis.
+    pub role: String,
+    /// Who realizes it.
+    pub implements: String,
+    /// The language that is written; empty where it does not matter.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub language: String,
+    /// All roles of a task that takes several steps, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<String>,
+    /// Every rule that spoke.
+    pub why: Vec<Reason>,
+}
+
+/// What a rule said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Reason {
+    /// The rule: `terminology`, `intent`, `kernel`, `hardware`, `suitability`, `profile`, `role`.
+    pub rule: String,
+    /// What it said.
+    pub says: String,
+}
+
+/// A request that nobody takes as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    /// Why.
+    pub why: String,
+    /// Who would be right, if somebody is.
+    pub right: Option<String>,
+    /// Every rule that spoke before.
+    pub spoke: Vec<Reason>,
+}
+
+impl Refused {
+    /// In words.
+    pub fn describe(&self) -> String {
+        match &self.right {
+            Some(right) => format!("{}; {right} is the role for this", self.why),
+            None => self.why.clone(),
+        }
+    }
+}
+
+impl Decision {
+    /// The rules in words, a line each.
+    pub fn lines(&self) -> Vec<String> {
+        let line = |reason: &Reason| format!("{}: {}", reason.rule, reason.says);
+        self.why.iter().map(line).collect()
+    }
+
+    /// Who is asked, in one line.
+    pub fn describe(&self) -> String {
+        let mut text = self.role.clone();
+        if self.implements != self.role {
+            text = format!("{text} proposes, {} implements", self.implements);
+        }
+        if self.steps.len() > 1 {
+            text = format!("{text} (of {})", self.steps.join(", then "));
+        }
+        text
+    }
+}
+
+/// Words apart by single spaces, in lower case, with a space at both ends.
+pub(super) fn plain(text: &str) -> String {
+    let part = |c: char| !(c.is_alphanumeric() || c == '+');
+    let words: Vec<&str> = text.split(part).filter(|word| !word.is_empty()).collect();
+    format!(" {} ", words.join(" ").to_lowercase())
+}
+
+/// The first of some words that a text holds as whole words.
+fn said<'a>(text: &str, words: &'a [String]) -> Option<&'a String> {
+    let named = |word: &&String| {
+        let word = plain(word);
+        word != "  " && text.contains(&word)
+    };
+    words.iter().find(named)
+}
+
+/// The rules at work on one request.
+struct Desk<'a> {
+    book: &'a Book,
+    request: &'a Request,
+    why: Vec<Reason>,
+}
+
+/// Who is to answer a request.
+pub fn route(book: &Book, request: &Request) -> Result<Decision, Refused> {
+    let mut desk = Desk {
+        book,
+        request,
+        why: Vec::new(),
+    };
+    let text = plain(&request.intent);
+    let wanted = desk.wanted(&text)?;
+    let asked = desk.asked(&text, wanted);
+    let languages = match wanted {
+        Some(language) => desk.steps_to(language)?,
+        None => desk.without_wish(),
+    };
+    Ok(desk.decide(asked, &languages))
+}
+
+/// Whether a role is the right one for a request; if not, who is.
+pub fn address(book: &Book, to: &str, request: &Request) -> Result<Decision, Refused> {
+    let decision = route(book, request)?;
+    let refused = |why: String| Refused {
+        why,
+        right: Some(match request.duty {
+            Duty::Implement => decision.implements.clone(),
+            Duty::Propose | Duty::Review | Duty::Profile => decision.role.clone(),
+        }),
+        spoke: decision.why.clone(),
+    };
+    let Some(role) = book.role(to) else {
+        return Err(refused(format!("there is no role {to:?}")));
+    };
+    if !role.may(request.duty) {
+        let duty = request.duty.name();
+        return Err(refused(format!("{to} may not {duty}")));
+    }
+    if request.duty == Duty::Review || request.duty == Duty::Profile {
+        return Ok(decision);
+    }
+    if decision.role == to || decision.implements == to {
+        return Ok(decision);
+    }
+    let later = decision.steps.iter().any(|step| step == to);
+    Err(refused(match (later, &role.language) {
+        (true, _) => format!("it is not the turn of {to} yet"),
+        (false, Some(language)) => format!("{to} writes {language}, which is not asked for"),
+        (false, None) => format!("{to} is not asked for"),
+    }))
+}
+
+/// The language that a text names although a role writes another, with the role that writes it.
+pub fn named_elsewhere(book: &Book, role: &str, text: &str) -> Option<(String, Option<String>)> {
+    let own = book.language(book.role(role)?.language.as_deref()?)?;
+    let text = plain(text);
+    let names = |language: &&Language| said(&text, &language.words).is_some();
+    if names(&own) {
+        return None;
+    }
+    let is_near = |other: &Language| {
+        other.name == own.name
+            || own.built_on.as_ref() == Some(&other.name)
+            || other.built_on.as_ref() == Some(&own.name)
+    };
+    let mut others = book.language.iter().filter(|of| !is_near(of));
+    let other = others.find(names)?;
+    let writer = book.writer(&other.name).map(|role| role.name.clone());
+    Some((other.name.clone(), writer))
+}
+
+impl<'a> Desk<'a> {
+    fn says(&mut self, rule: &str, says: String) {
+        self.why.push(Reason {
+            rule: rule.to_owned(),
+            says,
+        });
+    }
+
+    fn refuse<T>(&self, why: String, right: Option<&Role>) -> Result<T, Refused> {
+        Err(Refused {
+            why,
+            right: right.map(|role| role.name.clone()),
+            spoke: self.why.clone(),
+        })
+    }
+
+    /// The language that is wanted: named in the intent, or else by the backend.
+    fn wanted(&mut self, text: &str) -> Result<Option<&'a Language>, Refused> {
+        let book = self.book;
+        let named = book.language.iter();
+        let named: Vec<(&Language, &String)> = named
+            .filter_map(|language| Some((language, said(text, &language.words)?)))
+            .collect();
+        let is_base = |of: &Language| {
+            let builds = |other: &&(&Language, _)| other.0.built_on.as_ref() == Some(&of.name);
+            named.iter().find(builds).map(|(other, _)| *other)
+        };
+        let mut left = Vec::new();
+        for (language, word) in &named {
+            match is_base(language) {
+                Some(other) => {
+                    let (own, on) = (&other.name, &language.name);
+                    let says = format!("{own} is built on {on}, so naming both asks for {own}");
+                    self.says("terminology", says);
+                }
+                None => left.push((*language, *word)),
+            }
+        }
+        if let [(first, _), (second, _), ..] = left.as_slice() {
+            let notes = [first.note.as_str(), second.note.as_str()].join(" ");
+            self.says("terminology", notes.trim().to_owned());
+            let (a, b) = (&first.name, &second.name);
+            let why = format!("the request names {a} and {b}, which are not the same: name one");
+            return self.refuse(why, None);
+        }
+        if let Some((language, word)) = left.first() {
+            let says = format!("the request names {word:?}, which is {}", language.name);
+            self.says("intent", says);
+            if !language.note.is_empty() {
+                self.says("terminology", language.note.clone());
+            }
+            return Ok(Some(language));
+        }
+        let by_backend = book.called(&self.request.backend);
+        let other = by_backend.filter(|language| language.name != self.request.kernel);
+        if let Some(language) = other {
+            let says = format!(
+                "the backend {:?} is {}",
+                self.request.backend, language.name
+            );
+            self.says("intent", says);
+        }
+        Ok(other)
+    }
+
+    /// The role that the words or the counters ask for beside the language.
+    fn asked(&mut self, text: &str, wanted: Option<&Language>) -> Option<&'a Role> {
+        for role in &self.book.role {
+            if let Some(word) = said(text, &role.intents) {
+                let says = format!("the request says {word:?}, which is for {}", role.name);
+                self.says("intent", says);
+                return Some(role);
+            }
+        }
+        if wanted.is_some() {
+            return None;
+        }
+        for call in &self.book.call {
+            let (Ok(when), Some(role)) = (Predicate::parse(&call.when), self.book.role(&call.role))
+            else {
+                continue;
+            };
+            if when.truth(&self.request.counters) == Truth::Holds {
+                let quote = when.quote(&self.request.counters);
+                let says = format!("{} ({quote}): {}", when.text(), call.why);
+                self.says("profile", says);
+                return Some(role);
+            }
+        }
+        None
+    }
+
+    /// The languages that lead to one that is wanted: itself, or first what it is built on.
+    fn steps_to(&mut self, language: &'a Language) -> Result<Vec<&'a Language>, Refused> {
+        if let Some(why) = self.lack(language) {
+            let instead: Option<&Language> = self.without_wish().first().copied();
+            let right = instead.and_then(|of| self.book.writer(&of.name));
+            return self.refuse(why, right.or(self.book.general()));
+        }
+        let kernel = &self.request.kernel;
+        if *kernel == language.name {
+            self.speak_of_leaving(language);
+        }
+        let Some(base) = language
+            .built_on
+            .as_ref()
+            .and_then(|of| self.book.language(of))
+        else {
+            return Ok(vec![language]);
+        };
+        if *kernel == base.name || *kernel == language.name {
+            let says = format!(
+                "a kernel in {kernel} exists, so that {} alone is due",
+                language.name
+            );
+            self.says("kernel", says);
+            return Ok(vec![language]);
+        }
+        let (own, on) = (&language.name, &base.name);
+        let says = format!("no kernel in {on} exists: first {on}, then {own}");
+        self.says("kernel", says);
+        Ok(vec![base, language])
+    }
+
+    /// The language where nobody has a wish: the kernel's own, or the usual one.
+    fn without_wish(&mut self) -> Vec<&'a Language> {
+        let (book, kernel) = (self.book, &self.request.kernel);
+        if !kernel.is_empty() {
+            let Some(language) = book.language(kernel) else {
+                self.says("kernel", format!("the kernel is in {kernel}"));
+                return Vec::new();
+            };
+            self.says("kernel", format!("the kernel is in {kernel} already"));
+            return match self.leave(language) {
+                Some(other) => vec![other],
+                None => vec![language],
+            };
+        }
+        let arch = super::Arch::parse(&self.request.arch);
+        for usual in &book.usual {
+            let in_family = match &arch {
+                Some(arch) => usual.family.is_empty() || usual.family == arch.family,
+                None => usual.family.is_empty(),
+            };
+            let number = arch.as_ref().and_then(|arch| arch.number).unwrap_or(0);
+            let Some(language) = book.language(&usual.language) else {
+                continue;
+            };
+            if in_family && number >= usual.at_least && self.lack(language).is_none() {
+                self.says("hardware", usual.why.clone());
+                let base = language.built_on.as_ref().and_then(|of| book.language(of));
+                return base.into_iter().chain([language]).collect();
+            }
+        }
+        Vec::new()
+    }
+
+    /// The language to go to, if a language cannot do what the counters ask for.
+    fn leave(&mut self, language: &'a Language) -> Option<&'a Language> {
+        for leave in &language.leave {
+            let Ok(when) = Predicate::parse(&leave.when) else {
+                continue;
+            };
+            match when.truth(&self.request.counters) {
+                Truth::Holds => {}
+                Truth::Fails | Truth::Unknown => continue,
+            }
+            let to = self.book.language(&leave.to)?;
+            let quote = when.quote(&self.request.counters);
+            let says = format!("{} ({quote}): {}", when.text(), leave.why);
+            self.says("suitability", says);
+            if self.lack(to).is_none() {
+                return Some(to);
+            }
+        }
+        None
+    }
+
+    /// What the counters say of a language that is wanted all the same.
+    fn speak_of_leaving(&mut self, language: &'a Language) {
+        if let Some(to) = self.leave(language) {
+            let says = format!("{} is named, so {} is not gone to", language.name, to.name);
+            self.says("suitability", says);
+        }
+    }
+
+    /// Why a language does not run on the device, if it does not.
+    fn lack(&mut self, language: &Language) -> Option<String> {
+        let arch = self.request.arch.clone();
+        let (need, met) = language.lacks(self.request)?;
+        let from = format!("{}{}", need.family, need.at_least);
+        let not: Vec<String> = need.not.iter().map(u32::to_string).collect();
+        let but = match not.is_empty() {
+            true => String::new(),
+            false => format!(" and not {}", not.join(" or ")),
+        };
+        let name = &language.name;
+        let text = match met {
+            Met::Yes => return None,
+            Met::Unknown => {
+                let says =
+                    format!("the architecture is not known; {name} needs {from} or newer{but}");
+                self.says("hardware", says);
+                return None;
+            }
+            Met::No => format!("{name} needs {from} or newer{but}, and the device is {arch}"),
+        };
+        let says = format!("{text}: {}", need.why);
+        self.says("hardware", says.clone());
+        Some(says)
+    }
+
+    /// Who takes the languages, in their order, beside who was asked for.
+    fn decide(mut self, asked: Option<&'a Role>, languages: &[&Language]) -> Decision {
+        let mut steps: Vec<&Role> = Vec::new();
+        for language in languages {
+            let writer = self.book.writer(&language.name);
+            if writer.is_none() {
+                let says = format!("no role writes {}, so the general one does", language.name);
+                self.says("role", says);
+            }
+            steps.extend(writer.or(self.book.general()));
+        }
+        if steps.is_empty() {
+            steps.extend(self.book.general());
+        }
+        let first = steps.first().copied();
+        let takes = |duty: Duty| asked.filter(|role| role.may(duty)).or(first);
+        let name = |role: Option<&Role>| role.map_or_else(String::new, |role| role.name.clone());
+        let (role, implements) = (takes(Duty::Propose), takes(Duty::Implement));
+        let language = match implements.and_then(|role| role.language.clone()) {
+            Some(language) => language,
+            None => languages
+                .first()
+                .map_or_else(String::new, |of| of.name.clone()),
+        };
+        let mut names: Vec<String> = steps.iter().map(|role| role.name.clone()).collect();
+        if let Some(asked) = asked.filter(|asked| !names.contains(&asked.name)) {
+            names.insert(0, asked.name.clone());
+        }
+        let who = match (name(role), name(implements)) {
+            (role, implements) if role == implements => format!("{role} is asked"),
+            (role, implements) => format!("{role} proposes and {implements} implements"),
+        };
+        self.says("role", who);
+        Decision {
+            role: name(role),
+            implements: name(implements),
+            language,
+            steps: names,
+            why: self.why,
+        }
+    }
+}

@@ -1,0 +1,494 @@
+//! Routing by its rules, one by one; what a book must hold; what the five signals say.
+
+use super::*;
+use crate::campaign::{Event, Step};
+use crate::hypothesis::tests::hypothesis;
+use crate::profile::Values;
+use crate::testing::fixed;
+use crate::testing::script::{play, play_until, script};
+use proptest::prelude::*;
+
+fn words(list: &[&str]) -> Vec<String> {
+    list.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn role(name: &str, language: Option<&str>, may: &[Duty]) -> Role {
+    Role {
+        name: name.into(),
+        system: "b".into(),
+        title: format!("the {name}"),
+        may: may.to_vec(),
+        language: language.map(str::to_owned),
+        writes: match may.contains(&Duty::Implement) {
+            true => words(&["**/*.py"]),
+            false => Vec::new(),
+        },
+        ..Role::default()
+    }
+}
+
+fn language(name: &str, named: &[&str], at_least: u32) -> Language {
+    Language {
+        name: name.into(),
+        words: words(named),
+        marks: vec![format!("import {name}")],
+        needs: vec![Need {
+            family: "sm".into(),
+            at_least,
+            why: "its compiler says so".into(),
+            ..Need::default()
+        }],
+        note: format!("{name} is {name}."),
+        ..Language::default()
+    }
+}
+
+/// Three languages, of which one is built on another, and who writes them.
+pub(crate) fn book() -> Book {
+    use Duty::{Implement, Profile, Propose, Review};
+    let both = [Propose, Implement];
+    let mut tile = language("tile", &["tile ir", "enable_tile"], 100);
+    tile.built_on = Some("tri".into());
+    let mut cute = language("cute", &["cute dsl"], 80);
+    cute.needs.push(Need {
+        op: words(&["gemm"]),
+        family: "sm".into(),
+        at_least: 100,
+        not: vec![120, 121],
+        why: "its matrix kernels need what 120 does not have".into(),
+    });
+    let mut ctile = language("ctile", &["ctile"], 80);
+    ctile.leave.push(Leave {
+        when: "occupancy_pct < 15 && eligible_warps < 1 && stall.barrier > 20".into(),
+        to: "cute".into(),
+        why: "no warp can be told to wait".into(),
+    });
+    let mut graphs = role("graphs", None, &both);
+    graphs.intents = words(&["graph capture"]);
+    let mut profiler = role("profiler", None, &[Profile, Propose]);
+    profiler.intents = words(&["profile"]);
+    Book {
+        role: vec![
+            role("designer", None, &both),
+            role("triwriter", Some("tri"), &both),
+            role("tiler", Some("tile"), &both),
+            role("cuter", Some("cute"), &both),
+            role("ctiler", Some("ctile"), &both),
+            graphs,
+            profiler,
+            role("reviewer", None, &[Review]),
+        ],
+        language: vec![language("tri", &["tri"], 80), tile, cute, ctile],
+        call: vec![Call {
+            when: "launch_api_pct > 10 && small_kernels_pct > 50".into(),
+            role: "graphs".into(),
+            why: "launching costs more than working".into(),
+        }],
+        usual: vec![
+            Usual {
+                family: "sm".into(),
+                at_least: 100,
+                language: "tile".into(),
+                why: "new enough for tile".into(),
+            },
+            Usual {
+                family: "sm".into(),
+                at_least: 80,
+                language: "tri".into(),
+                why: "tri runs there".into(),
+            },
+        ],
+    }
+}
+
+fn asked(intent: &str, arch: &str, kernel: &str) -> Request {
+    Request {
+        intent: intent.into(),
+        arch: arch.into(),
+        op: "softmax".into(),
+        kernel: kernel.into(),
+        ..Request::default()
+    }
+}
+
+#[track_caller]
+fn check(request: &Request, steps: &[&str], rules: &[&str]) {
+    let decision = route(&book(), request).unwrap();
+    assert_eq!(decision.steps, steps, "{decision:#?}");
+    for rule in rules {
+        let spoke = decision.why.iter().any(|reason| reason.rule == *rule);
+        assert!(spoke, "{rule} in {decision:#?}");
+    }
+}
+
+#[track_caller]
+fn refuses(request: &Request, part: &str, right: Option<&str>) {
+    let refused = route(&book(), request).unwrap_err();
+    assert!(refused.why.contains(part), "{refused:#?}");
+    assert_eq!(refused.right.as_deref(), right, "{refused:#?}");
+}
+
+#[test]
+fn the_test_book_is_sound_and_each_fault_is_named() {
+    assert_eq!(book().faults(), Vec::<String>::new());
+    let mut bad = book();
+    bad.role[1].language = Some("latin".into());
+    bad.role[2].writes.clear();
+    bad.role[3].name = "Cuter!".into();
+    bad.call[0].when = "magic_pct > 1".into();
+    bad.usual[0].language = "latin".into();
+    bad.language[0].words.push("Tile-IR".into());
+    let faults = bad.faults().join("\n");
+    for part in [
+        "triwriter: there is no language \"latin\"",
+        "tiler: who may implement names the files",
+        "\"Cuter!\" is no name",
+        "no counter magic_pct",
+        "usual: there is no language",
+        "names two languages",
+    ] {
+        assert!(faults.contains(part), "{part} in {faults}");
+    }
+}
+
+#[test]
+fn a_language_that_is_named_is_taken_and_one_built_on_another_in_two_steps() {
+    check(
+        &asked("use Tri here", "sm_90", ""),
+        &["triwriter"],
+        &["intent"],
+    );
+    check(
+        &asked("a CuTe DSL kernel", "sm_90", ""),
+        &["cuter"],
+        &["intent"],
+    );
+    check(
+        &asked("port to Tile-IR", "sm_100", ""),
+        &["triwriter", "tiler"],
+        &["intent", "kernel"],
+    );
+    // Only the second step, if the kernel of the first exists.
+    check(
+        &asked("set ENABLE_TILE=1", "sm_100", "tri"),
+        &["tiler"],
+        &["kernel"],
+    );
+    // Tri and Tile IR together mean Tile IR.
+    check(
+        &asked("the Tri kernel with Tile IR", "sm_100", "tri"),
+        &["tiler"],
+        &["terminology"],
+    );
+}
+
+#[test]
+fn unrelated_languages_in_one_request_are_refused() {
+    refuses(
+        &asked("Tile IR or CuTe DSL", "sm_100", ""),
+        "name one",
+        None,
+    );
+    // A word is a whole word.
+    check(
+        &asked("tribal tiles", "sm_90", "tri"),
+        &["triwriter"],
+        &["kernel"],
+    );
+}
+
+#[test]
+fn the_architecture_is_held_and_100_is_not_120() {
+    refuses(
+        &asked("Tile IR", "sm_90", "tri"),
+        "needs sm100",
+        Some("triwriter"),
+    );
+    refuses(
+        &asked("CuTe DSL", "cpu", ""),
+        "needs sm80",
+        Some("designer"),
+    );
+    check(&asked("Tile IR", "sm_120", "tri"), &["tiler"], &[]);
+    let gemm = |arch: &str| Request {
+        op: "matmul".into(),
+        ..asked("CuTe DSL", arch, "")
+    };
+    check(&gemm("sm_100a"), &["cuter"], &[]);
+    refuses(&gemm("sm_120"), "not 120", Some("triwriter"));
+    refuses(&gemm("sm_90"), "needs sm100", Some("triwriter"));
+    // A language may run on two families.
+    let mut two = book();
+    two.language[0].needs.push(Need {
+        family: "gfx".into(),
+        at_least: 9,
+        ..Need::default()
+    });
+    assert!(route(&two, &asked("Tri", "gfx942", "tri")).is_ok());
+    refuses(
+        &asked("Tri", "gfx942", "tri"),
+        "the device is gfx942",
+        Some("triwriter"),
+    );
+    // What is not known is said, and not held against anybody.
+    check(&gemm(""), &["cuter"], &["hardware"]);
+}
+
+#[test]
+fn without_a_wish_the_kernel_decides_and_then_the_architecture() {
+    check(&asked("", "sm_100", "tri"), &["triwriter"], &["kernel"]);
+    check(
+        &asked("", "sm_100", ""),
+        &["triwriter", "tiler"],
+        &["hardware"],
+    );
+    check(&asked("", "sm_90", ""), &["triwriter"], &["hardware"]);
+    check(&asked("", "sm_75", ""), &["designer"], &["role"]);
+    check(&asked("", "cpu", "c"), &["designer"], &["kernel"]);
+}
+
+#[test]
+fn a_language_is_left_where_it_cannot_do_what_the_counters_ask_for() {
+    let mut request = asked("", "sm_100", "ctile");
+    check(&request, &["ctiler"], &["kernel"]);
+    request.counters = Values::from([
+        ("occupancy_pct".into(), 12.0),
+        ("eligible_warps".into(), 0.4),
+        ("stall.barrier".into(), 35.0),
+    ]);
+    check(&request, &["cuter"], &["suitability"]);
+    // Not where the other language does not run, nor against what was named.
+    request.arch = "sm_120".into();
+    request.op = "gemm".into();
+    check(&request, &["ctiler"], &["suitability", "hardware"]);
+    let named = Request {
+        intent: "stay with ctile".into(),
+        arch: "sm_100".into(),
+        ..request
+    };
+    check(&named, &["ctiler"], &["suitability"]);
+}
+
+#[test]
+fn words_and_counters_ask_for_roles_beside_the_language() {
+    check(
+        &asked("try graph capture", "sm_90", "tri"),
+        &["graphs", "triwriter"],
+        &["intent"],
+    );
+    let decision = route(&book(), &asked("profile the Tri kernel", "sm_90", "tri")).unwrap();
+    assert_eq!(
+        (&*decision.role, &*decision.implements),
+        ("profiler", "triwriter")
+    );
+    let mut request = asked("", "sm_90", "tri");
+    request.counters = Values::from([
+        ("launch_api_pct".into(), 30.0),
+        ("small_kernels_pct".into(), 90.0),
+    ]);
+    check(&request, &["graphs", "triwriter"], &["profile"]);
+}
+
+#[test]
+fn a_message_to_the_wrong_role_is_refused_with_the_right_one() {
+    let wrong = |to: &str, request: &Request| {
+        let refused = address(&book(), to, request).unwrap_err();
+        (refused.why.clone(), refused.right.unwrap())
+    };
+    let tri = asked("a Tri kernel", "sm_90", "tri");
+    let (why, right) = wrong("cuter", &tri);
+    assert!(
+        why.contains("writes cute") && right == "triwriter",
+        "{why} {right}"
+    );
+    let (why, right) = wrong("tiler", &asked("Tile IR", "sm_100", ""));
+    assert!(
+        why.contains("not the turn of tiler yet") && right == "triwriter",
+        "{why}"
+    );
+    let (why, _) = wrong("profiler", &tri);
+    assert!(why.contains("may not implement"), "{why}");
+    let (why, _) = wrong("nobody", &tri);
+    assert!(why.contains("there is no role"), "{why}");
+    assert!(address(&book(), "triwriter", &tri).is_ok());
+}
+
+#[test]
+fn a_file_in_another_language_than_asked_is_a_stray() {
+    let file = |before: &str, after: &str| vec![("k.py".to_owned(), before.into(), after.into())];
+    let found = |asked: &str, files: &[(String, String, String)]| {
+        strays(&book(), asked, files)
+            .iter()
+            .map(Stray::describe)
+            .collect::<Vec<_>>()
+    };
+    let said = found("tri", &file("import tri\n", "import cute\nimport tri\n"));
+    assert_eq!(
+        said,
+        ["k.py speaks cute (\"import cute\"), and tri was asked for"]
+    );
+    // What was there before, a word in a line, and what a language is built on are no strays.
+    for files in [
+        file("import cute\n", "import cute\nimport tri\n"),
+        file("", "# import cute\nx = 'import cute'\nimport cuteness\n"),
+    ] {
+        assert_eq!(found("tri", &files), Vec::<String>::new());
+    }
+    assert_eq!(
+        found("tile", &file("", "import tri\n")),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        found("latin", &file("", "import tri\n")),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn a_role_gets_what_is_shared_and_what_is_in_its_language() {
+    let known = |language: &[&str]| Known {
+        scope: Scope {
+            language: words(language),
+            ..Scope::default()
+        },
+        ..Known::default()
+    };
+    let mut tri = role("triwriter", Some("tri"), &[Duty::Implement]);
+    tri.knowledge.language = words(&["Tri"]);
+    assert!(tri.gets(&known(&[])) && tri.gets(&known(&["tri", "c"])));
+    assert!(!tri.gets(&known(&["cute"])));
+    assert!(role("any", None, &[Duty::Propose]).gets(&known(&["cute"])));
+}
+
+/// A campaign with this book, in these words.
+fn campaign_with(intent: &str) -> crate::testing::script::Script {
+    let mut script = script(&[1.3, 1.3]);
+    script.charter.target.language = "Tri".into();
+    script.charter.target.backend = "tri".into();
+    script.charter.asks.book = Some(Box::new(book()));
+    script.charter.asks.arch = "sm_100".into();
+    script.charter.asks.intent = intent.into();
+    script
+}
+
+#[test]
+fn a_campaign_asks_the_role_that_routing_chose() {
+    let asked = |script: &_| {
+        let until = |step: &Step| matches!(step, Step::Propose { .. });
+        let (campaign, _) = play_until(script, &until);
+        crate::strategy::in_role(&campaign).unwrap()
+    };
+    assert_eq!(asked(&campaign_with("")).implements.name, "triwriter");
+    let tile = asked(&campaign_with("Tile IR"));
+    assert_eq!(tile.proposes.name, "tiler");
+    assert!(
+        tile.route
+            .lines()
+            .iter()
+            .any(|line| line.starts_with("kernel: "))
+    );
+    // What cannot be done any more goes to who takes what is left.
+    let mut script = campaign_with("Tile IR");
+    script.charter.asks.arch = "sm_80".into();
+    assert_eq!(asked(&script).implements.name, "designer");
+    assert!(crate::strategy::in_role(&play(&script_without()).0).is_none());
+}
+
+fn script_without() -> crate::testing::script::Script {
+    script(&[1.3])
+}
+
+#[test]
+fn a_hypothesis_in_another_language_is_refused_with_the_right_role() {
+    let until = |step: &Step| matches!(step, Step::Propose { .. });
+    let (mut campaign, log) = play_until(&campaign_with(""), &until);
+    let route = crate::strategy::in_role(&campaign).unwrap().route;
+    let event = Event::Proposed {
+        round: 1,
+        try_no: 1,
+        hypothesis: Box::new(hypothesis("Rewrite it in the CuTe DSL", "I expect it")),
+        usage: crate::campaign::Usage::default(),
+        exchange: None,
+        route: Some(Box::new(route)),
+    };
+    let record = crate::campaign::Record {
+        v: crate::campaign::LOG_VERSION,
+        seq: log.len() as u64,
+        at_ms: 0,
+        spent_ms: 0,
+        event,
+    };
+    campaign.record(&record).unwrap();
+    let refused = &campaign.current_round().unwrap().refused;
+    assert!(
+        refused[0].contains("cuter is the role for this"),
+        "{refused:?}"
+    );
+    assert!(matches!(
+        campaign.next_step(),
+        Some(Step::Propose { try_no: 2, .. })
+    ));
+}
+
+#[test]
+fn the_five_signals_follow_from_the_figures() {
+    let (campaign, _) = play(&script(&[1.3]));
+    let mut round = campaign.rounds()[0].clone();
+    let stances = |round: &crate::campaign::RoundSummary| -> Vec<Stance> {
+        signals_of(round).iter().map(|said| said.stance).collect()
+    };
+    use Stance::{Fail, Pass, Unknown};
+    assert_eq!(stances(&round), [Pass, Pass, Unknown, Pass, Pass]);
+    let hypothesis = round.hypothesis.as_mut().unwrap();
+    hypothesis.expected_ratio = 9.0;
+    hypothesis.mechanism = "bit-identical results".into();
+    hypothesis.files = words(&["other.c"]);
+    round.quick = round.comparison.clone();
+    let quick = round.quick.as_mut().unwrap();
+    quick.overall.ratio = 0.9;
+    let full = round.comparison.as_mut().unwrap();
+    full.overall.low = Some(0.99);
+    assert_eq!(stances(&round), [Fail, Fail, Fail, Fail, Unknown]);
+    round.comparison = None;
+    round.quick = None;
+    assert_eq!(signals_of(&round), Vec::new());
+}
+
+proptest! {
+    #![proptest_config(fixed(256))]
+
+    /// Whatever is asked for: who is asked may do it, the same question has the same answer, and
+    /// what does not run on the device is not written.
+    #[test]
+    fn every_answer_keeps_the_rules(
+        intent in "(a |profile |tri |cute dsl |tile ir |graph capture |ctile ){0,3}",
+        arch in prop_oneof!["(sm_)(75|80|90|100|120)", Just("cpu".to_owned()), Just(String::new())],
+        kernel in prop_oneof![Just("tri"), Just("tile"), Just("ctile"), Just("c"), Just("")],
+        op in prop_oneof![Just("matmul"), Just("softmax")],
+        warps in 0.0..3.0_f64,
+    ) {
+        let book = book();
+        let request = Request {
+            op: op.into(),
+            counters: Values::from([
+                ("occupancy_pct".into(), 10.0),
+                ("eligible_warps".into(), warps),
+                ("stall.barrier".into(), 40.0),
+            ]),
+            ..asked(&intent, &arch, kernel)
+        };
+        let answer = route(&book, &request);
+        prop_assert_eq!(&answer, &route(&book, &request));
+        if let Ok(decision) = answer {
+            prop_assert!(book.role(&decision.role).unwrap().may(Duty::Propose));
+            let writer = book.role(&decision.implements).unwrap();
+            prop_assert!(writer.may(Duty::Implement));
+            prop_assert!(address(&book, &decision.implements, &request).is_ok());
+            let number = Arch::parse(&arch).and_then(|arch| arch.number);
+            if let (Some("tile"), Some(number)) = (writer.language.as_deref(), number) {
+                // A kernel that exists already is not taken away from its writer.
+                prop_assert!(number >= 100 || kernel == "tile");
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Agents in roles: each question goes to the agent of the role that is asked.
+//!
+//! Which role that is was decided before, and stands in the brief. A role without an agent of its
+//! own is taken by the campaign's.
+
+use super::{
+    Agent, Answered, Desk, Implementation, Proposal, Question, Said, Taught, agent_named, agent_of,
+};
+use crate::config::AgentConfig;
+use crate::error::Result;
+use karve_core::campaign::{ImplementStep, Step};
+use karve_core::charter::Charter;
+use karve_core::strategy::Brief;
+use std::collections::BTreeMap;
+
+/// Who of the roles keeps its agent in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeps {
+    /// Every role.
+    All,
+    /// Who reviews: somebody else proposes and implements in this run.
+    Reviewer,
+    /// Nobody.
+    None,
+}
+
+/// The campaign's own agent, and those of roles.
+#[derive(Debug)]
+pub struct Team {
+    own: Box<dyn Agent>,
+    roles: BTreeMap<String, Box<dyn Agent>>,
+}
+
+/// Who acts in a run: the campaign's agent, with those of the roles beside it if there are any.
+pub fn team_of(
+    charter: &Charter,
+    agents: &BTreeMap<String, AgentConfig>,
+    tag: &str,
+) -> Result<Box<dyn Agent>> {
+    let own = agent_of(charter, agents, tag)?;
+    with_roles(own, (charter, Keeps::All), agents, tag)
+}
+
+/// An agent with those of the roles that keep theirs.
+pub fn with_roles(
+    own: Box<dyn Agent>,
+    (charter, keeps): (&Charter, Keeps),
+    agents: &BTreeMap<String, AgentConfig>,
+    tag: &str,
+) -> Result<Box<dyn Agent>> {
+    let reviewer = charter.asks.reviewer().map(|role| role.name.as_str());
+    let mut roles = BTreeMap::new();
+    for (role, name) in &charter.asks.agents {
+        let kept = match keeps {
+            Keeps::All => true,
+            Keeps::Reviewer => reviewer == Some(role),
+            Keeps::None => false,
+        };
+        if kept {
+            roles.insert(role.clone(), agent_named(name, charter, agents, tag)?);
+        }
+    }
+    Ok(match roles.is_empty() {
+        true => own,
+        false => Box::new(Team { own, roles }),
+    })
+}
+
+impl Team {
+    fn of(&mut self, role: Option<&str>) -> &mut dyn Agent {
+        match role.and_then(|role| self.roles.get_mut(role)) {
+            Some(agent) => agent.as_mut(),
+            None => self.own.as_mut(),
+        }
+    }
+}
+
+fn proposes(brief: &Brief) -> Option<&str> {
+    brief.asked.as_ref().map(|asked| asked.route.role.as_str())
+}
+
+fn implements(step: &ImplementStep) -> Option<&str> {
+    let asked = step.brief.asked.as_ref();
+    asked.map(|asked| asked.route.implements.as_str())
+}
+
+impl Agent for Team {
+    fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
+        self.of(proposes(brief)).propose(brief, desk)
+    }
+
+    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
+        self.of(implements(step)).implement(step, desk)
+    }
+
+    fn ask(&mut self, question: &Question<'_>, desk: &Desk<'_>) -> Result<Answered> {
+        self.of(Some(question.role)).ask(question, desk)
+    }
+
+    /// One of them may.
+    fn reads_worktree(&self) -> bool {
+        self.own.reads_worktree() || self.roles.values().any(|agent| agent.reads_worktree())
+    }
+
+    fn awaits(&self, step: &Step) -> bool {
+        let role = match step {
+            Step::Propose { brief, .. } => proposes(brief),
+            Step::Implement(step) => implements(step),
+            _ => None,
+        };
+        match role.and_then(|role| self.roles.get(role)) {
+            Some(agent) => agent.awaits(step),
+            None => self.own.awaits(step),
+        }
+    }
+
+    /// Those of all: no command of the project gets any of them.
+    fn key_variables(&self) -> Vec<String> {
+        let all = self.roles.values().flat_map(|agent| agent.key_variables());
+        let mut all: Vec<String> = all.chain(self.own.key_variables()).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    fn learns(&self) -> bool {
+        self.own.learns()
+    }
+
+    fn learn(&mut self, taught: &Taught<'_>, desk: &Desk<'_>) -> Result<Said> {
+        self.own.learn(taught, desk)
+    }
+}

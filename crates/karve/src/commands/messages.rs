@@ -1,0 +1,110 @@
+//! `karve messages`: messages of the published workflows, their form, what is wrong with one.
+
+use crate::error::{CommandError, Context, ErrorKind, Result};
+use crate::messages;
+use crate::plain_file;
+use crate::ui;
+use crate::ui::style::safe;
+use karve_core::messages::{Field, Kind, Message};
+use std::path::PathBuf;
+
+/// List the messages between roles, show the form of one, or check a file
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve messages
+  karve messages c/review
+  karve messages a/summary --check answer.md
+  karve messages c/analyze --json")]
+pub struct Messages {
+    /// The message
+    name: Option<String>,
+    /// Check this file against its form: every fault is named, and the exit code is 1
+    #[arg(long, value_name = "FILE", requires = "name")]
+    check: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Messages {
+    /// Runs the command.
+    pub fn run(&self) -> Result<()> {
+        let Some(name) = &self.name else {
+            if self.json {
+                ui::out_json(&messages::all()?);
+                return Ok(());
+            }
+            for form in messages::all()? {
+                ui::outln(&format!("{:<16} {}", form.name, form.about));
+            }
+            return Ok(());
+        };
+        let form = messages::form(name)?;
+        if let Some(path) = &self.check {
+            return check(form, path, self.json);
+        }
+        if self.json {
+            ui::out_json(form);
+            return Ok(());
+        }
+        ui::outln(&form.about);
+        if !form.title.is_empty() {
+            ui::outln(&format!("## {}", form.title));
+        }
+        tell(&form.field, 0);
+        for section in &form.section {
+            ui::outln(&format!("### {} shows {}", section.heading, section.body));
+        }
+        Ok(())
+    }
+}
+
+fn check(form: &Message, path: &PathBuf, json: bool) -> Result<()> {
+    let text = plain_file::read_text(path, messages::BYTES_MAX as u64)
+        .context(|| format!("cannot read {}", path.display()))?;
+    match messages::parse(form, &text) {
+        Ok(datum) if json => ui::out_json(&datum),
+        Ok(_) => ui::outln(&format!("{} keeps its form", form.name)),
+        Err(faults) => {
+            let n = faults.len();
+            let mut error = CommandError::new(
+                ErrorKind::Negative,
+                format!(
+                    "{} is no {}: {n} {}",
+                    path.display(),
+                    form.name,
+                    if n == 1 { "fault" } else { "faults" }
+                ),
+            );
+            for fault in faults {
+                error = error.cause(safe(&fault, 400));
+            }
+            return Err(error.hint(format!("\"karve messages {}\" shows its form", form.name)));
+        }
+    }
+    Ok(())
+}
+
+fn tell(fields: &[Field], depth: usize) {
+    for field in fields {
+        let kind = match field.kind {
+            Kind::Line => "line".to_owned(),
+            Kind::Text => "text".to_owned(),
+            Kind::Number => "number".to_owned(),
+            Kind::Count => "whole number".to_owned(),
+            Kind::Truth => "true or false".to_owned(),
+            Kind::Choice => field.of.join(" | "),
+            Kind::Lines => "list of lines".to_owned(),
+            Kind::Rows => "list of objects".to_owned(),
+            Kind::Record => "object".to_owned(),
+        };
+        let mut facts = vec![kind];
+        facts.extend(field.least.map(|least| format!("at least {least}")));
+        facts.extend(field.most.map(|most| format!("at most {most}")));
+        facts.extend(field.optional.then(|| "optional".to_owned()));
+        facts.extend((!field.about.is_empty()).then(|| field.about.clone()));
+        let indent = "  ".repeat(depth + 1);
+        ui::outln(&format!("{indent}{}: {}", field.name, facts.join(", ")));
+        tell(&field.field, depth + 1);
+    }
+}

@@ -1,0 +1,174 @@
+//! `karve roles`: who may do what, and who is asked for something, with every reason.
+
+use crate::config::Overrides;
+use crate::error::{CommandError, ErrorKind, Result};
+use crate::library::situation::of_words;
+use crate::project::Place;
+use crate::roles;
+use crate::ui;
+use crate::ui::style::safe;
+use karve_core::charter::Target;
+use karve_core::roles::{Book, Decision, Duty, Refused, Request, Role, address, route};
+use serde::Serialize;
+
+/// List the roles, or say who is asked for something, and why
+///
+/// A role says what somebody may do, in which language and in which files. With --route the rules
+/// are asked who is to answer a request: karve.toml says where the project is, and options say it
+/// instead. A request that is not for the role of --to ends with 1 and names the right one.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve roles
+  karve roles tileir-specialist
+  karve roles --route \"port it to TileIR\" --device B200 --kernel triton
+  karve roles --route \"a Triton softmax\" --device H200 --to cute-dsl-specialist")]
+pub struct Roles {
+    /// Show one role
+    name: Option<String>,
+    /// Say who is asked for this, in words
+    #[arg(long, value_name = "TEXT", conflicts_with = "name")]
+    route: Option<String>,
+    /// The device; that of karve.toml without it
+    #[arg(long, requires = "route")]
+    device: Option<String>,
+    /// The language in which the kernel exists, or "none"; that of karve.toml without it
+    #[arg(long, requires = "route")]
+    kernel: Option<String>,
+    /// The operation; that of karve.toml without it
+    #[arg(long, requires = "route")]
+    op: Option<String>,
+    /// Ask whether this role is the right one
+    #[arg(long, value_name = "ROLE", requires = "route")]
+    to: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What routing said.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer {
+    Asked(Decision),
+    Refused(Refused),
+}
+
+impl Roles {
+    /// Runs the command.
+    pub fn run(&self, place: &Place) -> Result<()> {
+        let loaded = match place.config() {
+            Ok(_) => Some(place.load(&Overrides::default())?),
+            Err(_) => None,
+        };
+        let asks = loaded.as_ref().map(|loaded| &loaded.charter.asks);
+        let book = match asks.and_then(|asks| asks.book.as_deref()) {
+            Some(book) => book.clone(),
+            None => roles::built_in()?,
+        };
+        if let Some(intent) = &self.route {
+            let target = loaded.as_ref().map(|loaded| &loaded.charter.target);
+            return self.tell_route(&book, &self.request(&book, intent, target));
+        }
+        let shown: Vec<&Role> = match &self.name {
+            Some(name) => vec![book.role(name).ok_or_else(|| unknown(name))?],
+            None => book.role.iter().collect(),
+        };
+        if self.json {
+            ui::out_json(&shown);
+            return Ok(());
+        }
+        for role in shown {
+            let agent = asks.and_then(|asks| asks.agents.get(&role.name));
+            tell(role, agent.map(String::as_str), self.name.is_some());
+        }
+        Ok(())
+    }
+
+    fn request(&self, book: &Book, intent: &str, target: Option<&Target>) -> Request {
+        let own = |of: fn(&Target) -> &String| target.map(of).cloned().unwrap_or_default();
+        let op = self.op.clone().unwrap_or_else(|| own(|t| &t.op));
+        let device = self.device.clone().unwrap_or_else(|| own(|t| &t.device));
+        let language = match self.kernel.as_deref() {
+            Some("none") => String::new(),
+            Some(language) => language.to_owned(),
+            None => own(|t| &t.language),
+        };
+        let kernel = book.called(&language).map(|of| of.name.clone());
+        let at = of_words(&op, &language, &language, &device);
+        Request {
+            intent: intent.to_owned(),
+            duty: Duty::Implement,
+            arch: roles::arch_in(&at),
+            op,
+            kernel: kernel.unwrap_or_else(|| language.to_lowercase()),
+            ..Request::default()
+        }
+    }
+
+    fn tell_route(&self, book: &Book, request: &Request) -> Result<()> {
+        let answer = match &self.to {
+            Some(to) => address(book, to, request),
+            None => route(book, request),
+        };
+        let spoke = match &answer {
+            Ok(decision) => &decision.why,
+            Err(refused) => &refused.spoke,
+        };
+        if !self.json {
+            for reason in spoke {
+                ui::outln(&format!("{:<12} {}", reason.rule, safe(&reason.says, 400)));
+            }
+        }
+        let said = answer
+            .as_ref()
+            .map(Decision::describe)
+            .map_err(Refused::describe);
+        if self.json {
+            ui::out_json(&match answer {
+                Ok(decision) => Answer::Asked(decision),
+                Err(refused) => Answer::Refused(refused),
+            });
+        }
+        match said {
+            Ok(who) if !self.json => ui::outln(&format!("asked        {who}")),
+            Ok(_) => {}
+            Err(why) => {
+                return Err(CommandError::new(ErrorKind::Negative, why)
+                    .hint("\"karve roles\" says what each role is for"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn unknown(name: &str) -> CommandError {
+    CommandError::usage(format!("there is no role {name:?}")).hint("\"karve roles\" lists them")
+}
+
+fn tell(role: &Role, agent: Option<&str>, whole: bool) {
+    let may: Vec<&str> = role.may.iter().map(|duty| duty.name()).collect();
+    ui::outln(&format!("{:<24} {}", role.name, role.title));
+    let mut facts = vec![format!("may {}", may.join(", "))];
+    facts.extend(
+        role.language
+            .iter()
+            .map(|language| format!("writes {language}")),
+    );
+    facts.extend(agent.map(|agent| format!("taken by {}", safe(agent, 60))));
+    ui::outln(&format!("{:<24} {}", "", facts.join("; ")));
+    if !whole {
+        return;
+    }
+    if !role.writes.is_empty() {
+        let writes = safe(&role.writes.join(", "), 400);
+        ui::outln(&format!("{:<24} files {writes}", ""));
+    }
+    ui::outln(&format!(
+        "{:<24} knowledge for {}",
+        "",
+        role.knowledge.describe()
+    ));
+    for rule in &role.rules {
+        ui::outln(&format!("{:<24} - {rule}", ""));
+    }
+}

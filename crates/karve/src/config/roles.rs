@@ -1,0 +1,157 @@
+//! `[agent]` and `[roles]` of `karve.toml` as written: who takes which role, and what it may write.
+
+use super::AgentConfig;
+use super::agents::{can_be_named, known_agents};
+use super::file::File;
+use super::scope::check_globs;
+use super::source::{Source, shown, suggestion};
+use crate::agents::scripted::SCRIPTED;
+use crate::agents::visitor::VISITOR;
+use crate::error::Result;
+use crate::roles;
+use karve_core::charter::{AskRule, Target};
+use karve_core::roles::{Book, Duty, Request, route};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Who proposes and implements.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AgentTable {
+    /// `builtin`, `visitor`, `replay:<directory>`, a kind of command-line agent or of model API, or
+    /// one of `[agents]`; `builtin` by default.
+    #[schemars(length(min = 1))]
+    pub(super) name: Option<String>,
+    /// What is wanted, in words, such as `port it to TileIR`; it chooses the role that is asked.
+    #[schemars(length(min = 1, max = 400))]
+    pub(super) intent: Option<String>,
+    /// Tokens of a brief at most, each counted as four bytes; 6000 by default.
+    #[schemars(range(min = 1_000, max = 200_000))]
+    pub(super) brief_tokens: Option<u32>,
+}
+
+/// Who takes a role.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RoleTable {
+    /// The agent that takes it, named as in `agent.name`; the campaign's own by default.
+    #[schemars(length(min = 1))]
+    agent: Option<String>,
+    /// Whether it is asked at all; it is by default.
+    enabled: Option<bool>,
+    /// Globs of the files that it may change, among the granted ones, instead of its own.
+    #[schemars(length(min = 1))]
+    writes: Option<Vec<String>>,
+}
+
+/// How agents are asked.
+pub(super) fn asks_of(
+    source: &Source<'_>,
+    file: &File,
+    target: &Target,
+    agents: &BTreeMap<String, AgentConfig>,
+) -> Result<AskRule> {
+    let mut asks = AskRule {
+        brief_tokens: file.agent.brief_tokens.unwrap_or(AskRule::BRIEF_TOKENS),
+        ..AskRule::default()
+    };
+    let intent = file.agent.intent.clone().unwrap_or_default();
+    if file.roles.is_empty() && intent.is_empty() {
+        return Ok(asks);
+    }
+    let mut book = roles::built_in()?;
+    for (name, table) in &file.roles {
+        take_table(source, (name, table), &mut book, agents)?;
+        if let (Some(agent), false) = (&table.agent, table.enabled == Some(false)) {
+            asks.agents.insert(name.clone(), agent.clone());
+        }
+    }
+    let removed = file
+        .roles
+        .iter()
+        .filter(|(_, of)| of.enabled == Some(false));
+    let removed: Vec<&String> = removed.map(|(name, _)| name).collect();
+    book.role.retain(|role| !removed.contains(&&role.name));
+    book.call.retain(|call| !removed.contains(&&call.role));
+    if let Some(fault) = book.faults().first() {
+        let message = format!("the roles that are left do not do: {fault}");
+        return Err(source
+            .error_at("roles", message)
+            .hint("leave roles.designer enabled in karve.toml; \"karve roles\" lists them"));
+    }
+    asks.arch = roles::arch_of(target);
+    asks.intent = intent;
+    check_route(source, &book, target, &asks)?;
+    asks.book = Some(Box::new(book));
+    Ok(asks)
+}
+
+fn take_table(
+    source: &Source<'_>,
+    (name, table): (&str, &RoleTable),
+    book: &mut Book,
+    agents: &BTreeMap<String, AgentConfig>,
+) -> Result<()> {
+    let path = format!("roles.{name}");
+    let names: Vec<String> = book.role.iter().map(|role| role.name.clone()).collect();
+    let Some(role) = book.role.iter_mut().find(|role| role.name == name) else {
+        let hint = suggestion(name, names.iter().map(String::as_str), "roles");
+        return Err(source
+            .error_at(&path, format!("there is no role `{}`", shown(name)))
+            .hint(format!("{hint}; \"karve roles\" says what each may do")));
+    };
+    if let Some(agent) = &table.agent {
+        let at = format!("{path}.agent");
+        if !can_be_named(agent, agents) {
+            let hint = suggestion(agent, known_agents(agents), "agents");
+            return Err(source
+                .error_at(&at, format!("there is no agent `{}`", shown(agent)))
+                .hint(format!("{hint}; name it in [agents] of karve.toml")));
+        }
+        let reviews = role.may(Duty::Review);
+        let is_mute = agent == VISITOR || agent.starts_with("replay:");
+        let is_scripted = agent == SCRIPTED && !agents.contains_key(agent);
+        if is_mute || (reviews && (agent == "builtin" || is_scripted)) {
+            let message = format!("the agent `{}` cannot take the role {name}", shown(agent));
+            return Err(source.error_at(&at, message).hint(format!(
+                "name a command-line agent or one of [agents] in {at}"
+            )));
+        }
+    }
+    if let Some(writes) = &table.writes {
+        let at = format!("{path}.writes");
+        check_globs(source, &at, writes)?;
+        if !role.may(Duty::Implement) {
+            return Err(source
+                .error_at(&at, format!("the role {name} changes no files"))
+                .hint(format!("remove {at} from karve.toml")));
+        }
+        role.writes.clone_from(writes);
+    }
+    Ok(())
+}
+
+/// A wish that nobody can fulfil is refused before anything runs.
+fn check_route(source: &Source<'_>, book: &Book, target: &Target, asks: &AskRule) -> Result<()> {
+    let kernel = match book.called(&target.language) {
+        Some(language) => language.name.clone(),
+        None => target.language.to_lowercase(),
+    };
+    let request = Request {
+        intent: asks.intent.clone(),
+        arch: asks.arch.clone(),
+        op: target.op.clone(),
+        kernel,
+        backend: target.backend.clone(),
+        ..Request::default()
+    };
+    let Err(refused) = route(book, &request) else {
+        return Ok(());
+    };
+    let mut error = source.error_at("agent.intent", refused.describe());
+    for reason in &refused.spoke {
+        error = error.cause(format!("{}: {}", reason.rule, reason.says));
+    }
+    Err(error.hint("change agent.intent, or target.device, in karve.toml"))
+}

@@ -1,0 +1,64 @@
+//! Who was asked in a round and why, and what a reviewer said of it beside what the figures say.
+
+use super::page::Page;
+use super::source::Source;
+use super::text::{CELL_MAX, PARAGRAPH_MAX, code, escaped};
+use karve_core::campaign::RoundSummary;
+use karve_core::roles::signals_of;
+
+/// Who was asked, with every rule that spoke.
+pub(super) fn asked(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
+    let Some(route) = &round.route else {
+        return;
+    };
+    page.section("Role");
+    page.block(format!("{}.", code(&route.describe())));
+    let line = |line: String| source.markdown(&line, PARAGRAPH_MAX);
+    page.list(&route.lines().into_iter().map(line).collect::<Vec<_>>());
+}
+
+/// What was said before the gate, and the same signals from the figures.
+pub(super) fn reviews(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
+    if round.reviews.is_empty() {
+        return;
+    }
+    page.section("Review");
+    let said = round.reviews.iter();
+    let said = said.map(|review| source.markdown(&review.describe(), PARAGRAPH_MAX));
+    page.list(&said.collect::<Vec<_>>());
+    let last = round.reviews.last();
+    let rows: Vec<Vec<String>> = signals_of(round)
+        .into_iter()
+        .map(|figure| {
+            let before = last.and_then(|review| review.signals.get(&figure.signal));
+            vec![
+                code(figure.signal.name()),
+                before.map_or("-", |stance| stance.name()).to_owned(),
+                figure.stance.name().to_owned(),
+                escaped(&source.line(&figure.why, CELL_MAX)),
+            ]
+        })
+        .collect();
+    if !rows.is_empty() {
+        let columns = ["Signal", "Reviewer, before", "Figures, after", "Why"];
+        page.table(&columns, &rows);
+    }
+    page.block("A review is advice: the gate and the duel decided.");
+}
+
+/// What reviewers said, round by round, for the final report.
+pub(super) fn section(source: &Source<'_>, page: &mut Page) {
+    let rounds = source.campaign.rounds().iter();
+    let said = rounds.flat_map(|round| round.reviews.iter().map(move |review| (round, review)));
+    let lines: Vec<String> = said
+        .map(|(round, review)| {
+            let text = source.markdown(&review.describe(), CELL_MAX);
+            let became = round.verdict.word();
+            format!("Round {} ({became}): {text}", round.number)
+        })
+        .collect();
+    if !lines.is_empty() {
+        page.section("What reviewers said");
+        page.list(&lines);
+    }
+}

@@ -1,0 +1,172 @@
+//! The roles that karve brings: read from `crates/karve/data/roles.toml`, once.
+
+use crate::error::{CommandError, ErrorKind, Result};
+use crate::library::situation::of_words;
+use karve_core::charter::Target;
+use karve_core::knowledge::Situation;
+use karve_core::roles::{Arch, Book};
+
+/// The book of roles.
+const BUILT_IN: &str = include_str!("../data/roles.toml");
+
+/// The families of architectures that needs of languages name.
+const FAMILIES: [&str; 2] = ["sm", "gfx"];
+
+/// The book that karve brings.
+pub fn built_in() -> Result<Book> {
+    let broken = |why: String| CommandError::new(ErrorKind::Bug, "roles.toml is broken").cause(why);
+    let book: Book = toml::from_str(BUILT_IN).map_err(|error| broken(error.to_string()))?;
+    match book.faults().first() {
+        Some(fault) => Err(broken(fault.clone())),
+        None => Ok(book),
+    }
+}
+
+/// The architecture of a target's device, as routing wants it: `sm_90`, `gfx942`, `cpu`, or nothing
+/// if it is not known.
+pub fn arch_of(target: &Target) -> String {
+    let Target {
+        op,
+        backend,
+        language,
+        device,
+        ..
+    } = target;
+    arch_in(&of_words(op, backend, language, device))
+}
+
+/// The same of a situation.
+pub fn arch_in(at: &Situation) -> String {
+    let numbered = |word: &&String| {
+        Arch::parse(word)
+            .is_some_and(|arch| FAMILIES.contains(&&*arch.family) && arch.number.is_some())
+    };
+    let named = at.device.iter().find(numbered).cloned();
+    let is_cpu = at.device.contains("cpu");
+    named.unwrap_or_else(|| {
+        if is_cpu {
+            "cpu".to_owned()
+        } else {
+            String::new()
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use karve_core::roles::{Duty, Request, address, route};
+
+    fn target(device: &str) -> Target {
+        Target {
+            op: "matmul".into(),
+            backend: "triton".into(),
+            language: "Triton".into(),
+            device: device.into(),
+            ..Target::default()
+        }
+    }
+
+    #[test]
+    fn the_book_is_sound_and_has_the_roles_of_all_workflows() {
+        let book = built_in().unwrap();
+        for name in [
+            "profiler",
+            "designer",
+            "reviewer",
+            "cuda-graph-specialist",
+            "profiling-specialist",
+            "triton-specialist",
+            "tileir-specialist",
+            "cute-dsl-specialist",
+            "distributed-specialist",
+            "hip-optimizer",
+            "flydsl-optimizer",
+            "cutile-optimizer",
+        ] {
+            assert!(book.role(name).is_some(), "{name}");
+        }
+        for system in ["a", "b", "c", "d"] {
+            assert!(book.role.iter().any(|role| role.system == system));
+        }
+        assert_eq!(book.reviewer().unwrap().name, "reviewer");
+        assert_eq!(book.general().unwrap().name, "designer");
+        for role in &book.role {
+            crate::config::glob_set(&role.writes).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_architecture_of_a_device_is_found_by_its_name() {
+        for (device, arch) in [
+            ("H200", "sm90"),
+            ("RTX 5080", "sm120"),
+            ("B200", "sm100"),
+            ("MI300X", "gfx942"),
+            ("cpu", "cpu"),
+            ("a toaster", ""),
+        ] {
+            let found = Arch::parse(&arch_of(&target(device)));
+            assert_eq!(found, Arch::parse(arch), "{device}");
+        }
+    }
+
+    #[track_caller]
+    fn check(intent: &str, arch: &str, kernel: &str, want: Result<&[&str], &str>) {
+        let request = Request {
+            intent: intent.into(),
+            arch: arch.into(),
+            op: "matmul".into(),
+            kernel: kernel.into(),
+            ..Request::default()
+        };
+        match (route(&built_in().unwrap(), &request), want) {
+            (Ok(decision), Ok(steps)) => assert_eq!(decision.steps, steps, "{decision:#?}"),
+            (Err(refused), Err(part)) => {
+                assert!(refused.describe().contains(part), "{refused:#?}");
+            }
+            (got, want) => panic!("{got:#?}, wanted {want:?}"),
+        }
+    }
+
+    #[test]
+    fn the_rules_of_the_coordinator_and_of_the_orchestrator_hold() {
+        check("a Triton kernel", "sm_90", "", Ok(&["triton-specialist"]));
+        let two = ["triton-specialist", "tileir-specialist"];
+        check("use nvtriton", "sm_100", "", Ok(&two));
+        check(
+            "ENABLE_TILE=1",
+            "sm_100",
+            "triton",
+            Ok(&["tileir-specialist"]),
+        );
+        check(
+            "TileIR",
+            "sm_90",
+            "triton",
+            Err("triton-specialist is the role"),
+        );
+        check("TileIR or CuTe DSL", "sm_100", "", Err("name one"));
+        check("CuTe DSL", "sm_100", "", Ok(&["cute-dsl-specialist"]));
+        check("CuTe DSL", "sm_120", "", Err("not 120 or 121"));
+        check("", "sm_90", "cutile", Ok(&["cutile-optimizer"]));
+        check("", "gfx942", "hip", Ok(&["hip-optimizer"]));
+        check("Triton", "gfx942", "triton", Ok(&["triton-specialist"]));
+        check("", "cpu", "c", Ok(&["designer"]));
+        let graphs = ["cuda-graph-specialist", "cuda-specialist"];
+        check("capture it in a CUDA graph", "sm_90", "cuda", Ok(&graphs));
+    }
+
+    #[test]
+    fn a_message_for_triton_is_not_for_the_cute_specialist() {
+        let request = Request {
+            intent: "a Triton softmax".into(),
+            arch: "sm_90".into(),
+            duty: Duty::Implement,
+            ..Request::default()
+        };
+        let book = built_in().unwrap();
+        let refused = address(&book, "cute-dsl-specialist", &request).unwrap_err();
+        assert_eq!(refused.right.as_deref(), Some("triton-specialist"));
+    }
+}

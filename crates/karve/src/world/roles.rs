@@ -1,0 +1,189 @@
+//! Roles at work: what a role may change, whether it spoke its language, what a reviewer says.
+
+use super::World;
+use super::audit::exact_globs;
+use super::round::Setting;
+use crate::agents::{Answered, Desk, Question, render_review};
+use crate::config;
+use crate::error::Result;
+use crate::git::{Oid, Repo};
+use crate::messages;
+use crate::store;
+use globset::GlobSet;
+use karve_core::campaign::{Campaign, Event, ReviewStep, Usage};
+use karve_core::hypothesis::Candidate;
+use karve_core::measurement::Gate;
+use karve_core::roles::{Review, Stray, strays};
+use std::collections::BTreeMap;
+
+/// How often a reviewer is asked: once more with every fault listed, if its answer cannot be read.
+const REVIEW_TRIES: u32 = 2;
+
+impl World {
+    /// What may be taken from a worktree: the granted files, and of these, in a role, the changed
+    /// ones that it may write.
+    pub(super) fn grant(
+        &self,
+        tree: &std::path::Path,
+        parent: &Oid,
+        writes: Option<&[String]>,
+    ) -> Result<GlobSet> {
+        let granted = config::glob_set(&self.charter.granted)?;
+        let Some(writes) = writes else {
+            return Ok(granted);
+        };
+        let writes = config::glob_set(writes)?;
+        let changes = self.repo.changes(tree, parent)?.into_iter();
+        let paths = changes.map(|change| change.path);
+        let both = paths.filter(|path| granted.is_match(path) && writes.is_match(path));
+        exact_globs(&both.collect::<Vec<_>>())
+    }
+
+    /// Somebody else looks at a candidate. Whatever comes of it, the gate is next or the policy
+    /// says what is.
+    pub(super) fn review(&mut self, step: &ReviewStep, campaign: &Campaign) -> Result<Event> {
+        let patch = store::get_artifact(&self.dir, &step.candidate.patch)?;
+        let patch = String::from_utf8_lossy(&patch).into_owned();
+        let (mut usage, mut errors) = (Usage::default(), Vec::new());
+        let (mut review, mut exchange) = (None, None);
+        let mut setting = self.setting(campaign);
+        let before = setting.spent;
+        for _ in 0..REVIEW_TRIES {
+            setting.spent = sum(before, usage);
+            let brief = render_review(step, &patch, &errors);
+            let question = Question {
+                round: step.round,
+                retry: step.retry,
+                role: &step.role,
+                brief: &brief,
+            };
+            let (answered, said) =
+                self.ask_reviewer(&question, &step.candidate.commit, &setting)?;
+            exchange = said.or(exchange);
+            let (text, used) = match answered {
+                Answered::Said { text, usage } => (text, usage),
+                Answered::Failed { why, usage: used } => {
+                    usage = sum(usage, used);
+                    errors = vec![why];
+                    break;
+                }
+            };
+            usage = sum(usage, used);
+            match messages::review_of(&step.candidate.tree, &text)? {
+                Ok(said) => {
+                    review = Some(said);
+                    break;
+                }
+                Err(faults) => errors = faults,
+            }
+        }
+        let tree = &step.candidate.tree;
+        let failed = || Review::failed(tree, &errors.join("; "));
+        Ok(Event::Reviewed {
+            round: step.round,
+            retry: step.retry,
+            review: Box::new(review.unwrap_or_else(failed)),
+            usage,
+            exchange,
+        })
+    }
+
+    /// One question, in a worktree of the candidate that nothing is taken from.
+    fn ask_reviewer(
+        &mut self,
+        question: &Question<'_>,
+        commit: &str,
+        setting: &Setting,
+    ) -> Result<(Answered, Option<String>)> {
+        let tree = self.trees.fresh(&self.repo, "agent", commit)?;
+        self.detach(&tree, commit)?;
+        let notes = self.dir.join("tmp").join("agent");
+        let exchange = self.fresh_exchange();
+        let desk = Desk {
+            repo: &self.repo,
+            tree: &tree,
+            notes: &notes,
+            exchange: &exchange,
+            stop: &self.stop,
+            sandbox: self.sandbox.as_deref(),
+            harness: &setting.harness,
+            cases: &setting.cases,
+            spent: setting.spent,
+        };
+        let answered = self.agent.ask(question, &desk)?;
+        let exchange = self.take_exchange(&exchange)?;
+        if self.agent.reads_worktree() {
+            // As after any turn of a program: what was built before may have been touched.
+            self.trees.keep_only(&self.repo, &[])?;
+        }
+        self.trees.remove(&self.repo, &tree)?;
+        Ok((answered, exchange))
+    }
+}
+
+fn sum(a: Usage, b: Usage) -> Usage {
+    Usage {
+        tokens: a.tokens.saturating_add(b.tokens),
+        usd: a.usd + b.usd,
+    }
+}
+
+/// What the gate says of changes beyond what was granted, and of another language than was asked
+/// for; nothing if there are none.
+pub(super) fn out_of_scope(
+    repo: &Repo,
+    campaign: &Campaign,
+    commits: (&Oid, &Oid),
+    candidate: &Candidate,
+) -> Result<Option<Gate>> {
+    let paths = candidate.out_of_scope.clone();
+    let wrong_framework = strays_of(repo, campaign, commits, &candidate.files)?;
+    let outside = !paths.is_empty() || !wrong_framework.is_empty();
+    Ok(outside.then_some(Gate::OutOfScope {
+        paths,
+        wrong_framework,
+    }))
+}
+
+/// The changed files that speak another language than the role of the round writes.
+fn strays_of(
+    repo: &Repo,
+    campaign: &Campaign,
+    (parent, candidate): (&Oid, &Oid),
+    files: &[String],
+) -> Result<Vec<Stray>> {
+    let asks = campaign.charter().map(|charter| &charter.asks);
+    let route = campaign
+        .current_round()
+        .and_then(|round| round.route.as_ref());
+    let (Some(asks), Some(route)) = (asks, route) else {
+        return Ok(Vec::new());
+    };
+    let language = asks
+        .role(&route.implements)
+        .and_then(|role| role.language.as_deref());
+    let (Some(language), Some(book)) = (language, asks.book.as_deref()) else {
+        return Ok(Vec::new());
+    };
+    let exact = exact_globs(files)?;
+    let texts = |commit: &Oid| -> Result<BTreeMap<String, String>> {
+        let files = repo.read_matching(commit, &exact)?.into_iter();
+        let text =
+            |(path, bytes): (String, Vec<u8>)| (path, String::from_utf8_lossy(&bytes).into_owned());
+        Ok(files.map(text).collect())
+    };
+    let (mut before, mut after) = (texts(parent)?, texts(candidate)?);
+    let of = |path: &String| {
+        let (before, after) = (before.remove(path), after.remove(path));
+        (
+            path.clone(),
+            before.unwrap_or_default(),
+            after.unwrap_or_default(),
+        )
+    };
+    Ok(strays(
+        book,
+        language,
+        &files.iter().map(of).collect::<Vec<_>>(),
+    ))
+}
