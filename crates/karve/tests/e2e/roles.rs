@@ -81,6 +81,7 @@ esac";
 #[test]
 fn a_role_may_change_fewer_files_than_are_granted_and_the_gate_holds_it() {
     let lab = lab("exit 9", "[roles.designer]\nwrites = [\"*.txt\"]");
+    lab.script("1", "implement", &format!("{HALVE}\necho half >notes.txt"));
     lab.replace(
         "karve.toml",
         "granted = [\"kernel.sh\"]",
@@ -173,7 +174,6 @@ fn a_review_is_stored_and_shown_and_decides_nothing() {
     is_tidy(&lab);
     // A recording says it again, without the reviewer.
     let replay = format!("replay:{}", lab.campaign("").display());
-    fs::remove_file(lab.path("second.sh")).unwrap();
     lab.karve(&["run", "--yes", "--new", "--agent", &replay])
         .ends(0);
     let again = fs::read_to_string(lab.path(".karve/toy-2/events.jsonl")).unwrap();
