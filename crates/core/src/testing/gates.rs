@@ -1,4 +1,4 @@
-//! Gates that scripts fail at.
+//! Attempts of scripts, and gates that they fail at.
 
 use crate::measurement::{FailureCategory, Gate};
 

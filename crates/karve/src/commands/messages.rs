@@ -6,7 +6,7 @@ use crate::plain_file;
 use crate::ui;
 use crate::ui::style::safe;
 use karve_core::messages::{Field, Kind, Message};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// List the messages between roles, show the form of one, or check a file
 #[derive(Debug, clap::Args)]
@@ -59,7 +59,7 @@ impl Messages {
     }
 }
 
-fn check(form: &Message, path: &PathBuf, json: bool) -> Result<()> {
+fn check(form: &Message, path: &Path, json: bool) -> Result<()> {
     let text = plain_file::read_text(path, messages::BYTES_MAX as u64)
         .context(|| format!("cannot read {}", path.display()))?;
     match messages::parse(form, &text) {

@@ -21,7 +21,7 @@ pub(crate) fn hypothesis_of(
     let Ok(datum) = object_in(text) else {
         return Ok(None);
     };
-    let (name, taken): (&str, fn(&Datum) -> std::result::Result<Hypothesis, String>) =
+    let (name, taken): (&str, Taken) =
         match (datum.get("primary_hypothesis"), datum.get("new_directions")) {
             (Some(_), _) => ("c/analyze", analyzed),
             (None, Some(_)) => ("c/stagnation", turned),
@@ -62,6 +62,8 @@ fn title_of(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     line.chars().take(TITLE_CHARS).collect()
 }
+
+type Taken = fn(&Datum) -> std::result::Result<Hypothesis, String>;
 
 fn claim(title: &str, mechanism: &str, expected_ratio: f64) -> Hypothesis {
     Hypothesis {
