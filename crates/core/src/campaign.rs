@@ -174,9 +174,7 @@ impl Campaign {
                 of: self.realizations(hypothesis, mend.is_some()),
                 parent: self.incumbent().to_owned(),
                 hypothesis: hypothesis.clone(),
-                mend: mend
-                    .as_ref()
-                    .map(|(failed, gate)| self.shown_failure(failed, gate)),
+                mend: mend.as_ref().map(|failed| self.shown_failure(failed)),
                 brief: Box::new(self.brief(&[])),
             }),
             Stage::Choosing { .. } => Step::Choose(self.choose_step(state)),
@@ -219,7 +217,7 @@ impl Campaign {
         }
     }
 
-    fn shown_failure(&self, failed: &Candidate, gate: &Gate) -> (Candidate, Gate) {
+    fn shown_failure(&self, (failed, gate): &(Candidate, Gate)) -> (Candidate, Gate) {
         (failed.clone(), strategy::shown_gate(self, gate))
     }
 

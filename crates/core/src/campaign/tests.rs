@@ -176,6 +176,13 @@ fn another_rung(event: &mut Event) {
     }
 }
 
+fn another_set(set: CaseSet) -> CaseSet {
+    match set {
+        CaseSet::Quick => CaseSet::Full,
+        CaseSet::Full | CaseSet::Hidden => CaseSet::Quick,
+    }
+}
+
 /// The same event for another round, retry, try, set or duel.
 fn misplaced(event: &Event) -> Vec<Event> {
     let mut all = Vec::new();
@@ -237,11 +244,7 @@ fn misplaced(event: &Event) -> Vec<Event> {
             duel: DuelName::Round { set, .. },
             ..
         } => {
-            *set = if *set == CaseSet::Quick {
-                CaseSet::Full
-            } else {
-                CaseSet::Quick
-            };
+            *set = another_set(*set);
         }
         _ => {}
     });

@@ -40,6 +40,16 @@ pub struct Ceiling {
     pub share: Option<f64>,
 }
 
+/// A roof that was measured on a busy host is too low by less than this.
+const SHARE_MAX: f64 = 1.5;
+
+impl Ceiling {
+    /// Whether a call is so much faster than its ceiling that its work or its bytes must be wrong.
+    pub fn is_impossible(&self) -> bool {
+        self.share.is_some_and(|share| share > SHARE_MAX)
+    }
+}
+
 /// A call under the roof, if work, bytes and both peaks are known.
 pub fn ceiling(demand: Demand, peaks: Peaks, time_s: Option<f64>) -> Option<Ceiling> {
     let usable = |value: &f64| value.is_finite() && *value > 0.0;
@@ -173,6 +183,7 @@ mod tests {
         assert!((found.intensity - 341.33).abs() < 0.01);
         assert!((found.ridge - 13.958).abs() < 0.01);
         assert!((found.share.unwrap() - 0.1218).abs() < 0.001);
+        assert!(!found.is_impossible());
         // A copy.
         let copy = ceiling(demand(1.0, 2.0 * 4.0), roof, Some(2e-12)).unwrap();
         assert_eq!(copy.limit, Limit::Bandwidth);

@@ -1,6 +1,6 @@
 //! Other forms of knowledge, read into entries and written from them.
 //!
-//! What a form has no place for stands in a section or in the line that [`mark`] writes; what is
+//! What a form has no place for stands in a section or in the line that `mark` writes; what is
 //! lost all the same is told. What was read from elsewhere is not verified, whatever it says of
 //! itself; that it is refuted is believed.
 

@@ -9,7 +9,8 @@ const WHOLE_PCT: f64 = 90.0;
 /// Adds what the roofline says of a call to the kernel that stands for the call: the granted one,
 /// the only one, one of a device, or the whole program. A function of a library or of the harness
 /// is not the call: where a profiler told of such alone, and where it told of nothing, the call is
-/// a kernel of its own, under the name of the operation. Whose roof it is, is told.
+/// a kernel of its own, under the name of the operation. Whose roof it is, is told. Of a call that
+/// cannot be as fast as it is, nothing but its time is believed.
 pub fn add_ceiling(kernels: &mut Vec<KernelProfile>, op: &str, whose: &str, ceiling: &Ceiling) {
     let is_call = |kernel: &KernelProfile| {
         let share = kernel.value("inst_share_pct");
@@ -24,11 +25,13 @@ pub fn add_ceiling(kernels: &mut Vec<KernelProfile>, op: &str, whose: &str, ceil
     let mut set = |name: &str, value: f64, quote: &str| {
         kernel.set(name, value, Source::at("roofline", 0, quote));
     };
-    let quote = "metric.work over metric.bytes";
-    set("intensity", ceiling.intensity, quote);
-    let quote = format!("peak over bandwidth ({whose})");
-    set("ridge", ceiling.ridge, &quote);
-    if let Some(share) = ceiling.share {
+    if !ceiling.is_impossible() {
+        let quote = "metric.work over metric.bytes";
+        set("intensity", ceiling.intensity, quote);
+        let quote = format!("peak over bandwidth ({whose})");
+        set("ridge", ceiling.ridge, &quote);
+    }
+    if let (Some(share), false) = (ceiling.share, ceiling.is_impossible()) {
         set(
             "ceiling_pct",
             share * 100.0,
@@ -73,6 +76,16 @@ mod tests {
         add_ceiling(&mut kernels, "copy", "L2, one core", &ceiling);
         assert_eq!(kernels[0].value("duration_us"), Some(7.0));
         assert_eq!(kernels[0].value("ridge"), Some(10.0));
+        // What is three times as fast as it can be has wrong work or wrong bytes.
+        let wrong = Ceiling {
+            share: Some(3.0),
+            ..ceiling
+        };
+        let mut kernels = Vec::new();
+        add_ceiling(&mut kernels, "copy", "L2, one core", &wrong);
+        assert_eq!(kernels[0].value("ceiling_pct"), None);
+        assert_eq!(kernels[0].value("intensity"), None);
+        assert_eq!(kernels[0].value("duration_us"), Some(40_000.0));
         // A function of a library is not the call, the granted one that calls it is.
         let function = |name: &str, share: f64, granted: bool| {
             let mut kernel = KernelProfile::named(name);

@@ -222,6 +222,18 @@ fn case_lines(view: &View) -> Vec<String> {
             or_dash(ceiling.share.map(|share| format!("{:.1}%", share * 100.0)))
         ));
     }
+    let impossible = view.cases.iter().filter(|row| row.ceiling.is_impossible());
+    let names: Vec<String> = impossible.map(|row| safe(&row.case, NAME_MAX)).collect();
+    if let Some(first) = names.first() {
+        let more = match names.len() {
+            1 => String::new(),
+            n => format!(" and {} more", n - 1),
+        };
+        lines.push(format!(
+            "note      {first}{more}: far above the ceiling, so metric.work or metric.bytes of \
+             karve.toml is wrong"
+        ));
+    }
     lines
 }
 

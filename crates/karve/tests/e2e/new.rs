@@ -128,7 +128,7 @@ fn an_occupied_directory_is_left_alone_unless_forced() {
     said.ends(2).complains(&["is not empty", "--force"]);
     assert_eq!(lab.read("kernel.c"), "mine");
     let said = lab.karve(&["new", "--template", "c", ".", "--force"]);
-    said.ends(0).shows(&["commit it"]);
+    said.ends(0).shows(&["git add . && git commit"]);
     assert!(lab.read("kernel.c").contains("sgemm"));
 }
 
@@ -136,7 +136,9 @@ fn an_occupied_directory_is_left_alone_unless_forced() {
 fn in_a_repository_nothing_is_committed() {
     let lab = made("c");
     let said = lab.karve(&["new", "--template", "python-numpy"]);
-    said.ends(0).shows(&["wrote python-numpy", "commit it"]);
+    said.ends(0)
+        .shows(&["wrote python-numpy", "git add python-numpy && git commit"])
+        .complains(&["none of its files is committed"]);
     assert_eq!(lab.git(&["log", "--oneline"]).lines().count(), 1);
     assert!(lab.read("python-numpy/kernel.py").contains("kernel_fn"));
 }

@@ -174,7 +174,8 @@ fn a_worker_has_given_up_what_no_kernel_needs() {
     lab.script("1", "implement", implement).commit();
     lab.karve(&["run", "--yes"]).ends(0);
     let verdicts = lab.verdicts();
-    assert!(!is_end(Caught, &verdicts[0]), "{:#?}", lab.events("gated"));
+    let said = || (lab.events("gated"), lab.events("block_failed"));
+    assert!(!is_end(Caught, &verdicts[0]), "{:#?}", said());
 }
 
 #[test]

@@ -258,9 +258,6 @@ impl Player {
                     exchange: None,
                 }
             }
-            Step::Choose(step) => panic!("no candidate here has variants: {step:?}"),
-            Step::Review(step) => panic!("nobody reviews here: {step:?}"),
-            Step::Tune(step) => panic!("no candidate here has knobs: {step:?}"),
             Step::Gate {
                 round, retry, set, ..
             } => Event::Gated {
@@ -289,7 +286,7 @@ impl Player {
                 exchange: None,
             },
             Step::Finish { reason } => Event::Finished { reason },
-            Step::Profile { .. } => panic!("the charter has no profile command"),
+            step => panic!("nothing here is profiled, reviewed, tuned or chosen: {step:?}"),
         }
     }
 
