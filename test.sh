@@ -87,6 +87,7 @@ step scale cargo bench --locked --bench scale -- --quick
 step rules cargo bench --locked --bench rules
 step zoo cargo bench --locked --bench zoo -- --quick
 step knowledge cargo bench --locked --bench knowledge
+step brief cargo bench --locked --bench brief
 
 printf '%s' "$skipped"
 echo "passed in $(($(date +%s) - begun)) s"
