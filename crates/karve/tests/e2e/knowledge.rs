@@ -1,6 +1,6 @@
 //! `karve knowledge` as a person uses it: found, shown, added, linted, promoted, retracted.
 
-use crate::lab::Lab;
+use crate::lab::{Lab, Said};
 use std::fs;
 
 const ENTRY: &str = "---
@@ -182,7 +182,10 @@ fn other_forms_come_in_staged_and_go_out() {
     lab.karve(&["knowledge", "promote", &id])
         .ends(2)
         .complains(&["not staged", "--to user"]);
-    lab.karve(&["knowledge", "promote", &id, "--to", "user"])
+    // Not to the home of who runs the tests.
+    let mut command = lab.command(&["knowledge", "promote", &id, "--to", "user"]);
+    command.env("XDG_CONFIG_HOME", lab.beside("config"));
+    Said::of(&command.output().unwrap())
         .ends(0)
         .shows(&["promoted", "the project keeps its own"]);
     let out = lab.beside("out");

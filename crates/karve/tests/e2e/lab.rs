@@ -185,7 +185,6 @@ impl Lab {
         command.current_dir(self.path(""));
         steady(&mut command)
             .env("TMPDIR", self.beside("tmp"))
-            .env("XDG_CONFIG_HOME", self.beside("config"))
             .env("KARVE_LEASE_DIR", self.beside("leases"));
         command
     }
