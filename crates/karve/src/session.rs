@@ -267,7 +267,7 @@ pub fn plan(
     wish: Wish<'_>,
     limits: (Option<u32>, Option<u64>),
 ) -> Result<Plan> {
-    let plan = plan_without_agenda(loaded, wish, limits)?;
+    let plan = plan_without_agenda((loaded, repo), wish, limits)?;
     match plan {
         Plan::Start(mut charter) => {
             agenda::put(&mut charter, loaded, repo)?;
@@ -281,7 +281,7 @@ pub fn plan(
 }
 
 fn plan_without_agenda(
-    loaded: &Loaded,
+    (loaded, repo): (&Loaded, &Repo),
     wish: Wish<'_>,
     limits: (Option<u32>, Option<u64>),
 ) -> Result<Plan> {
@@ -293,7 +293,7 @@ fn plan_without_agenda(
     let found = match wish {
         Wish::Named(name) => Some(CampaignDir::new(&loaded.root, name)).filter(CampaignDir::exists),
         Wish::New => None,
-        Wish::Newest => newest_unfinished(&loaded.root, Repo::discover(&loaded.dir).ok().as_ref())?,
+        Wish::Newest => newest_unfinished(&loaded.root, Some(repo))?,
     };
     let mut charter = loaded.charter.clone();
     if let Some(dir) = found {
