@@ -5,15 +5,17 @@
 //! some words, alone and together, and lints them from the files on. The exit code is 1 if a bound
 //! is missed. A search is held to its bound in CPU time where that is less than the clock says.
 
+#[path = "figures/shared.rs"]
+mod figures;
+
+use figures::{exit_code, tell, time};
 use karve::error::{CommandError, Context, Result};
 use karve::library::situation::of_words;
 use karve::library::{Layer, Shelves, Stock, catalog, markdown};
 use karve::profilers::{self, Tool};
-use karve::ui;
 use karve_core::knowledge::{Entry, Query, lint_all};
 use karve_core::profile::Values;
 use karve_core::profile::classify::with_derived;
-use karve_core::stats;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
@@ -31,14 +33,7 @@ const SEARCHES: usize = 51;
 const REFUTED_EVERY: usize = 20;
 
 fn main() -> ExitCode {
-    match measure() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            ui::note(&error.to_string());
-            ExitCode::from(error.kind.exit_code())
-        }
-    }
+    exit_code(measure())
 }
 
 /// Measures everything and says whether all bounds hold.
@@ -61,17 +56,6 @@ fn measure() -> Result<bool> {
     tell("complaints", n_complaints as f64, "", None);
     held &= tell("lint, from the files on", lint_s, "s", Some(LINT_S_MAX));
     Ok(held)
-}
-
-/// Prints a figure, and says whether it holds its bound.
-fn tell(what: &str, value: f64, unit: &str, most: Option<f64>) -> bool {
-    let holds = most.is_none_or(|most| value <= most);
-    let bound = most.map_or_else(String::new, |most| {
-        let verdict = if holds { "ok" } else { "MISSED" };
-        format!(" <= {most}: {verdict}")
-    });
-    ui::outln(&format!("{what:<44} {value:>10.3} {unit}{bound}"));
-    holds
 }
 
 fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
@@ -118,14 +102,6 @@ fn profile() -> Result<Values> {
     Ok(kernel.unwrap_or_default())
 }
 
-/// CPU time of this process up to now, in milliseconds; not a number where it is not told.
-fn cpu_ms() -> f64 {
-    let text = fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    let first = text.split_whitespace().next();
-    let ns = first.and_then(|word| word.parse::<f64>().ok());
-    ns.map_or(f64::NAN, |ns| ns / 1e6)
-}
-
 /// Times searches by trigger, by scope and by words; says whether all hold the bound.
 fn search_all(stock: &Stock) -> Result<bool> {
     let values = profile()?;
@@ -164,20 +140,13 @@ fn search_all(stock: &Stock) -> Result<bool> {
         ),
         ("match by trigger, scope and words", whole.clone()),
     ] {
-        let mut times_ms = Vec::with_capacity(SEARCHES);
         let mut hits = 0;
-        let cpu_before = cpu_ms();
-        for _ in 0..SEARCHES {
-            let begun = Instant::now();
+        let took = time(SEARCHES, || {
             hits = std::hint::black_box(stock.library.search(&query)).len();
-            times_ms.push(begun.elapsed().as_secs_f64() * 1e3);
-        }
-        let median = stats::median(&times_ms).unwrap_or(f64::NAN);
-        let cpu = (cpu_ms() - cpu_before) / SEARCHES as f64;
-        tell(&format!("{what}, by the clock"), median, "ms", None);
-        // What others do to the clock meanwhile is not the search's own.
+        });
+        tell(&format!("{what}, by the clock"), took.clock_ms, "ms", None);
         let what = format!("{what}, {hits} hits");
-        held &= tell(&what, cpu.min(median), "ms", Some(MATCH_MS_MAX));
+        held &= tell(&what, took.own_ms(), "ms", Some(MATCH_MS_MAX));
     }
     Ok(held)
 }

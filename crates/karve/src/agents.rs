@@ -12,6 +12,7 @@ pub mod scripted;
 mod secrets;
 pub mod team;
 pub mod told;
+mod turn;
 pub mod visitor;
 
 use crate::config::{self, AgentConfig, Runs};

@@ -44,11 +44,19 @@ const MESSAGES_MAX: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Server {
     place: Place,
-    /// Whether a new campaign may be begun.
-    may_begin: bool,
+    may: Start,
     /// Held by the call that drives.
     driving: Arc<Mutex<()>>,
     tool_router: ToolRouter<Self>,
+}
+
+/// What a client may do, and what it wants, where there is no campaign to go on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Begin one.
+    Begin,
+    /// Nothing: campaigns only go on.
+    GoOn,
 }
 
 /// What a tool gives: text, or an error that names what to do.
@@ -139,10 +147,10 @@ struct SearchArgs {
 #[tool_router]
 impl Server {
     /// The server of a project.
-    pub fn new(place: Place, may_begin: bool) -> Self {
+    pub fn new(place: Place, may: Start) -> Self {
         Self {
             place,
-            may_begin,
+            may,
             driving: Arc::default(),
             tool_router: Self::tool_router(),
         }
@@ -158,7 +166,11 @@ impl Server {
         Parameters(args): Parameters<NextArgs>,
         context: RequestContext<RoleServer>,
     ) -> Said {
-        self.drive(None, args.begin, context).await
+        let wants = match args.begin {
+            true => Start::Begin,
+            false => Start::GoOn,
+        };
+        self.drive(None, wants, context).await
     }
 
     #[tool(
@@ -175,7 +187,7 @@ impl Server {
             false => serde_json::to_string(&json!({"exhausted": args.exhausted})),
         };
         let text = text.map_err(|error| error.to_string())?;
-        self.drive(Some(Answer::Proposal(text)), false, context)
+        self.drive(Some(Answer::Proposal(text)), Start::GoOn, context)
             .await
     }
 
@@ -200,7 +212,7 @@ impl Server {
             let dir = self.place.pick().map_err(words)?;
             Answer::Change(Change::Tree(dir.join(DESK)), args.summary)
         };
-        self.drive(Some(answer), false, context).await
+        self.drive(Some(answer), Start::GoOn, context).await
     }
 
     #[tool(
@@ -359,7 +371,7 @@ impl Server {
     async fn drive(
         &self,
         answer: Option<Answer>,
-        begin: bool,
+        wants: Start,
         context: RequestContext<RoleServer>,
     ) -> Said {
         let Ok(_driving) = Arc::clone(&self.driving).try_lock_owned() else {
@@ -371,7 +383,7 @@ impl Server {
         tokio::spawn(tell(receiver, context.peer.clone(), token));
         let (server, flag) = (self.clone(), stop.clone());
         let mut work = tokio::task::spawn_blocking(move || {
-            server.visit((answer, begin), &flag, &mut Progress { sender })
+            server.visit((answer, wants), &flag, &mut Progress { sender })
         });
         let came = tokio::select! {
             came = &mut work => came,
@@ -387,11 +399,11 @@ impl Server {
 
     fn visit(
         &self,
-        (answer, begin): (Option<Answer>, bool),
+        (answer, wants): (Option<Answer>, Start),
         stop: &StopFlag,
         screen: &mut Progress,
     ) -> Said {
-        self.may_go_on(begin)?;
+        self.may_go_on(wants)?;
         let wish = wish_of(&self.place);
         let came = visit(&self.place, (wish, answer), stop, screen).map_err(words)?;
         pretty(&came)
@@ -401,12 +413,12 @@ impl Server {
 impl Server {
     /// A campaign that is not finished goes on; another one is begun only where that is allowed,
     /// and after the first only where it is asked for: an agent that asks on and on ends there.
-    fn may_go_on(&self, begin: bool) -> Result<(), String> {
+    fn may_go_on(&self, wants: Start) -> Result<(), String> {
         self.place.root().map_err(words)?;
         let Some(dir) = self.place.pick().ok().filter(store::has_begun) else {
-            return match self.may_begin {
-                true => Ok(()),
-                false => Err(
+            return match self.may {
+                Start::Begin => Ok(()),
+                Start::GoOn => Err(
                     "there is no campaign: a person begins one with \"karve next --yes\", or \
                      starts this server with \"karve mcp --yes\""
                         .to_owned(),
@@ -417,9 +429,9 @@ impl Server {
         let Some(reason) = campaign.stop_reason().filter(|_| campaign.is_finished()) else {
             return Ok(());
         };
-        match begin && self.may_begin {
-            true => Ok(()),
-            false => Err(format!(
+        match (wants, self.may) {
+            (Start::Begin, Start::Begin) => Ok(()),
+            (Start::GoOn, _) | (_, Start::GoOn) => Err(format!(
                 "the campaign {} is finished: {}. See report; a person begins another one with \
                  \"karve next --new\", a client of \"karve mcp --yes\" with begin=true",
                 dir.name(),

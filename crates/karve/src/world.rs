@@ -15,6 +15,7 @@ mod roles;
 mod round;
 mod tips;
 mod tuning;
+mod turn;
 mod workspace;
 
 pub use audit::audit_commits;

@@ -48,16 +48,16 @@ use self::http::Client;
 use self::reply::Reply;
 use self::talk::{Item, Talk};
 use self::tools::{Bench, Rights, Tool};
-use self::turn::{Place, Task, Told};
-use super::answer::{self, ProposalAnswer};
+use self::turn::Place;
 use super::cli::heard::Fault;
 use super::prompt;
 use super::secrets::Secrets;
-use super::{Agent, Answered, Desk, Implementation, Proposal, Question, Taught};
+use super::turn::{Ended, Task, Turned, Used};
+use super::{Agent, Answered, Desk, Implementation, Proposal, Question, Said, Taught};
 use crate::config::ApiConfig;
 use crate::error::{CommandError, Result};
 use crate::process::StopFlag;
-use karve_core::campaign::{ImplementStep, Refusal, Usage};
+use karve_core::campaign::{ImplementStep, Usage};
 use karve_core::charter::Charter;
 use karve_core::strategy::Brief;
 use serde_json::Value;
@@ -272,14 +272,14 @@ impl ApiAgent {
         (round, brief): (u32, &str),
         granted: &[String],
         desk: &Desk<'_>,
-    ) -> Result<Told> {
+    ) -> Result<Turned> {
         let until = Instant::now() + Duration::from_secs(self.limit_s);
         let mut model = match self.model.take() {
             Some(model) => model,
             None => Model::open(&self.name, &self.config, desk.stop)?,
         };
         let earlier = self.talk.take().filter(|talk| talk.round == round);
-        let mut talk = match task.rights() {
+        let mut talk = match Rights::of(task) {
             // Without tools, a conversation that used some cannot go on.
             Rights::Answer => Talk::default(),
             Rights::Read | Rights::Work => earlier.unwrap_or_default(),
@@ -295,12 +295,20 @@ impl ApiAgent {
             left: self.left(desk.spent),
         };
         let secrets = model.secrets.clone();
-        let mut bench = Bench::new(desk, task.rights(), granted, (&secrets, until))?;
+        let mut bench = Bench::new(desk, Rights::of(task), granted, (&secrets, until))?;
         let told = turn::run(&mut model, &mut talk, Some(&mut bench), &place)?;
         self.model = Some(model);
         // After a failure the next brief begins anew; it holds all that matters.
         self.talk = told.fault.is_none().then_some(talk);
-        Ok(told)
+        Ok(Turned {
+            ended: match told.fault {
+                // To be asked again would not help.
+                Some(fault @ Fault::Budget(_)) => Ended::Spent(fault.describe()),
+                Some(fault) => Ended::Failed(fault.describe()),
+                None => Ended::Said(told.text),
+            },
+            used: Used::Counted(told.usage),
+        })
     }
 }
 
@@ -308,58 +316,21 @@ impl Agent for ApiAgent {
     fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
         let text = prompt::render_propose(brief, ANSWER_TO);
         let asked = (brief.round, text.as_str());
-        let told = self.turn(Task::Propose, asked, &brief.granted, desk)?;
-        let usage = told.usage;
-        let refused = |refusal| Proposal::Refused(refusal, usage);
-        if let Some(fault) = told.fault {
-            let why = fault.describe();
-            return Ok(refused(match fault {
-                // To be asked again would not help.
-                Fault::Budget(_) => Refusal::Exhausted { why },
-                _ => Refusal::AgentFailed { why },
-            }));
-        }
-        Ok(match answer::parse_proposal(&told.text) {
-            Ok(ProposalAnswer::Stated(hypothesis, _)) => Proposal::Stated(hypothesis, usage),
-            Ok(ProposalAnswer::Exhausted(why)) => refused(Refusal::Exhausted { why }),
-            Err(errors) => refused(Refusal::Unreadable { errors }),
-        })
+        let turned = self.turn(Task::Propose, asked, &brief.granted, desk)?;
+        Ok(turned.proposal())
     }
 
     fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
-        let task = match step.mend {
-            Some(_) => Task::Mend,
-            None => Task::Implement,
-        };
         let text = prompt::render_implement(step) + &format!("\nAnswer {ANSWER_TO}.\n");
-        let told = self.turn(task, (step.round, &text), &step.brief.granted, desk)?;
-        let usage = told.usage;
-        Ok(
-            match (told.fault, answer::parse_implementation(&told.text)) {
-                (Some(fault), _) => Implementation::NotDone {
-                    why: fault.describe(),
-                    usage,
-                },
-                (None, Ok((summary, _))) => Implementation::Done { summary, usage },
-                (None, Err(why)) => Implementation::NotDone { why, usage },
-            },
-        )
+        let asked = (step.round, text.as_str());
+        let turned = self.turn(Task::of(step), asked, &step.brief.granted, desk)?;
+        Ok(turned.implementation())
     }
 
     fn ask(&mut self, question: &Question<'_>, desk: &Desk<'_>) -> Result<Answered> {
         let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
-        let told = self.turn(Task::Review, (question.round, &text), &[], desk)?;
-        let usage = told.usage;
-        Ok(match told.fault {
-            None => Answered::Said {
-                text: told.text,
-                usage,
-            },
-            Some(fault) => Answered::Failed {
-                why: fault.describe(),
-                usage,
-            },
-        })
+        let asked = (question.round, text.as_str());
+        Ok(self.turn(Task::Review, asked, &[], desk)?.answered())
     }
 
     fn reads_worktree(&self) -> bool {
@@ -375,25 +346,9 @@ impl Agent for ApiAgent {
         self.learns
     }
 
-    fn learn(&mut self, taught: &Taught<'_>, desk: &Desk<'_>) -> Result<super::Said> {
+    fn learn(&mut self, taught: &Taught<'_>, desk: &Desk<'_>) -> Result<Said> {
         let text = prompt::render_learn(taught) + &format!("\nAnswer {ANSWER_TO}.\n");
-        let told = self.turn(Task::Learn, (taught.round, &text), &[], desk)?;
-        let usage = told.usage;
-        let said = match told.fault {
-            Some(fault) => Err(fault.describe()),
-            None => answer::parse_words(&told.text).map_err(|(why, _)| why),
-        };
-        Ok(match said {
-            Ok((words, _)) => super::Said {
-                words,
-                usage,
-                ..super::Said::default()
-            },
-            Err(failed) => super::Said {
-                failed,
-                usage,
-                ..super::Said::default()
-            },
-        })
+        let asked = (taught.round, text.as_str());
+        Ok(self.turn(Task::Learn, asked, &[], desk)?.said())
     }
 }

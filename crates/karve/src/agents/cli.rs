@@ -29,13 +29,13 @@ pub use self::trial::{Found, Tried, find, try_turn};
 
 use self::heard::{Fault, Heard};
 use self::turn::{Caller, Place};
-use super::answer::{self, ProposalAnswer};
 use super::prompt;
 use super::told::Told;
+use super::turn::{Ended, Task, Turned, Used};
 use super::{Agent, Answered, Desk, Implementation, Proposal, Question};
 use crate::config::{CliConfig, Reach};
 use crate::error::Result;
-use karve_core::campaign::{ImplementStep, Refusal, Usage};
+use karve_core::campaign::{ImplementStep, Usage};
 use karve_core::charter::Limits;
 use karve_core::strategy::Brief;
 use serde_json::Value;
@@ -162,28 +162,6 @@ enum Speaks {
     Text(fn(&mut Heard, &str)),
 }
 
-/// What a turn is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Task {
-    Propose,
-    Implement,
-    Mend,
-    Review,
-    Trial,
-}
-
-impl Task {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Propose => "propose",
-            Self::Implement => "implement",
-            Self::Mend => "mend",
-            Self::Review => "review",
-            Self::Trial => "trial",
-        }
-    }
-}
-
 /// What a kind must know to be called for a turn.
 struct Ask<'a> {
     task: Task,
@@ -256,7 +234,7 @@ impl CliAgent {
         (of, brief): ((u32, u32), &str),
         granted: &[String],
         desk: &Desk<'_>,
-    ) -> Result<(Heard, Option<Fault>)> {
+    ) -> Result<Turned> {
         let place = Place::of(desk);
         let files = plain_files(granted, desk.tree);
         let mut session = self.talk.take().filter(|talk| talk.of == of);
@@ -291,7 +269,13 @@ impl CliAgent {
                     denied => Fault::Denied(denied.to_vec()),
                 });
             }
-            return Ok((heard, fault));
+            return Ok(Turned {
+                ended: match fault {
+                    Some(fault) => Ended::Failed(fault.describe()),
+                    None => Ended::Said(heard.text),
+                },
+                used: Used::Counted(heard.usage),
+            });
         }
     }
 }
@@ -305,61 +289,22 @@ fn plain_files(granted: &[String], tree: &Path) -> Vec<String> {
 impl Agent for CliAgent {
     fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
         let text = prompt::render_propose(brief, ANSWER_TO);
-        let turn = self.turn(
-            Task::Propose,
-            ((brief.round, 0), &text),
-            &brief.granted,
-            desk,
-        )?;
-        let (heard, fault) = turn;
-        let usage = heard.usage;
-        let refused = |refusal| Proposal::Refused(refusal, usage);
-        if let Some(fault) = fault {
-            let why = fault.describe();
-            return Ok(refused(Refusal::AgentFailed { why }));
-        }
-        Ok(match answer::parse_proposal(&heard.text) {
-            Ok(ProposalAnswer::Stated(hypothesis, _)) => Proposal::Stated(hypothesis, usage),
-            Ok(ProposalAnswer::Exhausted(why)) => refused(Refusal::Exhausted { why }),
-            Err(errors) => refused(Refusal::Unreadable { errors }),
-        })
+        let asked = ((brief.round, 0), text.as_str());
+        let turned = self.turn(Task::Propose, asked, &brief.granted, desk)?;
+        Ok(turned.proposal())
     }
 
     fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
-        let task = match step.mend {
-            Some(_) => Task::Mend,
-            None => Task::Implement,
-        };
         let text = prompt::render_implement(step) + &format!("\nAnswer {ANSWER_TO}.\n");
-        let of = (step.round, step.variant);
-        let turn = self.turn(task, (of, &text), &step.brief.granted, desk)?;
-        let (heard, fault) = turn;
-        let usage: Usage = heard.usage;
-        Ok(match (fault, answer::parse_implementation(&heard.text)) {
-            (Some(fault), _) => Implementation::NotDone {
-                why: fault.describe(),
-                usage,
-            },
-            // What it claims to have used is not taken; what its program counted is.
-            (None, Ok((summary, _))) => Implementation::Done { summary, usage },
-            (None, Err(why)) => Implementation::NotDone { why, usage },
-        })
+        let asked = ((step.round, step.variant), text.as_str());
+        let turned = self.turn(Task::of(step), asked, &step.brief.granted, desk)?;
+        Ok(turned.implementation())
     }
 
     fn ask(&mut self, question: &Question<'_>, desk: &Desk<'_>) -> Result<Answered> {
         let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
-        let (heard, fault) = self.turn(Task::Review, ((question.round, 0), &text), &[], desk)?;
-        let usage = heard.usage;
-        Ok(match fault {
-            None => Answered::Said {
-                text: heard.text,
-                usage,
-            },
-            Some(fault) => Answered::Failed {
-                why: fault.describe(),
-                usage,
-            },
-        })
+        let asked = ((question.round, 0), text.as_str());
+        Ok(self.turn(Task::Review, asked, &[], desk)?.answered())
     }
 
     fn reads_worktree(&self) -> bool {

@@ -5,10 +5,10 @@
 //! `KARVE_TASK` is `propose`, `implement`, `mend`, `review` or `learn`. The answer is what it
 //! writes to the file that `KARVE_ANSWER` names, or else its standard output. See docs/agents.md.
 
-use super::answer::{self, ProposalAnswer};
 use super::exchange::{self, Asked};
 use super::prompt;
 use super::secrets::Secrets;
+use super::turn::{Ended, Task, Turned, Used};
 use super::{Agent, Answered, Desk, Implementation, Proposal, Question, Said, Taught};
 use crate::config::Reach;
 use crate::error::{Context, Result};
@@ -16,10 +16,11 @@ use crate::harness::excerpt;
 use crate::plain_file;
 use crate::process::{self, Command, Exit, Run};
 use crate::sandbox::{Gateway, Places};
-use karve_core::campaign::{ImplementStep, Refusal, Usage};
+use karve_core::campaign::ImplementStep;
 use karve_core::strategy::Brief;
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 /// An answer is read up to this size.
@@ -40,12 +41,6 @@ pub struct CommandAgent {
     learns: bool,
     /// What it may reach.
     reach: Reach,
-}
-
-/// How a turn went.
-enum Turn {
-    Answered(String),
-    Failed(String),
 }
 
 impl CommandAgent {
@@ -76,11 +71,16 @@ impl CommandAgent {
         self
     }
 
-    fn turn(&self, task: &str, brief: &str, desk: &Desk<'_>) -> Result<Turn> {
-        self.turn_of(task, 0, brief, desk)
+    fn turn(&self, task: Task, brief: &str, desk: &Desk<'_>) -> Result<Turned> {
+        self.turn_of((task, 0), brief, desk)
     }
 
-    fn turn_of(&self, task: &str, variant: u32, brief: &str, desk: &Desk<'_>) -> Result<Turn> {
+    fn turn_of(
+        &self,
+        (task, variant): (Task, u32),
+        brief: &str,
+        desk: &Desk<'_>,
+    ) -> Result<Turned> {
         let cannot = || format!("cannot write to {}", desk.notes.display());
         fs::create_dir_all(desk.notes).context(cannot)?;
         let brief_path = desk.notes.join("brief.md");
@@ -92,7 +92,7 @@ impl CommandAgent {
             .tag(&self.tag)
             .capture_bytes(ANSWER_BYTES_MAX)
             .stdin(brief.as_bytes())
-            .env("KARVE_TASK", task)
+            .env("KARVE_TASK", task.name())
             .env("KARVE_VARIANT", variant.saturating_add(1).to_string())
             .env("KARVE_BRIEF", brief_path.to_string_lossy())
             .env("KARVE_ANSWER", answer_path.to_string_lossy());
@@ -118,94 +118,61 @@ impl CommandAgent {
         }
         let run = process::run(&command, desk.stop)?;
         drop(gateway);
-        let turn = match run.exit {
+        let ended = match run.exit {
             Exit::Code(0) => read_answer(&answer_path, &run),
-            Exit::TimedOut => {
-                Turn::Failed(format!("the agent ran past {} s", self.limit.as_secs()))
-            }
+            Exit::TimedOut => Err(format!("the agent ran past {} s", self.limit.as_secs())),
             Exit::Code(_) | Exit::Signal(_) | Exit::Stopped | Exit::TooMuch(_) => {
-                Turn::Failed(format!("the agent failed: {}", excerpt(&run)))
+                Err(format!("the agent failed: {}", excerpt(&run)))
             }
         };
         // What an agent says is stored, and a key is not.
-        let turn = match turn {
-            Turn::Answered(text) => Turn::Answered(self.secrets.redact(&text)),
-            Turn::Failed(why) => Turn::Failed(self.secrets.redact(&why)),
-        };
+        let ended = ended.map(|text| self.secrets.redact(&text));
+        let ended = ended.map_err(|why| self.secrets.redact(&why));
         let asked = Asked {
             agent: "command",
-            task,
+            task: task.name(),
             brief,
         };
-        let said = match &turn {
-            Turn::Answered(text) => Ok(text.as_str()),
-            Turn::Failed(why) => Err(why.as_str()),
-        };
+        let said = ended.as_deref().map_err(String::as_str);
         exchange::write_down(desk.exchange, asked, said, &self.secrets)?;
-        Ok(turn)
+        Ok(Turned {
+            ended: ended.map_or_else(Ended::Failed, Ended::Said),
+            used: Used::Claimed,
+        })
     }
 }
 
 /// The answer file if there is one, else the standard output, whole or not at all.
-fn read_answer(path: &std::path::Path, run: &Run) -> Turn {
-    let too_long = || Turn::Failed(format!("the answer exceeds {ANSWER_BYTES_MAX} bytes"));
+fn read_answer(path: &Path, run: &Run) -> std::result::Result<String, String> {
+    let too_long = || Err(format!("the answer exceeds {ANSWER_BYTES_MAX} bytes"));
     // A pipe would never end, and a link could lead anywhere.
     match fs::symlink_metadata(path) {
-        Ok(meta) if !meta.is_file() => Turn::Failed("the answer is not a plain file".into()),
+        Ok(meta) if !meta.is_file() => Err("the answer is not a plain file".into()),
         Ok(meta) if meta.len() > ANSWER_BYTES_MAX as u64 => too_long(),
         Ok(_) => match plain_file::read(path, ANSWER_BYTES_MAX as u64) {
-            Ok(bytes) => Turn::Answered(String::from_utf8_lossy(&bytes).into_owned()),
-            Err(error) => Turn::Failed(format!("the answer cannot be read: {error}")),
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(error) => Err(format!("the answer cannot be read: {error}")),
         },
         Err(_) if run.stdout.truncated() => too_long(),
-        Err(_) => Turn::Answered(run.stdout.text().into_owned()),
+        Err(_) => Ok(run.stdout.text().into_owned()),
     }
 }
 
 impl Agent for CommandAgent {
     fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
-        let refused = |refusal| Proposal::Refused(refusal, Usage::default());
-        let text = match self.turn("propose", &prompt::render_propose(brief, ANSWER_TO), desk)? {
-            Turn::Answered(text) => text,
-            Turn::Failed(why) => return Ok(refused(Refusal::AgentFailed { why })),
-        };
-        Ok(match answer::parse_proposal(&text) {
-            Ok(ProposalAnswer::Stated(hypothesis, usage)) => Proposal::Stated(hypothesis, usage),
-            Ok(ProposalAnswer::Exhausted(why)) => refused(Refusal::Exhausted { why }),
-            Err(errors) => refused(Refusal::Unreadable { errors }),
-        })
+        let text = prompt::render_propose(brief, ANSWER_TO);
+        Ok(self.turn(Task::Propose, &text, desk)?.proposal())
     }
 
     fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
-        let task = if step.mend.is_some() {
-            "mend"
-        } else {
-            "implement"
-        };
-        let usage = Usage::default();
-        Ok(
-            match self.turn_of(task, step.variant, &prompt::render_implement(step), desk)? {
-                Turn::Failed(why) => Implementation::NotDone { why, usage },
-                Turn::Answered(text) => match answer::parse_implementation(&text) {
-                    Ok((summary, usage)) => Implementation::Done { summary, usage },
-                    Err(why) => Implementation::NotDone { why, usage },
-                },
-            },
-        )
+        let text = prompt::render_implement(step);
+        let turned = self.turn_of((Task::of(step), step.variant), &text, desk)?;
+        Ok(turned.implementation())
     }
 
     fn ask(&mut self, question: &Question<'_>, desk: &Desk<'_>) -> Result<Answered> {
-        let brief = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
-        Ok(match self.turn("review", &brief, desk)? {
-            Turn::Answered(text) => Answered::Said {
-                usage: answer::parse_usage(&text),
-                text,
-            },
-            Turn::Failed(why) => Answered::Failed {
-                why,
-                usage: Usage::default(),
-            },
-        })
+        let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
+        Ok(self.turn(Task::Review, &text, desk)?.answered())
     }
 
     fn reads_worktree(&self) -> bool {
@@ -217,21 +184,7 @@ impl Agent for CommandAgent {
     }
 
     fn learn(&mut self, taught: &Taught<'_>, desk: &Desk<'_>) -> Result<Said> {
-        let answered = match self.turn("learn", &prompt::render_learn(taught), desk)? {
-            Turn::Answered(text) => answer::parse_words(&text),
-            Turn::Failed(why) => Err((why, Usage::default())),
-        };
-        Ok(match answered {
-            Ok((words, usage)) => Said {
-                words,
-                usage,
-                ..Said::default()
-            },
-            Err((failed, usage)) => Said {
-                failed,
-                usage,
-                ..Said::default()
-            },
-        })
+        let text = prompt::render_learn(taught);
+        Ok(self.turn(Task::Learn, &text, desk)?.said())
     }
 }

@@ -4,15 +4,15 @@
 //! answers it. What is handed in is data like every other answer, and it is gated and measured in
 //! the same way.
 
-use super::answer::{self, ProposalAnswer};
 use super::exchange::{self, Asked};
 use super::prompt;
 use super::secrets::Secrets;
+use super::turn::{Ended, Task, Turned, Used};
 use super::{Agent, Desk, Implementation, Proposal};
 use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::git::{Applied, ChangeKind, Oid};
 use crate::plain_file;
-use karve_core::campaign::{ImplementStep, Refusal, Step, Usage};
+use karve_core::campaign::{ImplementStep, Step, Usage};
 use karve_core::strategy::Brief;
 use std::collections::BTreeMap;
 use std::fs;
@@ -93,14 +93,11 @@ impl Agent for Visitor {
         };
         let brief = prompt::render_propose(brief, "with \"karve propose\"");
         write_down(desk, ("propose", &brief), &text)?;
-        let usage = Usage::default();
-        Ok(match answer::parse_proposal(&text) {
-            Ok(ProposalAnswer::Stated(hypothesis, usage)) => Proposal::Stated(hypothesis, usage),
-            Ok(ProposalAnswer::Exhausted(why)) => {
-                Proposal::Refused(Refusal::Exhausted { why }, usage)
-            }
-            Err(errors) => Proposal::Refused(Refusal::Unreadable { errors }, usage),
-        })
+        let turned = Turned {
+            ended: Ended::Said(text),
+            used: Used::Claimed,
+        };
+        Ok(turned.proposal())
     }
 
     fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
@@ -113,11 +110,11 @@ impl Agent for Visitor {
             }
             Some(Answer::Proposal(_)) | None => return Err(nobody()),
         };
-        let task = match step.mend {
-            Some(_) => "mend",
-            None => "implement",
-        };
-        write_down(desk, (task, &prompt::render_implement(step)), &summary)?;
+        write_down(
+            desk,
+            (Task::of(step).name(), &prompt::render_implement(step)),
+            &summary,
+        )?;
         let parent = Oid::named(&step.parent)?;
         if step.mend.is_some() {
             // What is handed in is the whole change, so the one to be mended must not be there.

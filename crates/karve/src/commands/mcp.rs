@@ -2,7 +2,7 @@
 
 use crate::error::{CommandError, Context, Result};
 use crate::harness::secret;
-use crate::mcp::{Server, http};
+use crate::mcp::{Server, Start, http};
 use crate::project::Place;
 use crate::{process, ui};
 use rmcp::ServiceExt;
@@ -43,7 +43,11 @@ impl Mcp {
         // A project that cannot be read is told before a client comes.
         place.config()?;
         refuse_within(&place.here()?)?;
-        let server = Server::new(place.clone(), self.yes);
+        let may = match self.yes {
+            true => Start::Begin,
+            false => Start::GoOn,
+        };
+        let server = Server::new(place.clone(), may);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()

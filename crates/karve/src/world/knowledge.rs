@@ -1,7 +1,7 @@
 //! What a campaign takes from the library of knowledge, and what it leaves there.
 
 use super::World;
-use crate::agents::{Desk, Said, Taught};
+use crate::agents::{Said, Taught};
 use crate::error::Result;
 use crate::library::recall::known_in;
 use crate::library::situation::situation_of;
@@ -99,28 +99,6 @@ impl World {
         let Some(hypothesis) = &round.hypothesis else {
             return Ok(Default::default());
         };
-        let reads = self.agent.reads_worktree();
-        let tree = if reads {
-            let tree = self.trees.fresh(&self.repo, "agent", &round.parent)?;
-            self.detach(&tree, &round.parent)?;
-            tree
-        } else {
-            self.dir.path().to_owned()
-        };
-        let notes = self.dir.join("tmp").join("agent");
-        let exchange = self.fresh_exchange();
-        let setting = self.setting(campaign);
-        let desk = Desk {
-            repo: &self.repo,
-            tree: &tree,
-            notes: &notes,
-            exchange: &exchange,
-            stop: &self.stop,
-            sandbox: self.sandbox.as_deref(),
-            harness: &setting.harness,
-            cases: &setting.cases,
-            spent: setting.spent,
-        };
         let taught = Taught {
             round: round.number,
             hypothesis,
@@ -128,12 +106,10 @@ impl World {
             foretold,
             learning,
         };
-        let said = self.agent.learn(&taught, &desk)?;
-        let kept = self.take_exchange(&exchange)?;
-        if reads {
-            self.trees.remove(&self.repo, &tree)?;
-        }
-        Ok((said, kept))
+        let setting = self.setting(campaign);
+        self.turn_at(&round.parent, &setting, |agent, desk| {
+            agent.learn(&taught, desk)
+        })
     }
 
     /// Where the campaign is, as the scope of what it finds.

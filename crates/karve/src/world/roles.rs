@@ -2,8 +2,7 @@
 
 use super::World;
 use super::audit::exact_globs;
-use super::round::Setting;
-use crate::agents::{Answered, Desk, Question, render_review};
+use crate::agents::{Answered, Question, render_review};
 use crate::config;
 use crate::error::Result;
 use crate::git::{Oid, Repo};
@@ -57,8 +56,9 @@ impl World {
                 role: &step.role,
                 brief: &brief,
             };
+            let commit = &step.candidate.commit;
             let (answered, said) =
-                self.ask_reviewer(&question, &step.candidate.commit, &setting)?;
+                self.turn_at(commit, &setting, |agent, desk| agent.ask(&question, desk))?;
             exchange = said.or(exchange);
             let (text, used) = match answered {
                 Answered::Said { text, usage } => (text, usage),
@@ -86,38 +86,6 @@ impl World {
             usage,
             exchange,
         })
-    }
-
-    /// One question, in a worktree of the candidate that nothing is taken from.
-    fn ask_reviewer(
-        &mut self,
-        question: &Question<'_>,
-        commit: &str,
-        setting: &Setting,
-    ) -> Result<(Answered, Option<String>)> {
-        let tree = self.trees.fresh(&self.repo, "agent", commit)?;
-        self.detach(&tree, commit)?;
-        let notes = self.dir.join("tmp").join("agent");
-        let exchange = self.fresh_exchange();
-        let desk = Desk {
-            repo: &self.repo,
-            tree: &tree,
-            notes: &notes,
-            exchange: &exchange,
-            stop: &self.stop,
-            sandbox: self.sandbox.as_deref(),
-            harness: &setting.harness,
-            cases: &setting.cases,
-            spent: setting.spent,
-        };
-        let answered = self.agent.ask(question, &desk)?;
-        let exchange = self.take_exchange(&exchange)?;
-        if self.agent.reads_worktree() {
-            // As after any turn of a program: what was built before may have been touched.
-            self.trees.keep_only(&self.repo, &[])?;
-        }
-        self.trees.remove(&self.repo, &tree)?;
-        Ok((answered, exchange))
     }
 }
 

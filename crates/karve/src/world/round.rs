@@ -3,30 +3,21 @@
 use super::audit::audit_commits;
 use super::roles::out_of_scope;
 use super::{World, bug, refs_of};
-use crate::agents::{Desk, Implementation, Proposal};
+use crate::agents::{Implementation, Proposal};
 use crate::clock;
 use crate::error::Result;
-use crate::git::{Applied, CandidateCommit, CommitNote, Expected, Oid, Past};
+use crate::git::{Applied, CandidateCommit, CommitNote, Expected, Oid};
 use crate::harness::{Gated, Harness, Variant};
 use crate::reports;
 use crate::store;
-use karve_core::campaign::{Campaign, Event, ImplementStep, Step, Usage};
+use karve_core::campaign::{Campaign, Event, ImplementStep, Step};
 use karve_core::charter::{Branch, Case, CaseSet};
 use karve_core::contract::Examined;
 use karve_core::hypothesis::{Candidate, Hypothesis};
 use karve_core::integrity;
 use karve_core::measurement::Gate;
 use karve_core::strategy::Brief;
-use std::fs;
-use std::path::{Path, PathBuf};
-
-/// What a desk is made of, beside its worktree.
-pub(super) struct Setting {
-    pub(super) harness: Harness,
-    /// Visible ones.
-    pub(super) cases: Vec<Case>,
-    pub(super) spent: Usage,
-}
+use std::path::Path;
 
 impl World {
     pub(super) fn propose(
@@ -35,36 +26,12 @@ impl World {
         brief: &Brief,
         campaign: &Campaign,
     ) -> Result<Event> {
-        let notes = self.dir.join("tmp").join("agent");
-        let tree = if self.agent.reads_worktree() {
-            let tree = self.trees.fresh(&self.repo, "agent", &brief.parent)?;
-            self.detach(&tree, &brief.parent)?;
-            tree
-        } else {
-            self.dir.path().to_owned()
-        };
-        let exchange = self.fresh_exchange();
         let setting = self.setting(campaign);
-        let desk = Desk {
-            repo: &self.repo,
-            tree: &tree,
-            notes: &notes,
-            exchange: &exchange,
-            stop: &self.stop,
-            sandbox: self.sandbox.as_deref(),
-            harness: &setting.harness,
-            cases: &setting.cases,
-            spent: setting.spent,
-        };
-        let route = brief
-            .asked
-            .as_ref()
-            .map(|asked| Box::new(asked.route.clone()));
-        let proposal = self.agent.propose(brief, &desk)?;
-        let exchange = self.take_exchange(&exchange)?;
-        if self.agent.reads_worktree() {
-            self.trees.remove(&self.repo, &tree)?;
-        }
+        let asked = brief.asked.as_ref();
+        let route = asked.map(|asked| Box::new(asked.route.clone()));
+        let (proposal, exchange) = self.turn_at(&brief.parent, &setting, |agent, desk| {
+            agent.propose(brief, desk)
+        })?;
         Ok(match proposal {
             Proposal::Stated(hypothesis, usage) => Event::Proposed {
                 round,
@@ -85,29 +52,6 @@ impl World {
         })
     }
 
-    /// What a desk is made of, beside its worktree.
-    pub(super) fn setting(&self, campaign: &Campaign) -> Setting {
-        Setting {
-            harness: self.harness(),
-            cases: cases_at(campaign, &campaign.cases_of(CaseSet::Full)),
-            spent: campaign.cost(),
-        }
-    }
-
-    /// Where an agent may write down what was said in its turn, outside of all that it sees.
-    pub(super) fn fresh_exchange(&self) -> PathBuf {
-        let path = self.dir.join("tmp").join("exchange.jsonl");
-        let _ = fs::remove_file(&path);
-        path
-    }
-
-    pub(super) fn take_exchange(&self, path: &Path) -> Result<Option<String>> {
-        match path.is_file() {
-            true => store::take_artifact(&self.dir, path).map(Some),
-            false => Ok(None),
-        }
-    }
-
     pub(super) fn implement(&mut self, step: &ImplementStep, campaign: &Campaign) -> Result<Event> {
         let ImplementStep {
             round,
@@ -115,10 +59,7 @@ impl World {
             variant,
             ..
         } = *step;
-        let tree = self.trees.fresh(&self.repo, "agent", &step.parent)?;
-        if self.agent.reads_worktree() {
-            self.detach(&tree, &step.parent)?;
-        }
+        let tree = self.worktree_for_agent(&step.parent)?;
         if let Some((candidate, _)) = &step.mend {
             // The agent mends its own change, so it finds it in place.
             let patch = store::get_artifact(&self.dir, &candidate.patch)?;
@@ -126,27 +67,9 @@ impl World {
                 return Err(bug("a candidate's own patch does not apply").cause(why));
             }
         }
-        let notes = self.dir.join("tmp").join("agent");
-        let exchange = self.fresh_exchange();
         let setting = self.setting(campaign);
-        let desk = Desk {
-            repo: &self.repo,
-            tree: &tree,
-            notes: &notes,
-            exchange: &exchange,
-            stop: &self.stop,
-            sandbox: self.sandbox.as_deref(),
-            harness: &setting.harness,
-            cases: &setting.cases,
-            spent: setting.spent,
-        };
-        let implementation = self.agent.implement(step, &desk)?;
-        let exchange = self.take_exchange(&exchange)?;
-        if self.agent.reads_worktree() {
-            // A program may have changed more than its own worktree: the build of the incumbent,
-            // or how git checks files out. Both arms are made anew, alike.
-            self.trees.keep_only(&self.repo, &[])?;
-        }
+        let (implementation, exchange) =
+            self.turn_in(&tree, &setting, |agent, desk| agent.implement(step, desk))?;
         let event = match implementation {
             Implementation::NotDone { why, usage } => Event::NotImplemented {
                 round,
@@ -177,21 +100,6 @@ impl World {
         };
         self.trees.remove(&self.repo, &tree)?;
         Ok(event)
-    }
-
-    /// A confined agent cannot write to the user's repository, and may not see all of it.
-    pub(super) fn detach(&self, tree: &Path, parent: &str) -> Result<()> {
-        if self.sandbox.is_none() {
-            return Ok(());
-        }
-        let tells = !self.charter.hidden_cases().is_empty() || self.charter.sandbox.seals_history;
-        // The repository of a workspace lies in the campaign, which is not there for an agent.
-        let is_users = self.repo.common_dir() == self.upstream.common_dir();
-        let past = match is_users && !tells {
-            true => Past::Shown,
-            false => Past::Sealed,
-        };
-        self.repo.detach_worktree(tree, &Oid::named(parent)?, past)
     }
 
     /// The parent's tree plus the worktree's granted files becomes a commit under a hidden ref. A
@@ -385,7 +293,7 @@ pub(super) fn tested_visibly(
     })
 }
 
-fn cases_at(campaign: &Campaign, indices: &[usize]) -> Vec<Case> {
+pub(super) fn cases_at(campaign: &Campaign, indices: &[usize]) -> Vec<Case> {
     indices
         .iter()
         .filter_map(|index| campaign.case(*index))

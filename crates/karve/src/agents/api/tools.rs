@@ -5,6 +5,7 @@ use super::files::{Files, Refused};
 use super::talk::{Call, Given};
 use crate::agents::Desk;
 use crate::agents::secrets::Secrets;
+use crate::agents::turn::Task;
 use crate::error::Result;
 use crate::harness::{Gated, Harness, Variant};
 use karve_core::charter::Case;
@@ -129,6 +130,15 @@ pub(super) enum Rights {
 }
 
 impl Rights {
+    /// What may be done in a turn.
+    pub(super) fn of(task: Task) -> Self {
+        match task {
+            Task::Propose | Task::Review => Self::Read,
+            Task::Implement | Task::Mend => Self::Work,
+            Task::Learn | Task::Trial => Self::Answer,
+        }
+    }
+
     /// The tools that are offered.
     pub(super) fn tools(self) -> Vec<Tool> {
         match self {

@@ -2,9 +2,10 @@
 
 use super::budget::Left;
 use super::talk::{Item, Talk};
-use super::turn::{self, Place, Task};
+use super::turn::{self, Place};
 use super::{Model, key};
 use crate::agents::cli::Tried;
+use crate::agents::turn::Task;
 use crate::config::ApiConfig;
 use crate::error::{Context, Result};
 use crate::process::StopFlag;

@@ -50,7 +50,7 @@ fn arguments(ask: &Ask<'_>) -> Vec<String> {
         "--no-suggest-shell-commands",
         "--chat-mode",
         match ask.task {
-            Task::Propose | Task::Review | Task::Trial => "ask",
+            Task::Propose | Task::Review | Task::Learn | Task::Trial => "ask",
             Task::Implement | Task::Mend => "code",
         },
     ]

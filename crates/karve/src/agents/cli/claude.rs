@@ -54,13 +54,13 @@ fn arguments(ask: &Ask<'_>) -> Vec<String> {
     .map(str::to_owned)
     .to_vec();
     let (mode, mut tools) = match ask.task {
-        Task::Trial => ("default", ""),
+        Task::Learn | Task::Trial => ("default", ""),
         Task::Propose | Task::Review => ("default", "Read,Grep,Glob"),
         Task::Implement | Task::Mend => ("acceptEdits", "Read,Grep,Glob,Edit,Write"),
     };
     // A shell is for those whom karve confines.
     let with_shell = format!("{tools},Bash");
-    if ask.confined && ask.task != Task::Trial {
+    if ask.confined && !tools.is_empty() {
         tools = &with_shell;
         args.extend(["--allowedTools", "Bash"].map(str::to_owned));
     }

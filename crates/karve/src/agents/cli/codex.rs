@@ -53,7 +53,7 @@ fn arguments(ask: &Ask<'_>) -> Vec<String> {
     let sandbox = match (ask.confined, ask.task) {
         (true, _) => "danger-full-access",
         (false, Task::Implement | Task::Mend) => "workspace-write",
-        (false, Task::Propose | Task::Review | Task::Trial) => "read-only",
+        (false, Task::Propose | Task::Review | Task::Learn | Task::Trial) => "read-only",
     };
     let mut args: Vec<String> = [
         "exec",

@@ -33,7 +33,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn arguments(ask: &Ask<'_>) -> Vec<String> {
     let mode = match (ask.task, ask.confined) {
-        (Task::Propose | Task::Review | Task::Trial, _) => "default",
+        (Task::Propose | Task::Review | Task::Learn | Task::Trial, _) => "default",
         (Task::Implement | Task::Mend, true) => "yolo",
         (Task::Implement | Task::Mend, false) => "auto_edit",
     };

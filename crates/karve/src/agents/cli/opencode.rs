@@ -61,7 +61,7 @@ fn arguments(ask: &Ask<'_>) -> Vec<String> {
 fn settings(ask: &Ask<'_>) -> Vec<(String, String)> {
     let edit = match ask.task {
         Task::Implement | Task::Mend => "allow",
-        Task::Propose | Task::Review | Task::Trial => "deny",
+        Task::Propose | Task::Review | Task::Learn | Task::Trial => "deny",
     };
     let bash = if ask.confined { "allow" } else { "deny" };
     let content = json!({

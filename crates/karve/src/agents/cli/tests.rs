@@ -239,6 +239,7 @@ fn every_kind_is_called_for_every_task() {
             Task::Implement,
             Task::Mend,
             Task::Review,
+            Task::Learn,
             Task::Trial,
         ] {
             let ask = |confined, session| {

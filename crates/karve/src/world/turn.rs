@@ -1,0 +1,111 @@
+//! A turn of an agent: the desk that it works at, and what was said there as an artifact.
+
+use super::World;
+use super::round::cases_at;
+use crate::agents::{Agent, Desk};
+use crate::error::Result;
+use crate::git::{Oid, Past};
+use crate::harness::Harness;
+use crate::store;
+use karve_core::campaign::{Campaign, Usage};
+use karve_core::charter::{Case, CaseSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a desk is made of, beside its worktree.
+pub(super) struct Setting {
+    harness: Harness,
+    /// Visible ones.
+    cases: Vec<Case>,
+    /// What the campaign has used so far.
+    pub(super) spent: Usage,
+}
+
+/// What came of a turn, and the artifact with what was said.
+pub(super) type Came<T> = (T, Option<String>);
+
+impl World {
+    /// What a desk is made of, beside its worktree.
+    pub(super) fn setting(&self, campaign: &Campaign) -> Setting {
+        Setting {
+            harness: self.harness(),
+            cases: cases_at(campaign, &campaign.cases_of(CaseSet::Full)),
+            spent: campaign.cost(),
+        }
+    }
+
+    /// A turn in a worktree, which stays as the agent left it.
+    pub(super) fn turn_in<T>(
+        &mut self,
+        tree: &Path,
+        setting: &Setting,
+        turn: impl FnOnce(&mut dyn Agent, &Desk<'_>) -> Result<T>,
+    ) -> Result<Came<T>> {
+        // Outside of all that the agent sees.
+        let exchange = self.dir.join("tmp").join("exchange.jsonl");
+        let _ = fs::remove_file(&exchange);
+        let desk = Desk {
+            repo: &self.repo,
+            tree,
+            notes: &self.dir.join("tmp").join("agent"),
+            exchange: &exchange,
+            stop: &self.stop,
+            sandbox: self.sandbox.as_deref(),
+            harness: &setting.harness,
+            cases: &setting.cases,
+            spent: setting.spent,
+        };
+        let came = turn(self.agent.as_mut(), &desk)?;
+        let kept = match exchange.is_file() {
+            true => Some(store::take_artifact(&self.dir, &exchange)?),
+            false => None,
+        };
+        if self.agent.reads_worktree() {
+            // A program may have changed more than its own worktree: the build of the incumbent,
+            // or how git checks files out. Both arms are made anew, alike.
+            self.trees.keep_only(&self.repo, &[])?;
+        }
+        Ok((came, kept))
+    }
+
+    /// A turn in which files are only read: at a commit, in a worktree that nothing is taken from.
+    pub(super) fn turn_at<T>(
+        &mut self,
+        commit: &str,
+        setting: &Setting,
+        turn: impl FnOnce(&mut dyn Agent, &Desk<'_>) -> Result<T>,
+    ) -> Result<Came<T>> {
+        if !self.agent.reads_worktree() {
+            let dir = self.dir.path().to_owned();
+            return self.turn_in(&dir, setting, turn);
+        }
+        let tree = self.worktree_for_agent(commit)?;
+        let came = self.turn_in(&tree, setting, turn);
+        self.trees.remove(&self.repo, &tree)?;
+        came
+    }
+
+    /// A fresh worktree for the agent, with a repository of its own where it is a program.
+    pub(super) fn worktree_for_agent(&self, commit: &str) -> Result<PathBuf> {
+        let tree = self.trees.fresh(&self.repo, "agent", commit)?;
+        if self.agent.reads_worktree() {
+            self.detach(&tree, commit)?;
+        }
+        Ok(tree)
+    }
+
+    /// A confined agent cannot write to the user's repository, and may not see all of it.
+    fn detach(&self, tree: &Path, parent: &str) -> Result<()> {
+        if self.sandbox.is_none() {
+            return Ok(());
+        }
+        let tells = !self.charter.hidden_cases().is_empty() || self.charter.sandbox.seals_history;
+        // The repository of a workspace lies in the campaign, which is not there for an agent.
+        let is_users = self.repo.common_dir() == self.upstream.common_dir();
+        let past = match is_users && !tells {
+            true => Past::Shown,
+            false => Past::Sealed,
+        };
+        self.repo.detach_worktree(tree, &Oid::named(parent)?, past)
+    }
+}
