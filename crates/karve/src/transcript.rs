@@ -11,6 +11,7 @@ use crate::error::{CommandError, Context, Result};
 use crate::plain_file;
 use crate::store::CampaignDir;
 use karve_core::campaign::{Event, Record, Refusal, Usage};
+use karve_core::knowledge::Lesson;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -130,7 +131,8 @@ fn round_of(event: &Event) -> Option<u32> {
         | Event::ProposalRefused { round, .. }
         | Event::Implemented { round, .. }
         | Event::NotImplemented { round, .. }
-        | Event::Reviewed { round, .. } => Some(*round),
+        | Event::Reviewed { round, .. }
+        | Event::Learnt { round, .. } => Some(*round),
         _ => None,
     }
 }
@@ -168,7 +170,18 @@ fn outcome(event: &Event) -> (String, Usage) {
         }
         Event::NotImplemented { why, usage, .. } => (format!("no change: {why}"), *usage),
         Event::Reviewed { review, usage, .. } => (review.describe(), *usage),
+        Event::Learnt { lesson, usage, .. } => (taught(lesson), *usage),
         _ => (String::new(), Usage::default()),
+    }
+}
+
+/// What was said about a round.
+fn taught(lesson: &Lesson) -> String {
+    let learning = lesson.learning.as_ref();
+    match learning.map(|learning| (learning.words.is_empty(), learning.unsaid.as_str())) {
+        Some((false, _)) => "said what the round taught".to_owned(),
+        Some((true, "")) | None => "said nothing about the round".to_owned(),
+        Some((true, why)) => format!("said nothing about the round: {why}"),
     }
 }
 

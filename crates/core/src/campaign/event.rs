@@ -423,8 +423,25 @@ impl Event {
             | Self::ProposalRefused { exchange, .. }
             | Self::Implemented { exchange, .. }
             | Self::NotImplemented { exchange, .. }
-            | Self::Reviewed { exchange, .. } => exchange.as_deref(),
-            _ => None,
+            | Self::Reviewed { exchange, .. }
+            | Self::Learnt { exchange, .. } => exchange.as_deref(),
+            Self::TargetDefined { .. }
+            | Self::Prepared(_)
+            | Self::EngagementChecked { .. }
+            | Self::TipsRead { .. }
+            | Self::KnowledgeRead { .. }
+            | Self::BaselineMeasured(_)
+            | Self::Profiled { .. }
+            | Self::Chosen { .. }
+            | Self::Gated { .. }
+            | Self::Tuned { .. }
+            | Self::BlockMeasured { .. }
+            | Self::BlockFailed { .. }
+            | Self::Settled { .. }
+            | Self::Extended { .. }
+            | Self::Answered { .. }
+            | Self::Finished { .. }
+            | Self::Unknown => None,
         }
     }
 

@@ -241,3 +241,52 @@ fn check_kept(repo: &Repo, campaign: &Campaign, findings: &mut Findings) -> Resu
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use karve_core::campaign::{LOG_VERSION, Usage};
+    use karve_core::knowledge::Lesson;
+
+    fn learnt(exchange: Option<String>) -> Record {
+        Record {
+            v: LOG_VERSION,
+            seq: 4,
+            at_ms: 0,
+            spent_ms: 0,
+            event: Event::Learnt {
+                round: 1,
+                lesson: Lesson::default(),
+                usage: Usage::default(),
+                exchange,
+            },
+        }
+    }
+
+    #[test]
+    fn what_was_said_about_a_round_is_checked_where_it_was_written_down() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = CampaignDir::new(root.path(), "c");
+        fs::create_dir_all(dir.join("artifacts")).unwrap();
+        let hash = store::put_artifact(&dir, b"said\n").unwrap();
+        let check = |records: &[Record]| {
+            let mut findings = Findings::default();
+            check_exchanges(&dir, records, &mut findings);
+            findings
+        };
+        // An older log names none.
+        let found = check(&[learnt(None)]);
+        assert_eq!((found.artifacts, found.differences.len()), (0, 0));
+        let records = [learnt(Some(hash.clone()))];
+        let found = check(&records);
+        assert_eq!((found.artifacts, found.differences.len()), (1, 0));
+        let path = dir.join("artifacts").join(&hash);
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "said otherwise\n").unwrap();
+        let found = check(&records).differences.join("; ");
+        assert!(
+            found.contains("record 4") && found.contains("is not what was stored"),
+            "{found}"
+        );
+    }
+}

@@ -142,3 +142,40 @@ fn an_agent_cannot_speak_for_karve() {
         "{shown}"
     );
 }
+
+#[test]
+fn what_was_said_about_a_round_is_in_its_transcript() {
+    let begin = serde_json::json!({"karve": "brief", "version": 1, "agent": "command",
+        "task": "learn", "brief": "# Round 3: what it taught"});
+    let answer = r#"{"karve":"answer","text":"{\"mechanism\": \"fewer loads\"}"}"#;
+    let end = r#"{"karve":"end","fault":null}"#;
+    let (_root, dir, hash) = stored(&format!("{begin}\n{answer}\n{end}\n"));
+    let learning = karve_core::knowledge::Learning {
+        unsaid: "killed: signal 9".into(),
+        ..Default::default()
+    };
+    let records = [Record {
+        v: 1,
+        seq: 0,
+        at_ms: 0,
+        spent_ms: 0,
+        event: Event::Learnt {
+            round: 3,
+            lesson: Lesson {
+                learning: Some(Box::new(learning)),
+                ..Lesson::default()
+            },
+            usage: Usage::default(),
+            exchange: Some(hash.clone()),
+        },
+    }];
+    assert_eq!(exchanges(&records, 3), [hash]);
+    assert!(exchanges(&records, 2).is_empty());
+    let transcript = read(&dir, &records, 3).unwrap();
+    let turn = &transcript.turns[0];
+    assert_eq!(turn.task, "learn");
+    assert_eq!(
+        turn.outcome,
+        "said nothing about the round: killed: signal 9"
+    );
+}
