@@ -106,6 +106,12 @@ struct ProposeArgs {
     /// A predicate over case parameters under which the change is active.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     gate: String,
+    /// The item of the agenda that is carried out, where the brief names one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    task: String,
+    /// Whether karve tunes all knobs; nothing is changed then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    sweep: bool,
     /// Why nothing is left to try; ends the campaign.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     exhausted: String,

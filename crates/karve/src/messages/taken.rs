@@ -28,9 +28,21 @@ pub(crate) fn hypothesis_of(
             (None, None) => return Ok(None),
         };
     Ok(Some(match checked(name, text)? {
-        Ok(datum) => taken(&datum).map(Box::new).map_err(|fault| vec![fault]),
+        Ok(said) => match taken(&said) {
+            Ok(hypothesis) => Ok(Box::new(Hypothesis {
+                task: task_in(&datum),
+                ..hypothesis
+            })),
+            Err(fault) => Err(vec![fault]),
+        },
         Err(faults) => Err(faults),
     }))
+}
+
+/// The item of the agenda that an answer says it is about.
+fn task_in(datum: &Datum) -> Option<String> {
+    datum.get("task")?;
+    Some(title_of(datum.str_of("task")))
 }
 
 /// The ratio that a text with a figure in percent, or a factor such as `1.2x`, expects.
@@ -172,7 +184,7 @@ pub(crate) fn review_of(
 /// The object of an answer, if it keeps its form.
 fn checked(name: &str, text: &str) -> Result<std::result::Result<Datum, Vec<String>>> {
     let form = form(name)?;
-    Ok(match object_in(text).map(without_usage) {
+    Ok(match object_in(text).map(without_own) {
         Ok(datum) => match form.check(&datum) {
             faults if faults.is_empty() => Ok(datum),
             faults => Err(faults),
@@ -181,11 +193,11 @@ fn checked(name: &str, text: &str) -> Result<std::result::Result<Datum, Vec<Stri
     })
 }
 
-/// What an answer says about its cost is no part of the message.
-fn without_usage(datum: Datum) -> Datum {
+/// What an answer says to karve beside the message: its cost, and the item that it is about.
+fn without_own(datum: Datum) -> Datum {
     match datum {
         Datum::Fields(mut fields) => {
-            fields.retain(|name, _| !["usage", "tokens", "usd"].contains(&name.as_str()));
+            fields.retain(|name, _| !["usage", "tokens", "usd", "task"].contains(&name.as_str()));
             Datum::Fields(fields)
         }
         other => other,

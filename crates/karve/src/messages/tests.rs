@@ -158,6 +158,13 @@ fn an_analysis_and_a_turn_become_a_hypothesis() {
     let said = hypothesis_of(&turn("b")).unwrap().unwrap().unwrap();
     assert_eq!((said.title.as_str(), said.direction.name()), ("b", "tile"));
     assert!(errors(&turn("z")).contains("primary_pick"));
+    assert_eq!(said.task, None);
+    // Under an agenda an answer names its item, whatever contract it speaks.
+    for text in [ANALYZE.to_owned(), turn("b")] {
+        let with_task = text.replacen('{', "{\"task\": \" tiles \", ", 1);
+        let said = hypothesis_of(&with_task).unwrap().unwrap().unwrap();
+        assert_eq!(said.task.as_deref(), Some("tiles"));
+    }
     assert!(hypothesis_of("{\"title\": \"t\"}").unwrap().is_none());
     assert!(hypothesis_of("not at all").unwrap().is_none());
 }
