@@ -269,7 +269,7 @@ impl ApiAgent {
     fn turn(
         &mut self,
         task: Task,
-        (round, brief): (u32, &str),
+        (of, brief): ((u32, u32), &str),
         granted: &[String],
         desk: &Desk<'_>,
     ) -> Result<Turned> {
@@ -278,13 +278,12 @@ impl ApiAgent {
             Some(model) => model,
             None => Model::open(&self.name, &self.config, desk.stop)?,
         };
-        let earlier = self.talk.take().filter(|talk| talk.round == round);
-        let mut talk = match Rights::of(task) {
+        let last = match Rights::of(task) {
             // Without tools, a conversation that used some cannot go on.
-            Rights::Answer => Talk::default(),
-            Rights::Read | Rights::Work => earlier.unwrap_or_default(),
+            Rights::Answer => None,
+            Rights::Read | Rights::Work => self.talk.take(),
         };
-        talk.round = round;
+        let mut talk = Talk::going_on(last, of);
         talk.items.push(Item::Asked(model.secrets.redact(brief)));
         let place = Place {
             task,
@@ -315,21 +314,21 @@ impl ApiAgent {
 impl Agent for ApiAgent {
     fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
         let text = prompt::render_propose(brief, ANSWER_TO);
-        let asked = (brief.round, text.as_str());
+        let asked = ((brief.round, 0), text.as_str());
         let turned = self.turn(Task::Propose, asked, &brief.granted, desk)?;
         Ok(turned.proposal())
     }
 
     fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
         let text = prompt::render_implement(step) + &format!("\nAnswer {ANSWER_TO}.\n");
-        let asked = (step.round, text.as_str());
+        let asked = ((step.round, step.variant), text.as_str());
         let turned = self.turn(Task::of(step), asked, &step.brief.granted, desk)?;
         Ok(turned.implementation())
     }
 
     fn ask(&mut self, question: &Question<'_>, desk: &Desk<'_>) -> Result<Answered> {
         let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
-        let asked = (question.round, text.as_str());
+        let asked = ((question.round, 0), text.as_str());
         Ok(self.turn(Task::Review, asked, &[], desk)?.answered())
     }
 
@@ -348,7 +347,7 @@ impl Agent for ApiAgent {
 
     fn learn(&mut self, taught: &Taught<'_>, desk: &Desk<'_>) -> Result<Said> {
         let text = prompt::render_learn(taught) + &format!("\nAnswer {ANSWER_TO}.\n");
-        let asked = (taught.round, text.as_str());
+        let asked = ((taught.round, 0), text.as_str());
         Ok(self.turn(Task::Learn, asked, &[], desk)?.said())
     }
 }

@@ -220,6 +220,26 @@ fn goes_through(kind: (&str, &str)) {
 }
 
 #[test]
+fn realizations_of_one_hypothesis_are_conversations_of_their_own() {
+    let script = Script::from([
+        ((1, "propose"), vec![claim("halve the work")]),
+        (
+            (1, "implement"),
+            vec![edit("kernel.sh", "TIME=100", "TIME=50"), done()],
+        ),
+    ]);
+    let stage = Stage::of_one_round(script);
+    let said = stage.karve(&["run", "--yes", "--best-of", "2"]);
+    assert_eq!(said.code, 0, "{said:#?}");
+    assert_eq!(stage.lab.verdicts(), ["keep"]);
+    let asked = stage.model.asked();
+    let implement = asked.iter().filter(|asked| asked.task == "implement");
+    let briefs: Vec<usize> = implement.map(|asked| asked.briefs).collect();
+    // The first goes on where the proposal ended; the second knows nothing of it.
+    assert_eq!(briefs, [2, 2, 1, 1], "{asked:#?}");
+}
+
+#[test]
 fn anthropic_goes_through_a_campaign() {
     goes_through(KINDS[0]);
 }

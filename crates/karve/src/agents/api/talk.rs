@@ -62,13 +62,22 @@ impl Item {
 /// A conversation within a round.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Talk {
-    /// The round.
-    pub(super) round: u32,
+    /// The round, and which of several realizations.
+    pub(super) of: (u32, u32),
     /// All of it, the oldest first.
     pub(super) items: Vec<Item>,
 }
 
 impl Talk {
+    /// The conversation that a turn goes on with: the last one, if it is of the same round and of
+    /// the same realization, or else a new one. Realizations do not know of each other.
+    pub(super) fn going_on(last: Option<Self>, of: (u32, u32)) -> Self {
+        last.filter(|talk| talk.of == of).unwrap_or(Self {
+            of,
+            items: Vec::new(),
+        })
+    }
+
     /// The size of what it holds, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.items.iter().map(Item::bytes).sum()

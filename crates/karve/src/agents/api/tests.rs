@@ -217,7 +217,7 @@ proptest! {
         steps in proptest::collection::vec((0_usize..3, 0_usize..3_000), 1..12),
         most in 0_usize..20_000,
     ) {
-        let mut talk = Talk { round: 1, items: vec![Item::Asked("first".into())] };
+        let mut talk = Talk { of: (1, 0), items: vec![Item::Asked("first".into())] };
         for (n, (kind, bytes)) in steps.iter().enumerate() {
             let id = format!("call {n}");
             talk.items.push(Item::Said(Said { raw: vec![json!(id)], bytes: 10 }));
@@ -251,6 +251,21 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn realizations_of_one_hypothesis_do_not_know_of_each_other() {
+    let asked = Talk {
+        of: (3, 0),
+        items: vec![Item::Asked("propose".into())],
+    };
+    // The first realization goes on where the proposal ended, and its mending too.
+    assert_eq!(Talk::going_on(Some(asked.clone()), (3, 0)), asked);
+    for other in [(3, 1), (3, 2), (4, 0)] {
+        let talk = Talk::going_on(Some(asked.clone()), other);
+        assert_eq!((talk.of, talk.items.len()), (other, 0));
+    }
+    assert!(Talk::going_on(None, (3, 1)).items.is_empty());
 }
 
 #[test]

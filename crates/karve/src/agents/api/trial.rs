@@ -38,7 +38,7 @@ pub fn try_turn(name: &str, config: &ApiConfig, dir: &Path, stop: &StopFlag) -> 
     };
     let mut model = Model::open(name, config, stop)?;
     let mut talk = Talk {
-        round: 0,
+        of: (0, 0),
         items: vec![Item::Asked(QUESTION.to_owned())],
     };
     let told = turn::run(&mut model, &mut talk, None, &place)?;
