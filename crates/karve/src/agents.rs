@@ -111,8 +111,9 @@ pub trait Agent: Debug {
         })
     }
 
-    /// Whether it is asked what a round taught.
-    fn learns(&self) -> bool {
+    /// Whether it is asked what a round taught that somebody made in a role.
+    fn learns(&self, role: Option<&str>) -> bool {
+        let _ = role;
         false
     }
 
@@ -160,6 +161,8 @@ pub enum Answered {
 pub struct Taught<'a> {
     /// The round.
     pub round: u32,
+    /// The role that made it, where there are roles.
+    pub role: Option<&'a str>,
     /// What was claimed.
     pub hypothesis: &'a Hypothesis,
     /// What became of it.
@@ -252,7 +255,7 @@ fn agent_named(
         }
         Runs::Cli(config) => {
             let agent = cli::CliAgent::new(config, env, limits, tag)?;
-            Box::new(agent.reaching(reach))
+            Box::new(agent.learning(learn).reaching(reach))
         }
         Runs::Api(config) => Box::new(api::ApiAgent::new(name, config, learn, charter)?),
     })

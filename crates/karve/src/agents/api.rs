@@ -273,7 +273,8 @@ impl ApiAgent {
         granted: &[String],
         desk: &Desk<'_>,
     ) -> Result<Turned> {
-        let until = Instant::now() + Duration::from_secs(self.limit_s);
+        let limit_s = task.limit_s(self.limit_s);
+        let until = Instant::now() + Duration::from_secs(limit_s);
         let mut model = match self.model.take() {
             Some(model) => model,
             None => Model::open(&self.name, &self.config, desk.stop)?,
@@ -290,7 +291,7 @@ impl ApiAgent {
             exchange: desk.exchange,
             stop: desk.stop,
             until,
-            limit_s: self.limit_s,
+            limit_s,
             left: self.left(desk.spent),
         };
         let secrets = model.secrets.clone();
@@ -341,7 +342,7 @@ impl Agent for ApiAgent {
         name.map(str::to_owned).into_iter().collect()
     }
 
-    fn learns(&self) -> bool {
+    fn learns(&self, _: Option<&str>) -> bool {
         self.learns
     }
 

@@ -32,7 +32,7 @@ use self::turn::{Caller, Place};
 use super::prompt;
 use super::told::Told;
 use super::turn::{Ended, Task, Turned, Used};
-use super::{Agent, Answered, Desk, Implementation, Proposal, Question};
+use super::{Agent, Answered, Desk, Implementation, Proposal, Question, Said, Taught};
 use crate::config::{CliConfig, Reach};
 use crate::error::Result;
 use karve_core::campaign::{ImplementStep, Usage};
@@ -170,8 +170,10 @@ struct Ask<'a> {
     session: Option<&'a str>,
     /// Whether karve confines the program.
     confined: bool,
-    /// What it may still cost, as far as this process knows.
+    /// What it may still cost.
     usd_left: Option<f64>,
+    /// How long it may take, in seconds.
+    limit_s: u64,
     /// The granted files that are named in full.
     files: &'a [String],
     brief_file: &'a Path,
@@ -193,7 +195,8 @@ pub struct CliAgent {
     caller: Caller,
     talk: Option<Talk>,
     usd_max: Option<f64>,
-    usd_spent: f64,
+    /// Whether it is asked what a round taught.
+    learns: bool,
 }
 
 impl CliAgent {
@@ -209,7 +212,7 @@ impl CliAgent {
             caller,
             talk: None,
             usd_max: limits.agent_usd,
-            usd_spent: 0.0,
+            learns: false,
         })
     }
 
@@ -220,10 +223,18 @@ impl CliAgent {
         self
     }
 
-    /// What may still be spent. A program that goes on with a conversation counts all of it.
-    fn usd_left(&self, talk: Option<&Talk>) -> Option<f64> {
+    /// The same, asked or not what a round taught.
+    #[must_use]
+    pub fn learning(mut self, learns: bool) -> Self {
+        self.learns = learns;
+        self
+    }
+
+    /// What may still be spent, given what the campaign has used. A program that goes on with a
+    /// conversation counts all of it.
+    fn usd_left(&self, spent: Usage, talk: Option<&Talk>) -> Option<f64> {
         let counted = talk.map_or(0.0, |talk| talk.used.usd);
-        let left = self.usd_max? - self.usd_spent + counted;
+        let left = self.usd_max? - spent.usd + counted;
         Some(left.max(USD_MIN))
     }
 
@@ -244,7 +255,8 @@ impl CliAgent {
                 model: self.caller.model(),
                 session: session.as_ref().map(|talk| talk.session.as_str()),
                 confined: desk.sandbox.is_some(),
-                usd_left: self.usd_left(session.as_ref()),
+                usd_left: self.usd_left(desk.spent, session.as_ref()),
+                limit_s: self.caller.limit_s(task),
                 files: &files,
                 brief_file: &place.brief_file(),
             };
@@ -256,7 +268,6 @@ impl CliAgent {
             }
             let before = session.map_or_else(Usage::default, |talk| talk.used);
             let used = heard.settle(before);
-            self.usd_spent += heard.usage.usd;
             self.talk = heard
                 .session
                 .clone()
@@ -309,5 +320,24 @@ impl Agent for CliAgent {
 
     fn reads_worktree(&self) -> bool {
         true
+    }
+
+    fn learns(&self, _: Option<&str>) -> bool {
+        self.learns
+    }
+
+    fn learn(&mut self, taught: &Taught<'_>, desk: &Desk<'_>) -> Result<Said> {
+        if let Some(usd) = self.usd_max.filter(|usd| desk.spent.usd >= *usd) {
+            let turned = Turned {
+                ended: Ended::Spent(format!(
+                    "budget: all of ${usd:.4} (limits.agent_usd) is spent"
+                )),
+                used: Used::Counted(Usage::default()),
+            };
+            return Ok(turned.said());
+        }
+        let text = prompt::render_learn(taught) + &format!("\nAnswer {ANSWER_TO}.\n");
+        let asked = ((taught.round, 0), text.as_str());
+        Ok(self.turn(Task::Learn, asked, &[], desk)?.said())
     }
 }

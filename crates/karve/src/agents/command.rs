@@ -34,7 +34,7 @@ const ANSWER_TO: &str = "on standard output or in the file named by KARVE_ANSWER
 pub struct CommandAgent {
     line: String,
     env: BTreeMap<String, String>,
-    limit: Duration,
+    limit_s: u64,
     tag: String,
     secrets: Secrets,
     /// Whether it is asked what a round taught.
@@ -50,7 +50,7 @@ impl CommandAgent {
             secrets: Secrets::of(&env),
             line,
             env,
-            limit: Duration::from_secs(limit_s),
+            limit_s,
             tag,
             learns: false,
             reach: Reach::Usual,
@@ -87,8 +87,9 @@ impl CommandAgent {
         let answer_path = desk.notes.join("answer");
         fs::write(&brief_path, brief).context(cannot)?;
         let _ = fs::remove_file(&answer_path);
+        let limit_s = task.limit_s(self.limit_s);
         let mut command = Command::shell(&self.line, desk.tree)
-            .limit(self.limit)
+            .limit(Duration::from_secs(limit_s))
             .tag(&self.tag)
             .capture_bytes(ANSWER_BYTES_MAX)
             .stdin(brief.as_bytes())
@@ -120,7 +121,7 @@ impl CommandAgent {
         drop(gateway);
         let ended = match run.exit {
             Exit::Code(0) => read_answer(&answer_path, &run),
-            Exit::TimedOut => Err(format!("the agent ran past {} s", self.limit.as_secs())),
+            Exit::TimedOut => Err(format!("the agent ran past {limit_s} s")),
             Exit::Code(_) | Exit::Signal(_) | Exit::Stopped | Exit::TooMuch(_) => {
                 Err(format!("the agent failed: {}", excerpt(&run)))
             }
@@ -179,7 +180,7 @@ impl Agent for CommandAgent {
         true
     }
 
-    fn learns(&self) -> bool {
+    fn learns(&self, _: Option<&str>) -> bool {
         self.learns
     }
 

@@ -283,6 +283,7 @@ One JSON object, every signal "pass", "fail" or "unknown":
 pub(super) fn render_learn(taught: &Taught<'_>) -> String {
     let Taught {
         round,
+        role: _,
         hypothesis,
         lesson,
         foretold,

@@ -179,7 +179,7 @@ impl Agent for Replay {
         false
     }
 
-    fn learns(&self) -> bool {
+    fn learns(&self, _: Option<&str>) -> bool {
         !self.words.is_empty()
     }
 

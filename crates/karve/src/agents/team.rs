@@ -67,6 +67,11 @@ pub fn with_roles(
 }
 
 impl Team {
+    fn seen(&self, role: Option<&str>) -> &dyn Agent {
+        let of_role = role.and_then(|role| self.roles.get(role));
+        of_role.unwrap_or(&self.own).as_ref()
+    }
+
     fn of(&mut self, role: Option<&str>) -> &mut dyn Agent {
         match role.and_then(|role| self.roles.get_mut(role)) {
             Some(agent) => agent.as_mut(),
@@ -108,10 +113,7 @@ impl Agent for Team {
             Step::Implement(step) => implements(step),
             _ => None,
         };
-        match role.and_then(|role| self.roles.get(role)) {
-            Some(agent) => agent.awaits(step),
-            None => self.own.awaits(step),
-        }
+        self.seen(role).awaits(step)
     }
 
     /// Those of all: no command of the project gets any of them.
@@ -123,11 +125,34 @@ impl Agent for Team {
         all
     }
 
-    fn learns(&self) -> bool {
-        self.own.learns()
+    fn learns(&self, role: Option<&str>) -> bool {
+        self.seen(role).learns(role)
     }
 
+    /// Who made a round knows best what it taught.
     fn learn(&mut self, taught: &Taught<'_>, desk: &Desk<'_>) -> Result<Said> {
-        self.own.learn(taught, desk)
+        self.of(taught.role).learn(taught, desk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::command::CommandAgent;
+
+    fn agent(learns: bool) -> Box<dyn Agent> {
+        let agent = CommandAgent::new("true".into(), BTreeMap::new(), 1, "tag".into());
+        Box::new(agent.learning(learns))
+    }
+
+    #[test]
+    fn who_made_a_round_is_asked_what_it_taught() {
+        let team = Team {
+            own: agent(true),
+            roles: [("designer".to_owned(), agent(false))].into(),
+        };
+        assert!(!team.learns(Some("designer")));
+        // A role without an agent of its own is taken by the campaign's.
+        assert!(team.learns(Some("profiler")) && team.learns(None));
     }
 }

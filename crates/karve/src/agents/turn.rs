@@ -7,6 +7,9 @@ use super::answer::{self, ProposalAnswer};
 use super::{Answered, Implementation, Proposal, Said};
 use karve_core::campaign::{ImplementStep, Refusal, Usage};
 
+/// How long an agent may take to say what a round taught, in seconds.
+const LEARN_S: u64 = 300;
+
 /// What a turn is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Task {
@@ -24,6 +27,14 @@ impl Task {
         match step.mend {
             Some(_) => Self::Mend,
             None => Self::Implement,
+        }
+    }
+
+    /// How long it may take, given what any turn may take. A lesson is short, and a round waits.
+    pub(super) fn limit_s(self, any_s: u64) -> u64 {
+        match self {
+            Self::Learn => any_s.min(LEARN_S),
+            Self::Propose | Self::Implement | Self::Mend | Self::Review | Self::Trial => any_s,
         }
     }
 

@@ -183,7 +183,6 @@ fn check_keys(
         ("env", !table.env.is_empty()),
         ("hosts", table.hosts.is_some()),
     ];
-    let of_others = [("learn", table.learn)];
     let (foreign, owner): (Vec<_>, _) = match kind {
         None => {
             let cli = of_cli.iter().chain(&of_both);
@@ -193,7 +192,7 @@ fn check_keys(
             )
         }
         Some(Known::Cli(_)) => {
-            let foreign = of_api.iter().chain(&of_others);
+            let foreign = of_api.iter();
             (foreign.collect(), "not for command-line agents")
         }
         Some(Known::Api(_)) => {

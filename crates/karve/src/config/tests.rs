@@ -430,9 +430,12 @@ fn an_agent_is_what_its_table_says_or_what_it_is_called() {
     );
     check("[agents.mine]\nkind = \"codec\"", "codex");
     check(
-        "[agents.claude]\nlearn = true",
-        "`learn` is not for command-line agents",
+        "[agents.claude]\nretries = 2",
+        "`retries` is not for command-line agents",
     );
+    let learns = |table: &str| with(table).unwrap().agents["claude"].learn;
+    assert!(learns("[agents.claude]\nlearn = true"));
+    assert!(!learns("[agents.claude]"));
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! What a campaign takes from the library of knowledge, and what it leaves there.
 
 use super::World;
+use super::turn::Came;
 use crate::agents::{Said, Taught};
-use crate::error::Result;
+use crate::error::{CommandError, ErrorKind, Result};
 use crate::library::recall::known_in;
 use crate::library::situation::situation_of;
 use crate::library::{Layer, PROJECT_DIR, Shelves, learn};
@@ -93,23 +94,28 @@ impl World {
         (lesson, foretold): (&str, &[Foretold]),
         learning: &Learning,
     ) -> Result<(Said, Option<String>)> {
-        let Some(round) = campaign.current_round().filter(|_| self.agent.learns()) else {
+        let Some(round) = campaign.current_round() else {
             return Ok(Default::default());
         };
-        let Some(hypothesis) = &round.hypothesis else {
+        let route = round.route.as_ref();
+        let role = route.map(|route| route.implements.as_str());
+        let asked = round.hypothesis.as_ref();
+        let Some(hypothesis) = asked.filter(|_| self.agent.learns(role)) else {
             return Ok(Default::default());
         };
         let taught = Taught {
             round: round.number,
+            role,
             hypothesis,
             lesson,
             foretold,
             learning,
         };
         let setting = self.setting(campaign);
-        self.turn_at(&round.parent, &setting, |agent, desk| {
+        let came = self.turn_at(&round.parent, &setting, |agent, desk| {
             agent.learn(&taught, desk)
-        })
+        });
+        came.or_else(unsaid)
     }
 
     /// Where the campaign is, as the scope of what it finds.
@@ -147,5 +153,19 @@ impl World {
         named
             .cloned()
             .unwrap_or_else(|| "not told by the host".to_owned())
+    }
+}
+
+/// An agent that cannot be asked says nothing; the round is settled all the same.
+fn unsaid(error: CommandError) -> Result<Came<Said>> {
+    match error.kind {
+        ErrorKind::Interrupted | ErrorKind::Bug => Err(error),
+        ErrorKind::Negative | ErrorKind::Usage | ErrorKind::Environment | ErrorKind::Busy => {
+            let said = Said {
+                failed: error.message,
+                ..Said::default()
+            };
+            Ok((said, None))
+        }
     }
 }

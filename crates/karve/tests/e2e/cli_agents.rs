@@ -345,3 +345,67 @@ fn what_is_there_and_what_works_is_listed() {
         .ends(0)
         .shows(&["missing", "opencode"]);
 }
+
+/// Changes the kernel, and says what that taught in one way or another.
+fn halves_and(time: u32, taught: &str) -> String {
+    format!(
+        "q='\\\"'
+case $brief in
+*'say what it taught'*)
+    {taught} ;;
+*)
+    sed s/TIME=.*/TIME={time}/ kernel.sh >k && mv k kernel.sh
+    said done ;;
+esac"
+    )
+}
+
+#[test]
+fn what_a_round_taught_is_said_in_words_and_a_failure_of_that_hurts_nothing() {
+    let says = halves_and(50, "said \"{${q}mechanism$q: ${q}half of it is gone$q}\"");
+    let dies = halves_and(25, "kill -9 $$");
+    let lab = lab_of(&[&says, &dies]);
+    lab.replace(
+        "karve.toml",
+        "[agents.claude]",
+        "[agents.claude]\nlearn = true",
+    )
+    .commit();
+    run(&lab).ends(0);
+    assert_eq!(lab.verdicts(), ["keep", "keep"]);
+    let learnt = lab.events("learnt");
+    let learning = |at: usize| &learnt[at]["lesson"]["learning"];
+    assert_eq!(learning(0)["words"]["mechanism"], "half of it is gone");
+    assert_eq!(learnt[0]["usage"]["tokens"], 100);
+    let why = learning(1)["unsaid"].as_str().unwrap();
+    assert!(why.starts_with("killed"), "{why}");
+    // All of it is written down and checked, also where nothing came of it.
+    for event in &learnt {
+        let name = event["exchange"].as_str().unwrap();
+        let text = fs::read_to_string(lab.campaign("artifacts").join(name)).unwrap();
+        assert!(text.contains("\"task\":\"learn\""), "{text}");
+    }
+    lab.karve(&["show", "2", "--transcript"])
+        .ends(0)
+        .shows(&["learn by claude", "said nothing about the round: killed"]);
+    lab.karve(&["verify"]).ends(0);
+    nothing_stored_has_a_key(&lab);
+}
+
+#[test]
+fn with_nothing_left_to_spend_nobody_is_asked_what_a_round_taught() {
+    let lab = lab_of(&[&halves_and(50, "exit 9")]);
+    lab.replace(
+        "karve.toml",
+        "[agents.claude]",
+        "[agents.claude]\nlearn = true",
+    )
+    .replace("karve.toml", "rounds = 1", "rounds = 1\nagent_usd = 0.01")
+    .commit();
+    run(&lab).ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    let learnt = &lab.events("learnt")[0];
+    let why = learnt["lesson"]["learning"]["unsaid"].as_str().unwrap();
+    assert!(why.starts_with("budget: "), "{why}");
+    assert!(learnt.get("exchange").is_none(), "{learnt}");
+}

@@ -249,6 +249,7 @@ fn every_kind_is_called_for_every_task() {
                     session,
                     confined,
                     usd_left: Some(1.0),
+                    limit_s: 60,
                     files: &[],
                     brief_file: Path::new("/notes/brief.md"),
                 })

@@ -87,6 +87,7 @@ pub fn try_turn(
         session: None,
         confined: sandbox.is_some(),
         usd_left: None,
+        limit_s: TRIAL_S,
         files: &[],
         brief_file: &place.brief_file(),
     };

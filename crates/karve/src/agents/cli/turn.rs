@@ -3,7 +3,7 @@
 
 use super::heard::{Fault, Heard, message};
 use super::listen::{EXCHANGE_BYTES_MAX, Listener};
-use super::{Ask, Desk, Speaks, Spec, left};
+use super::{Ask, Desk, Speaks, Spec, Task, left};
 use crate::agents::secrets::Secrets;
 use crate::config::{self, CliConfig, Reach};
 use crate::error::{CommandError, Context, Result};
@@ -92,6 +92,11 @@ impl Caller {
             tag,
             reach: Reach::Usual,
         })
+    }
+
+    /// How long a turn may take, in seconds.
+    pub(super) fn limit_s(&self, task: Task) -> u64 {
+        task.limit_s(self.limit_s)
     }
 
     /// The model that is asked for by name.
@@ -211,7 +216,7 @@ impl Caller {
         };
         words.splice(end..end, self.config.args.iter().map(Into::into));
         let mut command = Command::argv(words, place.tree)
-            .limit(Duration::from_secs(self.limit_s))
+            .limit(Duration::from_secs(ask.limit_s))
             .tag(&self.tag)
             .capture_bytes(STDERR_BYTES_MAX);
         if let Speaks::Events(_) = spec.speaks {
@@ -290,7 +295,7 @@ pub(super) fn run(
     let cannot = || format!("cannot write {}", place.exchange.display());
     let (heard, mut file) = listener.finish().context(cannot)?;
     let stderr = caller.secrets.redact(&run.stderr.text());
-    let mut fault = heard.judge(run.exit, &stderr, caller.limit_s);
+    let mut fault = heard.judge(run.exit, &stderr, ask.limit_s);
     let kept_from = gateway.map_or_else(Vec::new, |gateway| gateway.refused());
     if let (Some(Fault::Api(said)), false) = (&mut fault, kept_from.is_empty()) {
         let hosts = kept_from.join(", ");
