@@ -6,11 +6,13 @@
 //! `power` and `noise` say what could have been seen; `integrity` says what of a gain is real;
 //! `profile` says why a kernel is slow, `knowledge` what is known about that; `strategy`, `space`,
 //! `grid`, `search` and `variants` choose what to try, `roles` says who is asked, `messages` in
-//! which form; `score`, `lineage`, `spending` and `view` are what people see. `tensor`, `draw` and
-//! `accuracy` are the arithmetic of the inputs and outputs of kernels.
+//! which form, `asking` how a model is asked; `score`, `lineage`, `spending` and `view` are what
+//! people see. `tensor`, `draw` and `accuracy` are the arithmetic of the inputs and outputs of
+//! kernels.
 
 pub mod accuracy;
 pub mod agenda;
+pub mod asking;
 pub mod basis;
 pub mod bench;
 pub mod campaign;

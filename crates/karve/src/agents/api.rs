@@ -2,17 +2,17 @@
 //! tools of its own.
 //!
 //! One loop serves all APIs. An API is data: where it is, how a question is written, and how the
-//! events of an answer are read, both as pure functions.
+//! events of an answer are read, both as pure functions. What is tried again, what a question may
+//! cost and what is left out of a long conversation is decided in `karve_core::asking`.
 //!
 //! ```text
 //! anthropic, openai, chat, google   one API each
-//! talk     a conversation, in no API's form, and how it is made shorter
+//! talk     a conversation, in no API's form
 //! reply    what was heard of an answer so far
 //! sse      events out of bytes
 //! hear     hears one answer, in bounded memory
 //! http     the client
-//! retry    what is tried again, when, and what a failure is called
-//! budget   what a question may cost, and whether that is left
+//! retry    what a failure is called, and whether it may pass
 //! files    reads, searches and writes a worktree, and nothing beside
 //! tools    what the model may ask for
 //! turn     one turn, from the brief to the last words
@@ -22,7 +22,6 @@
 //! ```
 
 mod anthropic;
-mod budget;
 mod chat;
 mod exchange;
 mod files;
@@ -43,7 +42,6 @@ mod turn;
 
 pub use self::trial::{has_key, try_turn};
 
-use self::budget::{Gauge, Left};
 use self::http::Client;
 use self::reply::Reply;
 use self::talk::{Item, Talk};
@@ -57,6 +55,7 @@ use super::{Agent, Answered, Desk, Implementation, Proposal, Question, Said, Tau
 use crate::config::ApiConfig;
 use crate::error::{CommandError, Result};
 use crate::process::StopFlag;
+use karve_core::asking::budget::{Gauge, Left};
 use karve_core::campaign::{ImplementStep, Usage};
 use karve_core::charter::Charter;
 use karve_core::strategy::Brief;

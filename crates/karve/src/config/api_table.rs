@@ -4,6 +4,7 @@ use super::file::AgentProgram;
 use super::source::{Source, shown};
 use crate::agents::api::Kind;
 use crate::error::{CommandError, Result};
+use karve_core::asking::budget;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -25,6 +26,16 @@ pub struct Price {
     /// A million tokens that go in from the model's cache; as `input` without it.
     #[schemars(range(min = 0))]
     pub cached: Option<f64>,
+}
+
+impl From<Price> for budget::Price {
+    fn from(price: Price) -> Self {
+        Self {
+            input: price.input,
+            output: price.output,
+            cached: price.cached.unwrap_or(price.input),
+        }
+    }
 }
 
 /// A model API, asked by karve itself.

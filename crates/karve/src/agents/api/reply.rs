@@ -1,9 +1,9 @@
 //! What was heard of one answer of a model so far. Every API fills the same few fields.
 
-use super::budget::Counted;
 use super::retry::Failure;
 use super::talk::{Call, Said};
 use crate::agents::cli::heard::TEXT_BYTES_MAX;
+use karve_core::asking::budget::Counted;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

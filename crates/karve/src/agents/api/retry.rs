@@ -1,14 +1,11 @@
-//! What to do after a question that failed: ask again after a while, or end by a name. Pure.
+//! What a question that failed is called, and whether that may pass. Pure; when it is asked again
+//! is decided in `karve_core::asking`.
 
 use super::http::Lost;
 use crate::agents::cli::heard::{Fault, message};
+use karve_core::asking::retry::{Meaning, Missed, meaning_of};
 use serde_json::Value;
 use std::time::Duration;
-
-/// No wait between two tries is longer, unless the server asks for it.
-const WAIT_MAX: Duration = Duration::from_secs(60);
-/// A server that asks for a longer wait is not waited for.
-pub(super) const SERVER_WAIT_MAX: Duration = Duration::from_secs(600);
 
 /// Codes by which servers say that a conversation is too long.
 const FULL_CODES: [&str; 3] = [
@@ -89,17 +86,19 @@ impl Failure {
     }
 
     /// Whether it may pass, and how long the server wants to be left alone.
-    fn passes(&self) -> Option<Duration> {
+    pub(super) fn missed(&self) -> Missed {
         match self {
-            Self::Passing(_, wait) => Some(wait.unwrap_or_default()),
-            Self::Unreachable(_) | Self::Broken(_) | Self::Garbled(_) => Some(Duration::ZERO),
+            Self::Passing(_, wait) => Missed::Passing(wait.unwrap_or_default()),
+            Self::Unreachable(_) | Self::Broken(_) | Self::Garbled(_) => {
+                Missed::Passing(Duration::ZERO)
+            }
             Self::Lasting(_)
             | Self::Full(_)
             | Self::TooLong
             | Self::Cut
             | Self::Flooded(_)
             | Self::OverTime
-            | Self::Stopped => None,
+            | Self::Stopped => Missed::Lasting,
         }
     }
 }
@@ -111,30 +110,6 @@ impl From<Lost> for Failure {
             Lost::OverTime => Self::OverTime,
             Lost::Way(why) => Self::Unreachable(why),
         }
-    }
-}
-
-/// How often and how soon a question is asked again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rule {
-    /// Tries after the first.
-    pub(super) retries: u32,
-    /// The first wait; each further one is twice as long.
-    pub(super) base: Duration,
-}
-
-impl Rule {
-    /// How long to wait before the next try; none if there is to be none. `chance` is from 0 to 1,
-    /// so that many who were refused at once do not come back at once.
-    pub(super) fn wait(&self, failure: &Failure, tried: u32, chance: f64) -> Option<Duration> {
-        let asked = failure.passes()?;
-        if tried >= self.retries || asked > SERVER_WAIT_MAX {
-            return None;
-        }
-        let doubled = 1_u32.checked_shl(tried.min(31)).unwrap_or(u32::MAX);
-        let wait = self.base.saturating_mul(doubled).min(WAIT_MAX);
-        let jittered = wait.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0);
-        Some(jittered.max(asked))
     }
 }
 
@@ -150,13 +125,11 @@ pub(super) fn refusal_of(status: u16, body: &[u8], wait: Option<Duration>) -> Fa
         false => said,
     };
     let told = message(&format!("{status} {said}"));
-    if matches!(status, 400 | 413 | 422) && is_full(error, &said) {
-        return Failure::Full(told);
-    }
     let lasts = codes(error).any(|code| LASTING_CODES.contains(&code));
-    match status {
-        408 | 425 | 429 | 500..=599 if !lasts => Failure::Passing(told, wait),
-        _ => Failure::Lasting(told),
+    match meaning_of(status.into()) {
+        Meaning::MayBeTooLong if is_full(error, &said) => Failure::Full(told),
+        Meaning::Passes if !lasts => Failure::Passing(told, wait),
+        Meaning::MayBeTooLong | Meaning::Passes | Meaning::Lasts => Failure::Lasting(told),
     }
 }
 
@@ -167,10 +140,8 @@ pub(super) fn fault_in_stream(error: &Value) -> Failure {
         return Failure::Full(said);
     }
     let by_name = codes(error).any(|code| PASSING_TYPES.contains(&code));
-    let by_number = matches!(
-        error.get("code").and_then(Value::as_u64),
-        Some(429 | 500..=599)
-    );
+    let number = error.get("code").and_then(Value::as_u64);
+    let by_number = number.map(meaning_of) == Some(Meaning::Passes);
     match by_name || by_number {
         true => Failure::Passing(said, None),
         false => Failure::Lasting(said),

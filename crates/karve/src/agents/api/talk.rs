@@ -1,12 +1,9 @@
 //! A conversation, in no API's form: what was asked, what was said, and what tools gave.
 //!
-//! When it grows too long for the model, the oldest results of tools are condensed first, then
-//! whole steps are left out. The last brief always stays, and no result is left without its call.
+//! When it grows too long for the model, `karve_core::asking::room` says what is left out.
 
+use karve_core::asking::room::{self, Gave, Piece};
 use serde_json::Value;
-
-/// A shorter result of a tool is not worth condensing, in bytes.
-const CONDENSED_BYTES: usize = 200;
 
 /// One thing in a conversation.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,11 +47,20 @@ pub(super) struct Given {
 }
 
 impl Item {
-    fn bytes(&self) -> usize {
+    fn piece(&self) -> Piece {
         match self {
-            Self::Asked(text) => text.len(),
-            Self::Said(said) => said.bytes,
-            Self::Given(all) => all.iter().map(|one| one.text.len() + one.id.len()).sum(),
+            Self::Asked(text) => Piece::Asked(text.len()),
+            Self::Said(said) => Piece::Said(said.bytes),
+            Self::Given(all) => Piece::Given(all.iter().map(Given::gave).collect()),
+        }
+    }
+}
+
+impl Given {
+    fn gave(&self) -> Gave {
+        Gave {
+            text: self.text.len(),
+            around: self.id.len(),
         }
     }
 }
@@ -80,48 +86,29 @@ impl Talk {
 
     /// The size of what it holds, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.items.iter().map(Item::bytes).sum()
+        room::bytes_of(&self.pieces())
     }
 
     /// Makes it as small as that if it can; tells whether it became smaller at all.
     pub(super) fn compact(&mut self, bytes_max: usize) -> bool {
         let before = self.bytes();
-        self.condense(bytes_max);
-        self.drop_oldest(bytes_max);
+        let cut = room::cut(&self.pieces(), bytes_max);
+        for (at, which) in cut.condensed {
+            if let Some(Item::Given(all)) = self.items.get_mut(at)
+                && let Some(one) = all.get_mut(which)
+            {
+                one.text = room::note_of(one.text.len());
+            }
+        }
+        let mut at = 0;
+        self.items.retain(|_| {
+            at += 1;
+            !cut.dropped.contains(&(at - 1))
+        });
         self.bytes() < before
     }
 
-    /// Says of old results how long they were; the newest stay whole.
-    fn condense(&mut self, bytes_max: usize) {
-        let mut bytes = self.bytes();
-        let last = self.items.iter().rposition(|i| matches!(i, Item::Given(_)));
-        for item in &mut self.items[..last.unwrap_or(0)] {
-            let Item::Given(all) = item else { continue };
-            for one in all {
-                if bytes <= bytes_max {
-                    return;
-                }
-                if one.text.len() > CONDENSED_BYTES {
-                    let note = format!("[{} bytes, left out by now]", one.text.len());
-                    bytes -= one.text.len() - note.len();
-                    one.text = note;
-                }
-            }
-        }
-    }
-
-    /// Leaves out whole steps: all of earlier briefs, then what was said since the last one. What
-    /// came last stays.
-    fn drop_oldest(&mut self, bytes_max: usize) {
-        if self.bytes() <= bytes_max {
-            return;
-        }
-        let is_asked = |item: &Item| matches!(item, Item::Asked(_));
-        let brief = self.items.iter().rposition(is_asked).unwrap_or(0);
-        self.items.drain(..brief);
-        // A step is what the model said and what its tools gave.
-        while self.bytes() > bytes_max && self.items.len() > 3 {
-            self.items.drain(1..3);
-        }
+    fn pieces(&self) -> Vec<Piece> {
+        self.items.iter().map(Item::piece).collect()
     }
 }

@@ -1,20 +1,19 @@
 //! What models stream is read as it is meant, whatever the pieces; what nobody should stream does
-//! no harm; and what is decided about retries, money and long conversations.
+//! no harm; and a failure is called what it is.
 
-use super::budget::{Counted, Gauge, Left};
 use super::exchange::Exchange;
 use super::files::Files;
 use super::hear::Hearing;
 use super::http::{Came, Lost};
 use super::reply::Reply;
-use super::retry::{Failure, Rule, fault_in_stream, refusal_of};
+use super::retry::{Failure, fault_in_stream, refusal_of};
 use super::sse::{EVENT_BYTES_MAX, Sse};
 use super::talk::{Call, Given, Item, Said, Talk};
 use super::tools::Rights;
 use super::{Ask, Kind};
-use crate::agents::cli::heard::{Fault, TEXT_BYTES_MAX};
+use crate::agents::cli::heard::TEXT_BYTES_MAX;
 use crate::agents::secrets::Secrets;
-use crate::config::Price;
+use karve_core::asking::retry::Missed;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::fs;
@@ -322,94 +321,30 @@ fn a_refusal_is_told_by_its_status_and_its_code() {
 }
 
 #[test]
-fn waits_grow_are_spread_and_honour_the_server() {
-    let rule = Rule {
-        retries: 3,
-        base: Duration::from_secs(1),
-    };
-    let passing = |wait| Failure::Passing("429".into(), wait);
-    let check = |failure: &Failure, tried, chance, want: Option<u64>| {
-        let got = rule
-            .wait(failure, tried, chance)
-            .map(|wait| wait.as_millis() as u64);
-        assert_eq!(got, want, "{failure:?} {tried} {chance}");
-    };
-    check(&passing(None), 0, 0.0, Some(500));
-    check(&passing(None), 0, 1.0, Some(1_000));
-    check(&passing(None), 2, 1.0, Some(4_000));
-    check(&passing(None), 3, 1.0, None);
-    check(&passing(Some(Duration::from_secs(7))), 0, 0.5, Some(7_000));
-    check(&passing(Some(Duration::from_secs(700))), 0, 0.5, None);
-    check(&Failure::Broken("half".into()), 1, 1.0, Some(2_000));
-    for failure in [
-        Failure::Lasting("401".into()),
-        Failure::Full("long".into()),
-        Failure::TooLong,
-        Failure::Cut,
-        Failure::Stopped,
-        Failure::OverTime,
+fn only_failures_that_may_pass_are_asked_again() {
+    let wait = Duration::from_secs(7);
+    for (failure, want) in [
+        (
+            Failure::Passing("429".into(), Some(wait)),
+            Missed::Passing(wait),
+        ),
+        (
+            Failure::Passing("429".into(), None),
+            Missed::Passing(Duration::ZERO),
+        ),
+        (
+            Failure::Broken("half".into()),
+            Missed::Passing(Duration::ZERO),
+        ),
+        (Failure::Lasting("401".into()), Missed::Lasting),
+        (Failure::Full("long".into()), Missed::Lasting),
+        (Failure::TooLong, Missed::Lasting),
+        (Failure::Cut, Missed::Lasting),
+        (Failure::Stopped, Missed::Lasting),
+        (Failure::OverTime, Missed::Lasting),
     ] {
-        check(&failure, 0, 1.0, None);
+        assert_eq!(failure.missed(), want, "{failure:?}");
     }
-    let patient = Rule {
-        retries: 20,
-        base: Duration::from_secs(1),
-    };
-    assert_eq!(
-        patient.wait(&passing(None), 19, 1.0),
-        Some(Duration::from_secs(60))
-    );
-}
-
-#[test]
-fn a_question_that_may_cost_more_than_is_left_is_not_asked() {
-    let price = Price {
-        input: 3.0,
-        output: 15.0,
-        cached: Some(0.3),
-    };
-    let counted = Counted {
-        input: 1_000_000,
-        cached: 1_000_000,
-        written: 1_000_000,
-        output: 1_000_000,
-    };
-    let usage = counted.usage(Some(price));
-    assert_eq!(usage.tokens, 4_000_000);
-    assert!(
-        (usage.usd - (3.0 + 0.3 + 3.75 + 15.0)).abs() < 1e-9,
-        "{usage:?}"
-    );
-    let next = Counted {
-        input: 1_000,
-        output: 1_000,
-        ..Counted::default()
-    };
-    let left = |usd, tokens| Left { usd, tokens };
-    assert_eq!(left(None, None).refuses(next, None), None);
-    assert_eq!(
-        left(Some(0.018), Some(2_000)).refuses(next, Some(price)),
-        None
-    );
-    let refused = left(Some(0.017), None).refuses(next, Some(price));
-    assert!(matches!(refused, Some(Fault::Budget(_))));
-    assert!(left(None, Some(1_999)).refuses(next, None).is_some());
-    let rest = left(Some(1.0), Some(10)).after(usage);
-    assert!(rest.usd.unwrap() < 0.0 && rest.tokens == Some(0));
-}
-
-#[test]
-fn tokens_are_guessed_from_bytes_and_learnt_from_answers() {
-    let mut gauge = Gauge::default();
-    assert!(gauge.tokens(3_000) >= 1_000);
-    gauge.learn(4_000, 1_000);
-    assert!((1_000..1_200).contains(&gauge.tokens(4_000)));
-    assert!(gauge.bytes(gauge.tokens(4_000)) <= 4_010);
-    // Nonsense moves it only so far.
-    gauge.learn(1, u64::MAX);
-    assert!(gauge.tokens(100) <= 111);
-    gauge.learn(100, 0);
-    assert!(gauge.tokens(100) <= 111);
 }
 
 /// A worktree with a link, a secret beside it, and hidden cases.

@@ -1,6 +1,5 @@
 //! A small turn, to see whether a model API works from here: its key, its model, and the way there.
 
-use super::budget::Left;
 use super::talk::{Item, Talk};
 use super::turn::{self, Place};
 use super::{Model, key};
@@ -9,6 +8,7 @@ use crate::agents::turn::Task;
 use crate::config::ApiConfig;
 use crate::error::{Context, Result};
 use crate::process::StopFlag;
+use karve_core::asking::budget::Left;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};

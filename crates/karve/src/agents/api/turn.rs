@@ -3,12 +3,11 @@
 //! Every question is weighed before it is asked: whether the conversation fits into the model, and
 //! whether it fits into what is left of money, tokens and time.
 
-use super::budget::{Counted, Left};
 use super::exchange::{Exchange, VERSION};
 use super::hear::Hearing;
 use super::http::Patience;
 use super::reply::Reply;
-use super::retry::{Failure, Rule};
+use super::retry::Failure;
 use super::talk::{Call, Given, Item, Talk};
 use super::tools::{Bench, Rights};
 use super::{Ask, Model, Post};
@@ -17,6 +16,9 @@ use crate::agents::turn::Task;
 use crate::error::Result;
 use crate::harness::secret;
 use crate::process::StopFlag;
+use karve_core::asking::budget::{Caching, Counted, Left, Price, Short};
+use karve_core::asking::retry::{Moment, Next, Rule};
+use karve_core::asking::room::Room;
 use karve_core::campaign::Usage;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -24,8 +26,6 @@ use std::time::{Duration, Instant};
 
 /// Tools that may be used in one turn.
 const CALLS_MAX: usize = 100;
-/// The share of what the model can take in that a conversation is made to fit.
-const ROOMY: f64 = 0.6;
 /// Characters of what a tool gave that are kept, at most.
 const GIVEN_CHARS_MAX: usize = 32_000;
 
@@ -114,7 +114,11 @@ impl Turn<'_, '_> {
     }
 
     fn usage(&self) -> Usage {
-        self.used.usage(self.model.config.price)
+        self.used.usage(self.price())
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.model.config.price.map(Into::into)
     }
 
     /// First it is written down what is asked.
@@ -235,19 +239,17 @@ impl Turn<'_, '_> {
                     continue;
                 }
             }
-            let chance = secret()? as f64 / u64::MAX as f64;
-            let wait = rule.wait(&failure, tried, chance);
-            let left = self.place.until.saturating_duration_since(Instant::now());
-            match wait {
-                Some(wait) if wait < left => {
-                    tried += 1;
-                    if let Some(lost) = self.patience().wait(wait) {
-                        return Ok(Err(Failure::from(lost).fault(self.place.limit_s, 0)));
-                    }
-                }
-                Some(_) | None => {
-                    return Ok(Err(failure.fault(self.place.limit_s, tried)));
-                }
+            let moment = Moment {
+                tried,
+                chance: secret()? as f64 / u64::MAX as f64,
+                left: self.place.until.saturating_duration_since(Instant::now()),
+            };
+            let Next::AskAgain(wait) = rule.next(failure.missed(), moment) else {
+                return Ok(Err(failure.fault(self.place.limit_s, tried)));
+            };
+            tried += 1;
+            if let Some(lost) = self.patience().wait(wait) {
+                return Ok(Err(Failure::from(lost).fault(self.place.limit_s, 0)));
             }
         }
     }
@@ -279,35 +281,27 @@ impl Turn<'_, '_> {
 
     /// Why the next question is not asked, if so.
     fn weigh(&self, bytes: usize) -> Option<Fault> {
+        let caching = match self.model.wire.writes_cache {
+            true => Caching::Written,
+            false => Caching::Free,
+        };
         let output = self.model.config.max_tokens.into();
-        let tokens = self.model.gauge.tokens(bytes);
-        let (input, written) = match self.model.wire.writes_cache {
-            true => (0, tokens),
-            false => (tokens, 0),
-        };
-        let next = Counted {
-            input,
-            written,
-            output,
-            ..Counted::default()
-        };
+        let next = Counted::at_most(self.model.gauge.tokens(bytes), output, caching);
         let left = self.place.left.after(self.usage());
-        left.refuses(next, self.model.config.price)
+        left.refuses(next, self.price()).map(budget_fault)
     }
 
     /// Makes the conversation fit into the model before it is asked.
     fn make_room(&mut self) -> Result<()> {
-        let (_, bytes) = self.post();
-        let config = &self.model.config;
-        let most = config
-            .context_tokens
-            .saturating_sub(config.max_tokens.into());
-        if self.model.gauge.tokens(bytes) <= most {
-            return Ok(());
+        let (_, sent) = self.post();
+        let room = Room {
+            context_tokens: self.model.config.context_tokens,
+            answer_tokens: self.model.config.max_tokens.into(),
+        };
+        match room.needs_cut(&self.model.gauge, sent, self.talk.bytes()) {
+            Some(bytes_max) => self.compact(bytes_max).map(|_| ()),
+            None => Ok(()),
         }
-        let around = bytes.saturating_sub(self.talk.bytes());
-        let roomy = self.model.gauge.bytes((most as f64 * ROOMY) as u64);
-        self.compact(roomy.saturating_sub(around)).map(|_| ())
     }
 
     fn compact(&mut self, bytes_max: usize) -> Result<bool> {
@@ -330,4 +324,16 @@ impl Turn<'_, '_> {
             (true | false, true | false) => None,
         }
     }
+}
+
+/// A question that is too dear, in words.
+fn budget_fault(short: Short) -> Fault {
+    Fault::Budget(match short {
+        Short::Usd { next, left } => format!(
+            "the next question may cost ${next:.4}, and ${left:.4} of limits.agent_usd is left"
+        ),
+        Short::Tokens { next, left } => {
+            format!("the next question may take {next} tokens, and {left} of tokens_max are left")
+        }
+    })
 }

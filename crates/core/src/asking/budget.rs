@@ -1,0 +1,262 @@
+//! What asking a model costs, and whether the next question fits into what is left.
+
+use crate::campaign::Usage;
+
+/// Tokens for a byte of a request, before any answer has told it.
+const TOKENS_PER_BYTE: f64 = 1.0 / 3.0;
+/// What a request may have more than its size tells.
+const MARGIN: f64 = 1.1;
+/// No language has fewer or more tokens for a byte than that.
+const TOKENS_PER_BYTE_RANGE: (f64, f64) = (0.125, 1.0);
+/// What it costs to put a token into the model's cache, in prices of a token that goes in.
+const WRITTEN_FACTOR: f64 = 1.25;
+/// Prices are for so many tokens.
+const PER: f64 = 1e6;
+
+/// What tokens cost, in US dollars for a million.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Price {
+    /// That go in.
+    pub input: f64,
+    /// That come out.
+    pub output: f64,
+    /// That go in from the model's cache.
+    pub cached: f64,
+}
+
+/// Whether what goes in is put into the model's cache, for a price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caching {
+    /// It is.
+    Written,
+    /// It is not, or costs nothing.
+    Free,
+}
+
+/// Tokens of one answer, as the model counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Went in, and were not cached.
+    pub input: u64,
+    /// Went in from the cache.
+    pub cached: u64,
+    /// Went in, and into the cache.
+    pub written: u64,
+    /// Came out.
+    pub output: u64,
+}
+
+impl Counted {
+    /// The most that a question may count: what goes in, and all that may come out.
+    pub fn at_most(input: u64, output: u64, caching: Caching) -> Self {
+        let (input, written) = match caching {
+            Caching::Written => (0, input),
+            Caching::Free => (input, 0),
+        };
+        Self {
+            input,
+            written,
+            output,
+            ..Self::default()
+        }
+    }
+
+    /// All that went in.
+    pub fn all_input(&self) -> u64 {
+        let cached = self.cached.saturating_add(self.written);
+        self.input.saturating_add(cached)
+    }
+
+    /// As many more.
+    pub fn add(&mut self, more: Self) {
+        self.input = self.input.saturating_add(more.input);
+        self.cached = self.cached.saturating_add(more.cached);
+        self.written = self.written.saturating_add(more.written);
+        self.output = self.output.saturating_add(more.output);
+    }
+
+    /// What they cost; nothing where no price is known.
+    pub fn usage(&self, price: Option<Price>) -> Usage {
+        let usd = price.map_or(0.0, |price| {
+            (self.input as f64 * price.input
+                + self.written as f64 * price.input * WRITTEN_FACTOR
+                + self.cached as f64 * price.cached
+                + self.output as f64 * price.output)
+                / PER
+        });
+        Usage {
+            tokens: self.all_input().saturating_add(self.output),
+            usd,
+        }
+    }
+}
+
+/// How many tokens a request has, from its size and from what earlier answers told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gauge(f64);
+
+impl Default for Gauge {
+    fn default() -> Self {
+        Self(TOKENS_PER_BYTE)
+    }
+}
+
+impl Gauge {
+    /// Learns from an answer.
+    pub fn learn(&mut self, bytes: usize, tokens: u64) {
+        if tokens > 0 && bytes > 0 {
+            let (least, most) = TOKENS_PER_BYTE_RANGE;
+            self.0 = (tokens as f64 / bytes as f64).clamp(least, most);
+        }
+    }
+
+    /// Tokens of so many bytes, rather too many than too few.
+    pub fn tokens(&self, bytes: usize) -> u64 {
+        (bytes as f64 * self.0 * MARGIN).ceil() as u64
+    }
+
+    /// Bytes of so many tokens.
+    pub fn bytes(&self, tokens: u64) -> usize {
+        (tokens as f64 / (self.0 * MARGIN)) as usize
+    }
+}
+
+/// What is left to be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Left {
+    /// US dollars; no bound if none.
+    pub usd: Option<f64>,
+    /// Tokens; no bound if none.
+    pub tokens: Option<u64>,
+}
+
+/// Why a question does not fit into what is left.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Short {
+    /// It may cost more.
+    Usd {
+        /// At most.
+        next: f64,
+        /// What is left.
+        left: f64,
+    },
+    /// It may take more tokens.
+    Tokens {
+        /// At most.
+        next: u64,
+        /// What is left.
+        left: u64,
+    },
+}
+
+impl Left {
+    /// Why the next question is not asked, if so: a budget is never passed, so it must fit with the
+    /// most that may come out.
+    pub fn refuses(&self, next: Counted, price: Option<Price>) -> Option<Short> {
+        let next = next.usage(price);
+        if let Some(left) = self.usd.filter(|left| next.usd > *left) {
+            return Some(Short::Usd {
+                next: next.usd,
+                left: left.max(0.0),
+            });
+        }
+        let left = self.tokens.filter(|left| next.tokens > *left)?;
+        Some(Short::Tokens {
+            next: next.tokens,
+            left,
+        })
+    }
+
+    /// What is left after that.
+    #[must_use]
+    pub fn after(&self, used: Usage) -> Self {
+        Self {
+            usd: self.usd.map(|left| left - used.usd),
+            tokens: self.tokens.map(|left| left.saturating_sub(used.tokens)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PRICE: Price = Price {
+        input: 3.0,
+        output: 15.0,
+        cached: 0.3,
+    };
+
+    #[test]
+    fn a_question_that_may_cost_more_than_is_left_is_not_asked() {
+        let counted = Counted {
+            input: 1_000_000,
+            cached: 1_000_000,
+            written: 1_000_000,
+            output: 1_000_000,
+        };
+        let usage = counted.usage(Some(PRICE));
+        assert_eq!(usage.tokens, 4_000_000);
+        let want = 3.0 + 0.3 + 3.75 + 15.0;
+        assert!((usage.usd - want).abs() < 1e-9, "{usage:?}");
+        let next = Counted::at_most(1_000, 1_000, Caching::Free);
+        let check = |usd, tokens, price, is_asked: bool| {
+            let refused = Left { usd, tokens }.refuses(next, price);
+            assert_eq!(
+                refused.is_none(),
+                is_asked,
+                "{usd:?} {tokens:?} {refused:?}"
+            );
+        };
+        check(None, None, None, true);
+        check(Some(0.018), Some(2_000), Some(PRICE), true);
+        check(Some(0.017), None, Some(PRICE), false);
+        check(None, Some(1_999), None, false);
+        check(Some(-1.0), None, Some(PRICE), false);
+        let left = Left {
+            usd: Some(1.0),
+            tokens: Some(10),
+        };
+        let rest = left.after(usage);
+        assert!(rest.usd.unwrap() < 0.0 && rest.tokens == Some(0));
+        let cached = Counted::at_most(1_000, 1_000, Caching::Written);
+        assert!(cached.usage(Some(PRICE)).usd > next.usage(Some(PRICE)).usd);
+    }
+
+    #[test]
+    fn tokens_are_guessed_from_bytes_and_learnt_from_answers() {
+        let mut gauge = Gauge::default();
+        assert!(gauge.tokens(300) >= 100);
+        gauge.learn(1_000, 500);
+        assert_eq!(gauge.tokens(1_000), 550);
+        // What cannot be is not believed, and nothing is learnt from nothing.
+        gauge.learn(1_000, 1_000_000);
+        assert_eq!(gauge.tokens(1_000), 1_100);
+        gauge.learn(0, 5);
+        gauge.learn(5, 0);
+        assert_eq!(gauge.tokens(1_000), 1_100);
+    }
+
+    proptest! {
+        #[test]
+        fn a_budget_is_never_passed(
+            (usd, tokens) in (0.0..1.0_f64, 0_u64..200_000),
+            questions in prop::collection::vec((1_u64..20_000, 1_u64..20_000, 0.0..1.0_f64), 1..40),
+        ) {
+            // Whatever comes out of each question, at most as much as may: all of it fits.
+            let all = Left { usd: Some(usd), tokens: Some(tokens) };
+            let mut used = Counted::default();
+            for (input, most, share) in questions {
+                let left = all.after(used.usage(Some(PRICE)));
+                let next = Counted::at_most(input, most, Caching::Written);
+                if left.refuses(next, Some(PRICE)).is_none() {
+                    let output = (most as f64 * share) as u64;
+                    used.add(Counted { cached: input, output, ..Counted::default() });
+                }
+            }
+            let used = used.usage(Some(PRICE));
+            prop_assert!(used.usd <= usd + 1e-9 && used.tokens <= tokens, "{used:?}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What to do after a question that has no answer: ask again after a while, or give up.
+
+use std::time::Duration;
+
+/// No wait between two tries is longer, unless the server asks for it.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+/// A server that asks for a longer wait is not waited for.
+pub const SERVER_WAIT_MAX: Duration = Duration::from_secs(600);
+
+/// What the status of a refusal says by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// It may pass.
+    Passes,
+    /// The question may be too long; the words of the server tell.
+    MayBeTooLong,
+    /// It would be the same the next time.
+    Lasts,
+}
+
+/// What a status means.
+pub fn meaning_of(status: u64) -> Meaning {
+    match status {
+        408 | 425 | 429 | 500..=599 => Meaning::Passes,
+        400 | 413 | 422 => Meaning::MayBeTooLong,
+        _ => Meaning::Lasts,
+    }
+}
+
+/// Why there is no answer, as far as it matters for asking again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missed {
+    /// It may pass, and the server wants to be left alone for so long.
+    Passing(Duration),
+    /// To ask again would not help.
+    Lasting,
+}
+
+/// What is done next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The question is asked again after this wait.
+    AskAgain(Duration),
+    /// It stays without an answer.
+    GiveUp,
+}
+
+/// When it is decided whether to ask again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moment {
+    /// How often it was asked again already.
+    pub tried: u32,
+    /// From 0 to 1, so that many who were refused at once do not come back at once.
+    pub chance: f64,
+    /// How long there is time.
+    pub left: Duration,
+}
+
+/// How often and how soon a question is asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Tries after the first.
+    pub retries: u32,
+    /// The first wait; each further one is twice as long.
+    pub base: Duration,
+}
+
+impl Rule {
+    /// What is done after a question without an answer. A wait is cut at random by up to a half; it
+    /// is never shorter than the server asks for, and never ends after the time that is left.
+    pub fn next(&self, missed: Missed, at: Moment) -> Next {
+        let Missed::Passing(asked) = missed else {
+            return Next::GiveUp;
+        };
+        if at.tried >= self.retries || asked > SERVER_WAIT_MAX {
+            return Next::GiveUp;
+        }
+        let doubled = 1_u32.checked_shl(at.tried.min(31)).unwrap_or(u32::MAX);
+        let wait = self.base.saturating_mul(doubled).min(WAIT_MAX);
+        let jittered = wait.mul_f64(0.5 + at.chance.clamp(0.0, 1.0) / 2.0);
+        match jittered.max(asked) {
+            wait if wait < at.left => Next::AskAgain(wait),
+            _ => Next::GiveUp,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LONG: Duration = Duration::from_secs(100_000);
+
+    #[test]
+    fn waits_grow_are_spread_and_honour_the_server() {
+        let rule = Rule {
+            retries: 3,
+            base: Duration::from_secs(1),
+        };
+        let check = |missed, (tried, chance), want: Option<u64>| {
+            let left = LONG;
+            let next = rule.next(
+                missed,
+                Moment {
+                    tried,
+                    chance,
+                    left,
+                },
+            );
+            let want = want.map_or(Next::GiveUp, |ms| Next::AskAgain(Duration::from_millis(ms)));
+            assert_eq!(next, want, "{missed:?} {tried} {chance}");
+        };
+        let passing = |s| Missed::Passing(Duration::from_secs(s));
+        check(passing(0), (0, 0.0), Some(500));
+        check(passing(0), (0, 1.0), Some(1_000));
+        check(passing(0), (2, 1.0), Some(4_000));
+        check(passing(0), (3, 1.0), None);
+        check(passing(7), (0, 0.5), Some(7_000));
+        check(passing(600), (0, 0.5), Some(600_000));
+        check(passing(601), (0, 0.5), None);
+        check(Missed::Lasting, (0, 1.0), None);
+    }
+
+    #[test]
+    fn only_what_may_pass_is_asked_again() {
+        let all = |status: &[u64], want: Meaning| {
+            for status in status {
+                assert_eq!(meaning_of(*status), want, "{status}");
+            }
+        };
+        all(&[408, 425, 429, 500, 502, 503, 529, 599], Meaning::Passes);
+        all(&[400, 413, 422], Meaning::MayBeTooLong);
+        all(&[0, 200, 301, 401, 402, 403, 404, 600], Meaning::Lasts);
+    }
+
+    proptest! {
+        #[test]
+        fn waits_are_bounded_and_tries_come_to_an_end(
+            (retries, base_ms) in (0_u32..50, 0_u64..200_000),
+            (tried, chance) in (0_u32..60, -1.0..2.0_f64),
+            (asked_ms, left_ms) in (0_u64..700_000, 0_u64..1_000_000),
+        ) {
+            let ms = Duration::from_millis;
+            let rule = Rule { retries, base: ms(base_ms) };
+            let moment = Moment { tried, chance, left: ms(left_ms) };
+            match rule.next(Missed::Passing(ms(asked_ms)), moment) {
+                Next::AskAgain(wait) => {
+                    prop_assert!(tried < retries);
+                    prop_assert!(wait >= ms(asked_ms) && wait < ms(left_ms));
+                    prop_assert!(wait <= WAIT_MAX.max(ms(asked_ms)));
+                    // Somebody who has drawn another lot waits half as long at the least.
+                    prop_assert!(wait >= ms(base_ms).min(WAIT_MAX).mul_f64(0.5));
+                }
+                Next::GiveUp => {
+                    let longest = rule.base.saturating_mul(2_u32.pow(tried.min(31))).min(WAIT_MAX);
+                    let had_time = ms(left_ms) > longest.max(ms(asked_ms));
+                    prop_assert!(tried >= retries || ms(asked_ms) > SERVER_WAIT_MAX || !had_time);
+                }
+            }
+        }
+    }
+}

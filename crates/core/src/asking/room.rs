@@ -1,0 +1,253 @@
+//! What is left out of a conversation that grows too long for a model.
+//!
+//! The oldest results of tools are condensed first, then whole steps are left out. The last brief
+//! always stays, what came last stays whole, and no result is left without its call.
+
+use super::budget::Gauge;
+
+/// A shorter result of a tool is not worth condensing, in bytes.
+const CONDENSED_BYTES: usize = 200;
+/// The share of what the model can take in that a conversation is made to fit.
+const ROOMY: f64 = 0.6;
+
+/// One thing in a conversation, by its size in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// A brief.
+    Asked(usize),
+    /// What the model said.
+    Said(usize),
+    /// What its tools gave.
+    Given(Vec<Gave>),
+}
+
+/// What one tool gave, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gave {
+    /// What can be condensed.
+    pub text: usize,
+    /// What stays in any case.
+    pub around: usize,
+}
+
+impl Piece {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Asked(bytes) | Self::Said(bytes) => *bytes,
+            Self::Given(all) => all.iter().map(|one| one.text + one.around).sum(),
+        }
+    }
+}
+
+/// What a conversation holds, in bytes.
+pub fn bytes_of(pieces: &[Piece]) -> usize {
+    pieces.iter().map(Piece::bytes).sum()
+}
+
+/// What is left out, by the places of the pieces as they are now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cut {
+    /// Results whose text becomes a note: the piece, and which of its results.
+    pub condensed: Vec<(usize, usize)>,
+    /// Pieces that go, in their order.
+    pub dropped: Vec<usize>,
+}
+
+/// What stands for a result of so many bytes.
+pub fn note_of(bytes: usize) -> String {
+    format!("[{bytes} bytes, left out by now]")
+}
+
+/// What to leave out so that a conversation has so many bytes, if it can.
+pub fn cut(pieces: &[Piece], bytes_max: usize) -> Cut {
+    let mut left = pieces.to_vec();
+    let condensed = condense(&mut left, bytes_max);
+    let dropped = drop_oldest(&left, bytes_max);
+    Cut {
+        // What goes altogether need not be condensed.
+        condensed: condensed
+            .into_iter()
+            .filter(|(piece, _)| !dropped.contains(piece))
+            .collect(),
+        dropped,
+    }
+}
+
+/// Old results; the newest stay whole.
+fn condense(pieces: &mut [Piece], bytes_max: usize) -> Vec<(usize, usize)> {
+    let mut bytes = bytes_of(pieces);
+    let mut condensed = Vec::new();
+    let is_given = |piece: &Piece| matches!(piece, Piece::Given(_));
+    let newest = pieces.iter().rposition(is_given).unwrap_or(0);
+    for (at, piece) in pieces.iter_mut().enumerate().take(newest) {
+        let Piece::Given(all) = piece else { continue };
+        for (which, one) in all.iter_mut().enumerate() {
+            if bytes <= bytes_max {
+                return condensed;
+            }
+            if one.text > CONDENSED_BYTES {
+                let note = note_of(one.text).len();
+                bytes -= one.text - note;
+                one.text = note;
+                condensed.push((at, which));
+            }
+        }
+    }
+    condensed
+}
+
+/// Whole steps: all of earlier briefs, then what was said since the last one. What came last stays.
+fn drop_oldest(pieces: &[Piece], bytes_max: usize) -> Vec<usize> {
+    let mut bytes = bytes_of(pieces);
+    if bytes <= bytes_max {
+        return Vec::new();
+    }
+    let is_asked = |piece: &Piece| matches!(piece, Piece::Asked(_));
+    let brief = pieces.iter().rposition(is_asked).unwrap_or(0);
+    let mut dropped: Vec<usize> = (0..brief).collect();
+    bytes -= bytes_of(&pieces[..brief]);
+    // A step is what the model said and what its tools gave.
+    let mut first = brief + 1;
+    while bytes > bytes_max && pieces.len() - first > 2 {
+        bytes -= bytes_of(&pieces[first..first + 2]);
+        dropped.extend([first, first + 1]);
+        first += 2;
+    }
+    dropped
+}
+
+/// What a model can take in and say, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// All of it.
+    pub context_tokens: u64,
+    /// What an answer may have of that.
+    pub answer_tokens: u64,
+}
+
+impl Room {
+    /// How many bytes a conversation is to be cut to before it is sent, if it does not fit: some
+    /// room is made at once, so that it is not cut again for every question. `sent` are the bytes
+    /// of the whole question, `talk` those of the conversation in it.
+    pub fn needs_cut(&self, gauge: &Gauge, sent: usize, talk: usize) -> Option<usize> {
+        let most = self.context_tokens.saturating_sub(self.answer_tokens);
+        if gauge.tokens(sent) <= most {
+            return None;
+        }
+        let around = sent.saturating_sub(talk);
+        let roomy = gauge.bytes((most as f64 * ROOMY) as u64);
+        Some(roomy.saturating_sub(around))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn given(text: usize) -> Piece {
+        Piece::Given(vec![Gave { text, around: 4 }])
+    }
+
+    /// What is left after a cut.
+    fn after(pieces: &[Piece], cut: &Cut) -> Vec<Piece> {
+        let mut left = pieces.to_vec();
+        for (at, which) in &cut.condensed {
+            let Piece::Given(all) = &mut left[*at] else {
+                panic!("{at} holds no result");
+            };
+            all[*which].text = note_of(all[*which].text).len();
+        }
+        let stays = |at: &usize| !cut.dropped.contains(at);
+        let places = (0..left.len()).filter(stays);
+        places.map(|at| left[at].clone()).collect()
+    }
+
+    #[test]
+    fn old_results_go_first_then_old_steps_and_the_newest_stays() {
+        let talk = [
+            Piece::Asked(100),
+            Piece::Said(10),
+            given(5_000),
+            Piece::Said(10),
+            given(5_000),
+            Piece::Said(10),
+            given(5_000),
+        ];
+        let check = |bytes_max, condensed: &[(usize, usize)], dropped: &[usize]| {
+            let cut = cut(&talk, bytes_max);
+            assert_eq!(cut.condensed, condensed, "{bytes_max}");
+            assert_eq!(cut.dropped, dropped, "{bytes_max}");
+        };
+        check(20_000, &[], &[]);
+        check(12_000, &[(2, 0)], &[]);
+        check(6_000, &[(2, 0), (4, 0)], &[]);
+        check(5_160, &[(4, 0)], &[1, 2]);
+        check(0, &[], &[1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn earlier_briefs_go_with_all_that_followed() {
+        let talk = [
+            Piece::Asked(100),
+            Piece::Said(10),
+            Piece::Asked(100),
+            Piece::Said(10),
+            given(50),
+        ];
+        let cut = cut(&talk, 180);
+        assert_eq!((cut.condensed.len(), cut.dropped), (0, vec![0, 1]));
+    }
+
+    #[test]
+    fn room_is_made_only_where_a_question_does_not_fit() {
+        let room = Room {
+            context_tokens: 1_200,
+            answer_tokens: 200,
+        };
+        let mut gauge = Gauge::default();
+        gauge.learn(1_000, 500);
+        assert_eq!(room.needs_cut(&gauge, 1_000, 900), None);
+        let cut = room.needs_cut(&gauge, 2_000, 1_900);
+        // 600 tokens are 1,090 bytes, of which 100 are around the conversation.
+        assert_eq!(cut, Some(990));
+        let none = Room {
+            context_tokens: 10,
+            answer_tokens: 200,
+        };
+        assert_eq!(none.needs_cut(&gauge, 500, 400), Some(0));
+    }
+
+    proptest! {
+        #[test]
+        fn a_cut_keeps_the_brief_the_newest_and_every_result_its_call(
+            steps in prop::collection::vec((0_usize..3, 0_usize..3_000), 1..12),
+            bytes_max in 0_usize..20_000,
+        ) {
+            let mut pieces = vec![Piece::Asked(5)];
+            for (kind, bytes) in &steps {
+                pieces.push(Piece::Said(10));
+                pieces.push(match kind {
+                    0 => Piece::Asked(7),
+                    _ => given(*bytes),
+                });
+            }
+            let cut = cut(&pieces, bytes_max);
+            let left = after(&pieces, &cut);
+            prop_assert!(bytes_of(&left) <= bytes_of(&pieces));
+            if bytes_of(&pieces) <= bytes_max {
+                prop_assert_eq!(&left, &pieces);
+            }
+            // It fits, or nothing more could go: the brief, and the last step.
+            prop_assert!(bytes_of(&left) <= bytes_max || left.len() <= 3);
+            let is_asked = |piece: &&Piece| matches!(piece, Piece::Asked(_));
+            prop_assert_eq!(left.iter().rfind(is_asked), pieces.iter().rfind(is_asked));
+            prop_assert!(is_asked(&&left[0]));
+            prop_assert_eq!(left.last(), pieces.last());
+            for (at, piece) in left.iter().enumerate() {
+                let follows_words = at > 0 && matches!(left[at - 1], Piece::Said(_));
+                prop_assert!(!matches!(piece, Piece::Given(_)) || follows_words);
+            }
+        }
+    }
+}
