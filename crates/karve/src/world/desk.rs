@@ -1,13 +1,14 @@
 //! Where a visitor works: the parent's files in a directory of the campaign, with a repository of
 //! its own.
 
-use super::World;
+use super::{World, bug};
 use crate::error::{Context, Result};
-use crate::git::{Oid, Past};
+use crate::git::{Applied, Oid, Past};
 use crate::plain_file;
 use crate::store;
 use karve_core::campaign::{ImplementStep, Step};
 use std::fs;
+use std::path::Path;
 
 /// The directory of the campaign where a visitor works.
 pub const DESK: &str = "desk";
@@ -26,11 +27,16 @@ impl World {
         Ok(waits)
     }
 
-    /// Lays out the parent's files, unless they lie there for this round already: then the visitor
-    /// may have changed them, and mends that.
+    /// Lays out the parent's files, with the change that is to be mended if there is one; unless
+    /// they lie there for this realization already: then the visitor may have changed them, and
+    /// goes on.
     fn lay_desk(&self, step: &ImplementStep) -> Result<()> {
         let (desk, laid) = (self.dir.join(DESK), self.dir.join(LAID));
-        let wanted = format!("round {} on {}\n", step.round, step.parent);
+        let variant = match step.variant {
+            0 => String::new(),
+            variant => format!(", variant {}", variant + 1),
+        };
+        let wanted = format!("round {} on {}{variant}\n", step.round, step.parent);
         let found = plain_file::read_text(&laid, LAID_BYTES_MAX).unwrap_or_default();
         if desk.is_dir() && found == wanted {
             return Ok(());
@@ -44,8 +50,21 @@ impl World {
         // Nothing that is done there reaches the user's repository.
         let parent = Oid::named(&step.parent)?;
         self.repo.detach_worktree(&tree, &parent, Past::Sealed)?;
+        self.lay_mend(&tree, step)?;
         fs::rename(&tree, &desk).context(cannot)?;
         self.repo.prune_under(&self.dir.worktrees())?;
         store::write_atomic(&laid, wanted.as_bytes())
+    }
+
+    /// Who mends a change finds it in place.
+    pub(super) fn lay_mend(&self, tree: &Path, step: &ImplementStep) -> Result<()> {
+        let Some((candidate, _)) = &step.mend else {
+            return Ok(());
+        };
+        let patch = store::get_artifact(&self.dir, &candidate.patch)?;
+        match self.repo.apply_patch(tree, &patch)? {
+            Applied::Refused(why) => Err(bug("a candidate's own patch does not apply").cause(why)),
+            _ => Ok(()),
+        }
     }
 }

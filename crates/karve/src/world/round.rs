@@ -6,7 +6,7 @@ use super::{World, bug, refs_of};
 use crate::agents::{Implementation, Proposal};
 use crate::clock;
 use crate::error::Result;
-use crate::git::{Applied, CandidateCommit, CommitNote, Expected, Oid};
+use crate::git::{CandidateCommit, CommitNote, Expected, Oid};
 use crate::harness::{Gated, Harness, Variant};
 use crate::reports;
 use crate::store;
@@ -60,13 +60,7 @@ impl World {
             ..
         } = *step;
         let tree = self.worktree_for_agent(&step.parent)?;
-        if let Some((candidate, _)) = &step.mend {
-            // The agent mends its own change, so it finds it in place.
-            let patch = store::get_artifact(&self.dir, &candidate.patch)?;
-            if let Applied::Refused(why) = self.repo.apply_patch(&tree, &patch)? {
-                return Err(bug("a candidate's own patch does not apply").cause(why));
-            }
-        }
+        self.lay_mend(&tree, step)?;
         let setting = self.setting(campaign);
         let (implementation, exchange) =
             self.turn_in(&tree, &setting, |agent, desk| agent.implement(step, desk))?;

@@ -120,3 +120,38 @@ fn a_reference_that_is_not_there_is_named_with_its_key() {
         said.complains(&["error: there is no reference reference.py", hint]);
     }
 }
+
+#[test]
+fn several_realizations_are_examined_and_read_in_the_ring() {
+    let lab = made("c");
+    let kernel = lab.read("kernel.c").replace("// karve: knob", "//");
+    lab.write("kernel.c", &kernel);
+    let agent = "case $KARVE_TASK$KARVE_VARIANT in
+propose*) echo '{\"title\": \"blocks\", \"mechanism\": \"reuse\", \"expected_ratio\": 2}' ;;
+implement1) sed -i 's/+= x/-= x/' kernel.c ;;
+implement2) sed -i 's/BLOCK 4/BLOCK 64/; s/COLUMNS 8/COLUMNS 256/' kernel.c ;;
+implement3) sed -i 's/BLOCK 4/BLOCK 8/' kernel.c ;;
+esac\n";
+    lab.write("agent.sh", agent);
+    let limits = "rounds = 1\nfinal_blocks = 4";
+    lab.replace("karve.toml", "rounds = 8", limits).configure(
+        "[agent]\nname = \"mine\"\n[agents.mine]\ncommand = \"sh agent.sh\"\n\
+         [policy]\nbest_of = 3\n[policy.accept]\nalpha = 0.2\nguard_evidence = 2.0\n\
+         blocks_min = 1\n[policy.controls]\nblocks = 8\n[campaign]\nname = \"toy\"\n",
+    );
+    lab.commit();
+    let said = lab.karve(&["run", "--yes"]);
+    assert!([0, 1].contains(&said.code), "{said:#?}");
+    let chosen = &lab.events("chosen")[0];
+    let gates: Vec<&str> = (0..3)
+        .filter_map(|at| chosen["tryouts"][at]["gate"]["gate"].as_str())
+        .collect();
+    assert_eq!(gates, ["wrong_result", "passed", "passed"], "{chosen:#}");
+    for at in [1, 2] {
+        let values = chosen["tryouts"][at]["values"].as_array().unwrap();
+        assert_eq!(values.len(), 3, "{chosen:#}");
+    }
+    assert_ne!(chosen["first"], 0);
+    assert_eq!(lab.events("settled").len(), 1);
+    lab.karve(&["verify"]).ends(0);
+}

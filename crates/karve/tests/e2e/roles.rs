@@ -384,3 +384,28 @@ fn routing_and_messages_can_be_asked_for() {
     lab.karve(&["messages", "c/review", "--check", "answer.json"])
         .ends(0);
 }
+
+#[test]
+fn of_several_realizations_the_chosen_one_is_reviewed() {
+    let lab = lab(&says("AGREE"), REVIEWER);
+    lab.script(
+        "1",
+        "implement",
+        "edit s/TIME=.*/TIME=$((100 - 25 * KARVE_VARIANT))/",
+    )
+    .replace("karve.toml", "rounds = 10", "rounds = 1")
+    .replace(
+        "karve.toml",
+        "[policy.accept]",
+        "[policy]\nbest_of = 2\n\n[policy.accept]",
+    )
+    .commit();
+    lab.karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    assert_eq!(lab.events("chosen")[0]["first"], 1);
+    let reviewed = lab.events("reviewed");
+    let made = lab.events("implemented");
+    assert_eq!(reviewed.len(), 1);
+    assert_eq!(reviewed[0]["review"]["tree"], made[1]["candidate"]["tree"]);
+    is_tidy(&lab);
+}

@@ -29,6 +29,48 @@ fn propose(lab: &Lab, title: &str) {
     assert_eq!(turn["turn"], "implement", "{turn}");
 }
 
+#[test]
+fn a_visitor_realizes_a_hypothesis_as_often_as_is_asked_for() {
+    let lab = lab();
+    lab.replace(
+        "karve.toml",
+        "[policy.accept]",
+        "[policy]\nbest_of = 2\n\n[policy.accept]",
+    )
+    .commit();
+    lab.karve(&["next", "--yes"]).ends(0);
+    let desk = lab.campaign("desk").join("kernel.sh");
+    let kernel = fs::read_to_string(lab.path("kernel.sh")).unwrap();
+    let submit = |text: &str| {
+        fs::write(&desk, text).unwrap();
+        lab.karve(&["submit", "--json"]).ends(0).json()
+    };
+    let wrong = |time: &str| kernel.replace("2 * 3", "2 * 4").replace("100", time);
+
+    // Each begins with the parent's files; if none is right, the first one is mended.
+    propose(&lab, "halve the work");
+    let turn = submit(&wrong("60"));
+    assert_eq!(
+        (&turn["turn"], &turn["retry"]),
+        (&json!("implement"), &json!(0))
+    );
+    assert!(turn["brief"].as_str().unwrap().contains("Candidate 2 of 2"));
+    assert_eq!(fs::read_to_string(&desk).unwrap(), kernel);
+    let turn = submit(&wrong("70"));
+    assert_eq!(turn["retry"], 1, "{turn}");
+    assert_eq!(fs::read_to_string(&desk).unwrap(), wrong("60"));
+    let turn = submit(&kernel.replace("100", "60"));
+    assert_eq!(turn["last"]["verdict"], "keep", "{turn}");
+
+    // Of two that are right, the faster one goes on.
+    propose(&lab, "unroll the loop by four");
+    submit(&kernel.replace("100", "50"));
+    let turn = submit(&kernel.replace("100", "30"));
+    assert_eq!(turn["last"]["verdict"], "keep", "{turn}");
+    assert_eq!(lab.events("chosen")[1]["first"], 1);
+    is_tidy(&lab);
+}
+
 /// A patch that makes the kernel wrong.
 fn wrong(kernel: &str) -> String {
     let mut patch = "--- a/kernel.sh\n+++ b/kernel.sh\n@@ -1,3 +1,3 @@\n".to_owned();
