@@ -159,6 +159,17 @@ impl Tool {
         }
     }
 
+    /// The records of the other tools in the same directory.
+    fn others(self, whom: &For) -> Vec<String> {
+        let For::Project(root) = whom else {
+            return Vec::new();
+        };
+        let others = Self::ALL.into_iter().filter(|tool| *tool != self);
+        others
+            .map(|tool| tool.project_site(root).record())
+            .collect()
+    }
+
     fn site(self, whom: &For) -> Result<Site> {
         match whom {
             For::User => self.user_site(),
@@ -220,13 +231,13 @@ pub fn shown(tool: Tool, whom: &For) -> Result<Vec<(String, String)>> {
 pub fn install(tool: Tool, whom: &For, care: Care) -> Result<Done> {
     let site = tool.site(whom)?;
     let pieces = tool.pieces(&site);
-    Ground::open(&site)?.put(&pieces, care)
+    Ground::open(&site, &tool.others(whom))?.put(&pieces, care)
 }
 
 /// Takes away what was written, and nothing else.
 pub fn uninstall(tool: Tool, whom: &For, care: Care) -> Result<Done> {
     let site = tool.site(whom)?;
-    Ground::open(&site)?.take(care)
+    Ground::open(&site, &tool.others(whom))?.take(care)
 }
 
 /// A file of karve's own.

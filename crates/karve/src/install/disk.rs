@@ -36,6 +36,8 @@ pub(super) struct Ground {
     root: PathBuf,
     record: String,
     known: Installed,
+    /// What other tools have here; some of it may be the same as ours.
+    others: Vec<Installed>,
     was_there: bool,
 }
 
@@ -48,8 +50,8 @@ struct Step {
 }
 
 impl Ground {
-    /// Reads what was installed there before.
-    pub(super) fn open(site: &Site) -> Result<Self> {
+    /// Reads what was installed there before, for this tool and, by their records, for others.
+    pub(super) fn open(site: &Site, others: &[String]) -> Result<Self> {
         let root = fs::canonicalize(&site.root)
             .context(|| format!("cannot go to {}", site.root.display()))
             .map_err(|error| error.hint("name an existing directory with --project DIR"))?;
@@ -57,13 +59,29 @@ impl Ground {
             root,
             record: site.record(),
             known: Installed::default(),
+            others: Vec::new(),
             was_there: false,
         };
         if let Some(text) = ground.read(&ground.record)? {
             ground.known = Installed::parse(&text, &ground.record)?;
             ground.was_there = true;
         }
+        // A record that cannot be read is told to who installs for that tool.
+        let read = |path: &String| {
+            let text = ground.read(path).ok().flatten()?;
+            Installed::parse(&text, path).ok()
+        };
+        ground.others = others.iter().filter_map(read).collect();
         Ok(ground)
+    }
+
+    /// What is known of a file: by the record of this tool or, where both want the same, of
+    /// another; rather by one that says what stands there now.
+    fn known_of(&self, path: &str, text: Option<&str>) -> Option<&Written> {
+        let all = std::iter::once(&self.known).chain(&self.others);
+        let all = all.filter_map(|installed| installed.of(path));
+        let is_there = |written: &&Written| text.is_some_and(|text| written.is_in(text));
+        all.clone().find(is_there).or_else(|| all.clone().next())
     }
 
     /// Puts all pieces in.
@@ -72,7 +90,7 @@ impl Ground {
         let mut written = Vec::new();
         for piece in pieces {
             let before = self.read(&piece.path)?;
-            let known = self.known.of(&piece.path);
+            let known = self.known_of(&piece.path, before.as_deref());
             let put = piece.put(before.as_deref(), known, care);
             let (change, wrote) = put.map_err(|why| self.refused(&piece.path, why))?;
             written.extend(wrote);
@@ -141,8 +159,13 @@ impl Ground {
 
     fn taken(&self, written: &Written, care: Care) -> Result<Step> {
         let before = self.read(&written.path)?;
-        let change = edit::take(written, before.as_deref(), care)
-            .map_err(|why| self.refused(&written.path, why))?;
+        let is_of_others = self.others.iter().any(|o| o.of(&written.path).is_some());
+        let change = match is_of_others {
+            // It stays as long as it is installed for one of them.
+            true => Change::Stays,
+            false => edit::take(written, before.as_deref(), care)
+                .map_err(|why| self.refused(&written.path, why))?,
+        };
         Ok(Step {
             path: written.path.clone(),
             before,

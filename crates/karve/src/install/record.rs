@@ -48,6 +48,16 @@ pub(super) enum What {
     Section { text: String },
 }
 
+impl Written {
+    /// Whether a file holds it, as far as its text tells.
+    pub(super) fn is_in(&self, file: &str) -> bool {
+        match &self.what {
+            What::Section { text } => file.contains(text.as_str()),
+            What::Whole { .. } | What::Json { .. } | What::Toml { .. } => true,
+        }
+    }
+}
+
 impl Default for Installed {
     fn default() -> Self {
         Self {

@@ -5,13 +5,15 @@ use super::edit::{Change, How, Piece, Refused, take};
 use super::guide::{Dialect, READING, TOOLS};
 use super::jsonc::Document;
 use super::record::{Installed, Written};
-use super::{Care, Reach, Site, Tool, agents_md, claude, codex, cursor, gemini, opencode};
+use super::{Care, For, Reach, Site, Tool, agents_md, claude, codex, cursor, gemini, opencode};
+use super::{install, uninstall};
 use crate::commands::Cli;
 use crate::mcp::Server;
 use clap::CommandFactory;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::fs;
 
 /// All texts of a tool, for a project and for a user.
 fn texts(tool: Tool) -> Vec<(String, String)> {
@@ -406,5 +408,33 @@ proptest! {
         let _ = json_piece().put(Some(&text), None, Care::Force);
         let _ = toml_piece("a = 1\n").put(Some(&text), None, Care::Force);
         let _ = section_piece("a\n").put(Some(&text), None, Care::Force);
+    }
+}
+
+#[test]
+fn a_section_that_two_tools_share_stays_while_one_of_them_is_installed() {
+    for (first, second) in [(Tool::Codex, Tool::AgentsMd), (Tool::AgentsMd, Tool::Codex)] {
+        for own_words in [None, Some("# Mine\n")] {
+            let root = tempfile::tempdir().unwrap();
+            let file = root.path().join("AGENTS.md");
+            if let Some(text) = own_words {
+                fs::write(&file, text).unwrap();
+            }
+            let whom = For::Project(root.path().to_owned());
+            for tool in [first, second] {
+                install(tool, &whom, Care::Unchanged).unwrap();
+            }
+            let both = fs::read_to_string(&file).unwrap();
+            assert_eq!(both.matches("karve: begin").count(), 1, "{both}");
+            uninstall(first, &whom, Care::Unchanged).unwrap();
+            assert_eq!(fs::read_to_string(&file).unwrap(), both, "{first:?}");
+            // Installed again in between, it is the same.
+            install(first, &whom, Care::Unchanged).unwrap();
+            uninstall(first, &whom, Care::Unchanged).unwrap();
+            uninstall(second, &whom, Care::Unchanged).unwrap();
+            assert_eq!(fs::read_to_string(&file).ok().as_deref(), own_words);
+            let left: Vec<_> = fs::read_dir(root.path()).unwrap().collect();
+            assert_eq!(left.len(), usize::from(own_words.is_some()), "{left:?}");
+        }
     }
 }
