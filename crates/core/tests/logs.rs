@@ -77,3 +77,50 @@ fn the_small_log_of_version_2_tells_the_same_story() {
     assert_eq!(after, [0, 3]);
     assert!(campaign.is_finished());
 }
+
+#[test]
+fn a_log_of_agents_in_roles_tells_the_same_story() {
+    let agents = logs()
+        .into_iter()
+        .find(|path| path.ends_with("v2-agents.jsonl"));
+    let path = agents.unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    let records: Vec<Record> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    // Every turn was written down: proposing, two realizations, a review, a lesson; twice.
+    let said = records.iter().filter(|r| r.event.exchange().is_some());
+    let names: Vec<&str> = said.map(|record| record.event.name()).collect();
+    let turns = [
+        "proposed",
+        "implemented",
+        "implemented",
+        "reviewed",
+        "learnt",
+    ];
+    assert_eq!(names, [turns, turns].concat());
+    let campaign = load(&path);
+    assert_eq!(campaign.unknown_events(), 0);
+    let through = StopReason::AgendaThrough { kept: 2, items: 2 };
+    assert_eq!(campaign.stop_reason(), Some(&through));
+    for round in campaign.rounds() {
+        assert_eq!(round.verdict.word(), "keep");
+        assert_eq!((round.variants.len(), round.chosen), (2, Some(1)));
+        let route = round.route.as_ref().unwrap();
+        assert_eq!(route.role, "designer");
+        let lesson = round.lesson.learning.as_ref().unwrap();
+        assert!(!lesson.words.is_empty());
+    }
+    let tasks: Vec<&str> = campaign
+        .rounds()
+        .iter()
+        .filter_map(|r| r.task.as_deref())
+        .collect();
+    assert_eq!(tasks, ["half", "naps"]);
+    // What is read is written again as it was, so that an older karve reads it too.
+    for (line, record) in text.lines().zip(&records) {
+        let again: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(serde_json::to_value(record).unwrap(), again);
+    }
+}
