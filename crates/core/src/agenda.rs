@@ -6,6 +6,7 @@
 mod derive;
 #[cfg(test)]
 mod tests;
+mod values;
 
 pub use derive::items_of_profile;
 

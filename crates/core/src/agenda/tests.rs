@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::knowledge::{Interactions, Kind};
+use crate::space::Config;
 use proptest::prelude::*;
 
 fn item(id: &str, expected_ratio: f64, effort: Effort) -> Item {
@@ -307,4 +308,41 @@ proptest! {
         }
         prop_assert!(false, "the agenda does not end");
     }
+}
+
+#[test]
+fn an_item_of_knobs_takes_exactly_its_values() {
+    let config = |pairs: &[(&str, &str)]| -> Config {
+        let all = pairs.iter();
+        all.map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect()
+    };
+    let item = Item {
+        id: "tiles".into(),
+        how: How::Knobs {
+            config: config(&[("TILE", "64")]),
+        },
+        ..Item::default()
+    };
+    let before = config(&[("TILE", "32"), ("UNROLL", "4")]);
+    let check = |after: &[(&str, &str)], want: Option<&str>| {
+        let got = item.misses_values(&before, &config(after));
+        assert_eq!(got.as_deref(), want, "{after:?}");
+    };
+    check(&[("TILE", "64"), ("UNROLL", "4")], None);
+    check(&[("NEW", "1"), ("TILE", "64"), ("UNROLL", "4")], None);
+    check(
+        &[("TILE", "128"), ("UNROLL", "4")],
+        Some("wrong values for tiles: TILE is 128, not 64"),
+    );
+    check(
+        &[("TILE", "64"), ("UNROLL", "8")],
+        Some("wrong values for tiles: UNROLL became 8, and should stay 4"),
+    );
+    check(
+        &[],
+        Some("wrong values for tiles: TILE is gone, and should be 64; UNROLL is gone"),
+    );
+    let words = Item::default();
+    assert_eq!(words.misses_values(&before, &Config::new()), None);
 }

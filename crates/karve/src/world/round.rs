@@ -3,6 +3,7 @@
 use super::audit::audit_commits;
 use super::roles::out_of_scope;
 use super::{World, bug, refs_of};
+use crate::agents::builtin::{config_of, knobs_at};
 use crate::agents::{Implementation, Proposal};
 use crate::clock;
 use crate::error::Result;
@@ -10,14 +11,19 @@ use crate::git::{CandidateCommit, CommitNote, Expected, Oid};
 use crate::harness::{Gated, Harness, Variant};
 use crate::reports;
 use crate::store;
+use karve_core::agenda::How;
 use karve_core::campaign::{Campaign, Event, ImplementStep, Step};
 use karve_core::charter::{Branch, Case, CaseSet};
 use karve_core::contract::Examined;
 use karve_core::hypothesis::{Candidate, Hypothesis};
 use karve_core::integrity;
 use karve_core::measurement::Gate;
+use karve_core::space::Config;
 use karve_core::strategy::Brief;
 use std::path::Path;
+
+/// Files of a refused change that are named.
+const NAMED_MAX: usize = 10;
 
 impl World {
     pub(super) fn propose(
@@ -64,8 +70,34 @@ impl World {
         let setting = self.setting(campaign);
         let (implementation, exchange) =
             self.turn_in(&tree, &setting, |agent, desk| agent.implement(step, desk))?;
-        let event = match implementation {
-            Implementation::NotDone { why, usage } => Event::NotImplemented {
+        let (made, usage) = match implementation {
+            Implementation::NotDone { why, usage } => (Err(why), usage),
+            Implementation::Done { summary, usage } => {
+                let at = (round, step.parent.as_str());
+                let asked = step.brief.asked.as_ref();
+                let writes = asked.map(|asked| asked.implements.writes.as_slice());
+                let (candidate, refused) =
+                    self.candidate_in((&tree, writes), at, &step.hypothesis, summary)?;
+                let made = match self.not_taken(step, (&candidate, &refused), campaign)? {
+                    Some(why) => Err(why),
+                    None => Ok(candidate),
+                };
+                (made, usage)
+            }
+        };
+        if let (Ok(candidate), true) = (&made, step.of > 1) {
+            self.keep_variant(candidate, (round, variant))?;
+        }
+        let event = match made {
+            Ok(candidate) => Event::Implemented {
+                round,
+                retry,
+                variant,
+                candidate,
+                usage,
+                exchange,
+            },
+            Err(why) => Event::NotImplemented {
                 round,
                 retry,
                 variant,
@@ -73,38 +105,60 @@ impl World {
                 usage,
                 exchange,
             },
-            Implementation::Done { summary, usage } => {
-                let asked = step.brief.asked.as_ref();
-                let writes = asked.map(|asked| asked.implements.writes.as_slice());
-                let at = (round, step.parent.as_str());
-                let candidate =
-                    self.candidate_in((&tree, writes), at, &step.hypothesis, summary)?;
-                if step.of > 1 {
-                    self.keep_variant(&candidate, (round, variant))?;
-                }
-                Event::Implemented {
-                    round,
-                    retry,
-                    variant,
-                    candidate,
-                    usage,
-                    exchange,
-                }
-            }
         };
         self.trees.remove(&self.repo, &tree)?;
         Ok(event)
     }
 
+    /// Why a change is no candidate, if so: nothing of it may be taken, or it sets other values
+    /// than the item of the agenda that is due asks for.
+    fn not_taken(
+        &self,
+        step: &ImplementStep,
+        (candidate, refused): (&Candidate, &[String]),
+        campaign: &Campaign,
+    ) -> Result<Option<String>> {
+        if candidate.files.is_empty() && !refused.is_empty() && !step.hypothesis.sweep {
+            let named = refused.iter().take(NAMED_MAX).cloned();
+            let named = named.collect::<Vec<String>>().join(", ");
+            let more = match refused.len().saturating_sub(NAMED_MAX) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let who = step.brief.asked.as_ref().map_or_else(
+                || "not granted".to_owned(),
+                |asked| format!("not the role {}'s to change", asked.route.implements),
+            );
+            return Ok(Some(format!(
+                "out of scope: nothing was changed but {named}{more}, {who}"
+            )));
+        }
+        let Some(task) = campaign.task() else {
+            return Ok(None);
+        };
+        if !matches!(task.item.how, How::Knobs { .. }) {
+            return Ok(None);
+        }
+        let values = |commit: &str| -> Result<Config> {
+            let (granted, declared) = (&self.charter.granted, &self.charter.knobs);
+            let knobs = knobs_at(&self.repo, commit, granted, declared)?;
+            Ok(config_of(&knobs))
+        };
+        let before = values(&step.parent)?;
+        // Declarations that cannot be read any more are none of the values that are asked for.
+        let after = values(&candidate.commit).unwrap_or_default();
+        Ok(task.item.misses_values(&before, &after))
+    }
+
     /// The parent's tree plus the worktree's granted files becomes a commit under a hidden ref. A
-    /// role takes fewer of them than are granted.
+    /// role takes fewer of them than are granted; what is not taken is named.
     pub(super) fn candidate_in(
         &self,
         (tree, writes): (&Path, Option<&[String]>),
         (round, parent): (u32, &str),
         hypothesis: &Hypothesis,
         summary: String,
-    ) -> Result<Candidate> {
+    ) -> Result<(Candidate, Vec<String>)> {
         let message = reports::render_candidate_message(&self.charter, round, hypothesis);
         let note = CommitNote {
             message: &message,
@@ -124,7 +178,9 @@ impl World {
         } = made;
         let name = format!("{}/round-{round}", refs_of(&self.charter.name));
         self.repo.update_ref(&name, &oid, Expected::Any)?;
-        Ok(Candidate {
+        let refused = out_of_scope.iter().map(|refused| &refused.change.path);
+        let refused: Vec<String> = refused.cloned().collect();
+        let candidate = Candidate {
             commit: oid.to_string(),
             tree: tree.to_string(),
             files,
@@ -136,7 +192,8 @@ impl World {
                 .map(|refused| refused.change.path)
                 .collect(),
             summary,
-        })
+        };
+        Ok((candidate, refused))
     }
 
     pub(super) fn gate(&mut self, step: &Step, campaign: &Campaign) -> Result<Event> {

@@ -237,7 +237,7 @@ impl World {
             false => format!("{}; set {}", step.candidate.summary, set.join(", ")),
         };
         let to = (step.round, step.parent.as_str());
-        let candidate = self.candidate_in((&tree, None), to, &step.hypothesis, summary)?;
+        let (candidate, _) = self.candidate_in((&tree, None), to, &step.hypothesis, summary)?;
         self.trees.remove(&self.repo, &tree)?;
         Ok(Candidate {
             out_of_scope: step.candidate.out_of_scope.clone(),

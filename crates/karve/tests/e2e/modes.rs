@@ -156,6 +156,22 @@ fn knob_values_are_set_in_one_round_and_checked_before() {
 }
 
 #[test]
+fn an_agent_sets_exactly_the_values_that_an_item_asks_for() {
+    let lab = bare();
+    lab.write("kernel.sh", KNOBS);
+    let claim = "echo '{\"task\": \"knobs\", \"title\": \"set A\", \"mechanism\": \"asked for\", \
+                 \"expected_ratio\": 1.5}'";
+    lab.script("1", "propose", claim)
+        .script("1", "implement", "edit 's/A=1/A=4/; s/B=1/B=2/'\necho done")
+        .commit();
+    lab.karve(&["run", "--yes", "--only", "A=4"]).ends(0);
+    assert_eq!(lab.verdicts(), ["no_candidate"]);
+    let why = lab.events("not_implemented")[0]["why"].clone();
+    assert_eq!(why, "wrong values for knobs: B became 2, and should stay 1");
+    is_tidy(&lab);
+}
+
+#[test]
 fn words_are_for_an_agent_who_must_name_the_item() {
     let lab = bare();
     plays(&lab, "1", ("only", "half the iterations"), 50);

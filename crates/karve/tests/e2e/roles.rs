@@ -409,3 +409,22 @@ fn of_several_realizations_the_chosen_one_is_reviewed() {
     assert_eq!(reviewed[0]["review"]["tree"], made[1]["candidate"]["tree"]);
     is_tidy(&lab);
 }
+
+#[test]
+fn a_role_that_changes_only_what_it_may_not_is_told_which_files() {
+    let lab = lab("exit 9", "[roles.designer]\nwrites = [\"*.txt\"]");
+    lab.replace(
+        "karve.toml",
+        "granted = [\"kernel.sh\"]",
+        "granted = [\"kernel.sh\", \"*.txt\"]",
+    )
+    .replace("karve.toml", "rounds = 10", "rounds = 1")
+    .commit();
+    lab.karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["no_candidate"]);
+    assert_eq!(
+        lab.events("not_implemented")[0]["why"],
+        "out of scope: nothing was changed but kernel.sh, not the role designer's to change"
+    );
+    is_tidy(&lab);
+}

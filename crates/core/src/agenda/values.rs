@@ -1,0 +1,31 @@
+//! Items that set knobs: whether a change sets exactly the values that were asked for.
+
+use super::{How, Item};
+use crate::space::Config;
+
+impl Item {
+    /// Why a change does not set the knobs as the item asks, given the values before and after it;
+    /// nothing if it does, or if the item asks for no values.
+    pub fn misses_values(&self, before: &Config, after: &Config) -> Option<String> {
+        let How::Knobs { config } = &self.how else {
+            return None;
+        };
+        let asked = |name: &String, want: &String| match after.get(name) {
+            Some(is) if is == want => None,
+            Some(is) => Some(format!("{name} is {is}, not {want}")),
+            None => Some(format!("{name} is gone, and should be {want}")),
+        };
+        let left = |name: &String, was: &String| match after.get(name) {
+            Some(is) if is == was => None,
+            Some(is) => Some(format!("{name} became {is}, and should stay {was}")),
+            None => Some(format!("{name} is gone")),
+        };
+        let others = before
+            .iter()
+            .filter(|(name, _)| !config.contains_key(*name));
+        let wrong = config.iter().filter_map(|(name, want)| asked(name, want));
+        let wrong = wrong.chain(others.filter_map(|(name, was)| left(name, was)));
+        let wrong: Vec<String> = wrong.collect();
+        (!wrong.is_empty()).then(|| format!("wrong values for {}: {}", self.id, wrong.join("; ")))
+    }
+}
