@@ -32,7 +32,7 @@ const KERNELS: &str = "SELECT run.start, run.end, text.value, run.rowid, \
 /// Reads an exported file.
 pub fn read(path: &Path) -> Result<Parsed, Unreadable> {
     let file = open(path).map_err(|e| wrong("the file", &e))?;
-    let mut recorder = Recorder::new(TOOL);
+    let mut recorder: Recorder<Detail> = Recorder::new(TOOL);
     let mut notes = Notes::default();
     let n = rows(&file, KERNELS, |row| take_kernel(&mut recorder, row))?;
     let all = count(&file, "CUPTI_ACTIVITY_KIND_KERNEL")?;
@@ -57,7 +57,7 @@ pub fn read(path: &Path) -> Result<Parsed, Unreadable> {
             }
         })?;
     }
-    recorder.parsed(notes, 1)
+    recorder.parsed(notes, 1, Detail::tell)
 }
 
 fn open(path: &Path) -> rusqlite::Result<Connection> {
@@ -125,33 +125,54 @@ fn span(row: &Row<'_>) -> Result<Span, Unreadable> {
     Span::between(whole(row, 0)?, whole(row, 1)?).map_err(|e| Unreadable::at(1, e))
 }
 
-fn take_kernel(recorder: &mut Recorder, row: &Row<'_>) -> Result<(), Unreadable> {
+/// A launch: its row, when it ran, and how.
+struct Detail {
+    id: u64,
+    start: u64,
+    end: u64,
+    values: [u32; 9],
+}
+
+impl Detail {
+    fn tell(&self) -> (Source, KernelProfile) {
+        let id = self.id;
+        let said = |what: String| {
+            let quote = format!("CUPTI_ACTIVITY_KIND_KERNEL row {id}: {what}");
+            Source::at(TOOL, 0, &quote)
+        };
+        let [registers, fixed, dynamic, gx, gy, gz, bx, by, bz] = self.values.map(f64::from);
+        let mut profile = KernelProfile::default();
+        let counters = [
+            ("registers", "registersPerThread", registers),
+            (
+                "shared_bytes",
+                "static and dynamic shared memory",
+                fixed + dynamic,
+            ),
+            ("blocks", "grid", gx * gy * gz),
+            ("threads_per_block", "block", bx * by * bz),
+        ];
+        for (counter, name, value) in counters {
+            profile.set(counter, value, said(format!("{name} {value}")));
+        }
+        let (start, end) = (self.start, self.end);
+        (said(format!("end {end} - start {start}")), profile)
+    }
+}
+
+fn take_kernel(recorder: &mut Recorder<Detail>, row: &Row<'_>) -> Result<(), Unreadable> {
     let (start, end, id) = (whole(row, 0)?, whole(row, 1)?, whole(row, 3)?);
-    let said = |what: String| {
-        let quote = format!("CUPTI_ACTIVITY_KIND_KERNEL row {id}: {what}");
-        Source::at(TOOL, 0, &quote)
-    };
     let mut values = [0_u32; 9];
     for (value, at) in values.iter_mut().zip(4..) {
         let n = whole(row, at)?;
         let too_large = |_| Unreadable::at(1, format!("row {id} has {n}, which is too much"));
         *value = u32::try_from(n).map_err(too_large)?;
     }
-    let [registers, fixed, dynamic, gx, gy, gz, bx, by, bz] = values.map(f64::from);
-    let mut profile = KernelProfile::default();
-    let counters = [
-        ("registers", "registersPerThread", registers),
-        (
-            "shared_bytes",
-            "static and dynamic shared memory",
-            fixed + dynamic,
-        ),
-        ("blocks", "grid", gx * gy * gz),
-        ("threads_per_block", "block", bx * by * bz),
-    ];
-    for (counter, name, value) in counters {
-        profile.set(counter, value, said(format!("{name} {value}")));
-    }
-    let source = said(format!("end {end} - start {start}"));
-    recorder.kernel(&text(row, 2)?, span(row)?, source, profile)
+    let detail = Detail {
+        id,
+        start,
+        end,
+        values,
+    };
+    recorder.kernel(&text(row, 2)?, span(row)?, 0, detail)
 }

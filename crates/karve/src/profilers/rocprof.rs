@@ -36,11 +36,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
     };
     let header_line = lines.whole[start].0;
     let columns = cells(lines.whole[start])?;
-    let place = |name: &str| {
-        let mut places = (0..columns.len()).filter(|at| columns[*at] == name);
-        let first = places.next();
-        first.filter(|_| places.next().is_none())
-    };
+    let place = |name: &str| place_of(&columns, name);
     let needed = |name: &str| {
         let reason = format!("there is no single column {name:?}");
         place(name).ok_or_else(|| Unreadable::at(header_line, reason))
@@ -49,7 +45,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
     let to = needed("End_Timestamp")?;
     let launch = place("Dispatch_Id");
     let mut launches: BTreeMap<String, &str> = BTreeMap::new();
-    let mut recorder = Recorder::new(TOOL);
+    let mut recorder: Recorder<usize> = Recorder::new(TOOL);
     for line in &lines.whole[start + 1..] {
         if line.1.trim().is_empty() {
             continue;
@@ -69,26 +65,51 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
             let reason = "a launch is there twice with other values";
             return Err(Unreadable::at(line.0, reason));
         }
-        let mut profile = KernelProfile::default();
-        for (names, counter) in COLUMNS {
-            let Some(at) = names.iter().find_map(|name| place(name)) else {
-                continue;
-            };
-            let quote = format!("{} {}", columns[at], row[at]);
-            match whole(&row[at]).and_then(|n| u32::try_from(n).ok()) {
-                Some(value) => {
-                    profile.set(counter, f64::from(value), Source::at(TOOL, line.0, &quote));
-                }
-                None => notes.add(format!("line {}: {quote:?} is no clear number", line.0)),
-            }
-        }
-        sizes(&mut profile, &columns, &row, line.0);
+        values(&columns, &row, line.0, &mut notes);
         let span = Span::of(&row[from], &row[to]).map_err(|e| Unreadable::at(line.0, e))?;
-        let quote = format!("End_Timestamp {} - Start_Timestamp {}", row[to], row[from]);
-        let source = Source::at(TOOL, line.0, &quote);
-        recorder.kernel(&row[name], span, source, profile)?;
+        recorder.kernel(&row[name], span, line.0, line.0)?;
     }
-    recorder.parsed(notes, header_line)
+    recorder.parsed(notes, header_line, |number| {
+        // The row was read before, so that it can be read again.
+        let at = lines.whole.binary_search_by_key(number, |(of, _)| *of);
+        let row = at.ok().and_then(|at| cells(lines.whole[at]).ok());
+        let row = row.unwrap_or_default();
+        if row.len() != columns.len() {
+            return (Source::at(TOOL, *number, ""), KernelProfile::default());
+        }
+        let quote = format!("End_Timestamp {} - Start_Timestamp {}", row[to], row[from]);
+        let source = Source::at(TOOL, *number, &quote);
+        (
+            source,
+            values(&columns, &row, *number, &mut Notes::default()),
+        )
+    })
+}
+
+/// The only column of that name.
+fn place_of(columns: &[String], name: &str) -> Option<usize> {
+    let mut places = (0..columns.len()).filter(|at| columns[*at] == name);
+    let first = places.next();
+    first.filter(|_| places.next().is_none())
+}
+
+/// What the columns of a row tell besides its time.
+fn values(columns: &[String], row: &[String], line: usize, notes: &mut Notes) -> KernelProfile {
+    let mut profile = KernelProfile::default();
+    for (names, counter) in COLUMNS {
+        let Some(at) = names.iter().find_map(|name| place_of(columns, name)) else {
+            continue;
+        };
+        let quote = format!("{} {}", columns[at], row[at]);
+        match whole(&row[at]).and_then(|n| u32::try_from(n).ok()) {
+            Some(value) => {
+                profile.set(counter, f64::from(value), Source::at(TOOL, line, &quote));
+            }
+            None => notes.add(format!("line {line}: {quote:?} is no clear number")),
+        }
+    }
+    sizes(&mut profile, columns, row, line);
+    profile
 }
 
 /// Threads of a block and blocks of the launch: products of three columns.

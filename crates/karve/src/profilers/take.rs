@@ -3,18 +3,23 @@
 
 use super::granted::{Granted, plain_name};
 use super::run::{Hint, Start, diagnose_failure, start};
-use super::{Parsed, Tool, nsys, parse, parse_of, sniff};
+use super::{Parsed, SQLITE, Tool, nsys, parse, parse_of, sniff, torch};
 use crate::error::{Context, Result};
 use crate::harness::{Harness, PROFILE_DIR};
+use crate::plain_file;
 use crate::process::{Exit, Run};
 use karve_core::charter::Case;
 use karve_core::knowledge::Situation;
 use karve_core::profile::{Bottleneck, KernelProfile, ProfileDepth, RuleSet, diagnose};
 use std::fs;
+use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 
 /// Characters of what a tool said that are looked at.
 const SAID_CHARS: usize = 20_000;
+
+/// Bytes at the beginning of a file in which its tool is looked for.
+const HEAD_BYTES: u64 = 1 << 20;
 
 /// What kind of device a kernel runs on, as far as it decides which tools fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,13 +228,45 @@ pub fn read_text(tool: Tool, text: &str) -> std::result::Result<Parsed, String> 
 
 /// Reads an output of any tool.
 pub fn read_any(bytes: &[u8]) -> Result<std::result::Result<(Tool, Parsed), String>> {
-    if bytes.starts_with(b"SQLite format 3") {
+    if bytes.starts_with(SQLITE.as_bytes()) {
         return Ok(read_database(bytes)?.map(|parsed| (Tool::Nsys, parsed)));
     }
     let text = String::from_utf8_lossy(bytes);
     Ok(match sniff(&text) {
         Some(tool) => read_text(tool, &text).map(|parsed| (tool, parsed)),
         None => Err("it is no output of a profiler that karve reads".to_owned()),
+    })
+}
+
+/// Reads a file with an output of one tool, or of any. A trace and a database are read as they
+/// come; others are taken whole, and are refused where they are too long for that.
+pub fn read_file(
+    path: &Path,
+    tool: Option<Tool>,
+) -> Result<std::result::Result<(Tool, Parsed), String>> {
+    let cannot = || format!("cannot read {}", path.display());
+    let mut file = plain_file::open(path).context(cannot)?;
+    let mut head = Vec::new();
+    let begins = Read::by_ref(&mut file).take(HEAD_BYTES);
+    BufReader::new(begins)
+        .read_to_end(&mut head)
+        .context(cannot)?;
+    if head.starts_with(SQLITE.as_bytes()) {
+        let read = nsys::read(path).map_err(|why| why.to_string());
+        return Ok(read.map(|parsed| (Tool::Nsys, parsed)));
+    }
+    if tool.or_else(|| sniff(&String::from_utf8_lossy(&head))) == Some(Tool::Torch) {
+        file.rewind().context(cannot)?;
+        let read = torch::read(BufReader::new(file)).map_err(|why| why.to_string());
+        return Ok(read.map(|parsed| (Tool::Torch, parsed)));
+    }
+    let bytes = plain_file::read(path, plain_file::RESULT_BYTES_MAX).context(cannot)?;
+    Ok(match tool {
+        Some(Tool::Nsys) | None => read_any(&bytes)?,
+        Some(tool) => {
+            let text = String::from_utf8_lossy(&bytes);
+            read_text(tool, &text).map(|parsed| (tool, parsed))
+        }
     })
 }
 

@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 
 /// Launches, copies and calls that one timeline may have.
 const EVENTS_MAX: usize = 5_000_000;
+/// Bytes that the names of all kernels have together.
+const NAMES_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Launches that take less are small, in nanoseconds.
 const SMALL_NS: f64 = 10_000.0;
 /// The name under which the whole is told.
@@ -73,17 +75,18 @@ impl Span {
     }
 }
 
-/// One launch.
-struct Launch {
+/// One launch: how long it took, and where what else is known of it can be found. Only the launch
+/// of median time is told, and there may be millions.
+struct Launch<D> {
     length_ns: f64,
-    source: Source,
-    profile: KernelProfile,
+    detail: D,
 }
 
 /// Takes in what happened.
-pub(super) struct Recorder {
+pub(super) struct Recorder<D> {
     tool: &'static str,
-    kernels: BTreeMap<String, Vec<Launch>>,
+    kernels: BTreeMap<String, Vec<Launch<D>>>,
+    names_bytes: usize,
     spans: Vec<Span>,
     communication: Vec<Span>,
     copies: Vec<Span>,
@@ -91,11 +94,12 @@ pub(super) struct Recorder {
     n: usize,
 }
 
-impl Recorder {
+impl<D> Recorder<D> {
     pub(super) fn new(tool: &'static str) -> Self {
         Self {
             tool,
             kernels: BTreeMap::new(),
+            names_bytes: 0,
             spans: Vec::new(),
             communication: Vec::new(),
             copies: Vec::new(),
@@ -104,41 +108,46 @@ impl Recorder {
         }
     }
 
-    fn count(&mut self, line: u32) -> Result<(), Unreadable> {
+    fn count(&mut self, line: usize) -> Result<(), Unreadable> {
         self.n += 1;
         if self.n > EVENTS_MAX {
             let reason = format!("there are more than {EVENTS_MAX} events");
-            return Err(Unreadable::at((line as usize).max(1), reason));
+            return Err(Unreadable::at(line.max(1), reason));
         }
         Ok(())
     }
 
-    /// A launch of a kernel, with what else is known of it.
+    /// A launch of a kernel on a line of the output, with what its other values are found by.
     pub(super) fn kernel(
         &mut self,
         name: &str,
         span: Span,
-        source: Source,
-        profile: KernelProfile,
+        line: usize,
+        detail: D,
     ) -> Result<(), Unreadable> {
-        self.count(source.line)?;
+        self.count(line)?;
         if name.is_empty() {
-            let line = (source.line as usize).max(1);
-            return Err(Unreadable::at(line, "a kernel has no name"));
+            return Err(Unreadable::at(line.max(1), "a kernel has no name"));
         }
         self.spans.push(span);
         let lower = name.to_lowercase();
         if lower.contains("nccl") || lower.contains("rccl") {
             self.communication.push(span);
         }
-        self.kernels
-            .entry(name.to_owned())
-            .or_default()
-            .push(Launch {
-                length_ns: span.length(),
-                source,
-                profile,
-            });
+        let launch = Launch {
+            length_ns: span.length(),
+            detail,
+        };
+        if let Some(launches) = self.kernels.get_mut(name) {
+            launches.push(launch);
+            return Ok(());
+        }
+        self.names_bytes += name.len();
+        if self.names_bytes > NAMES_BYTES_MAX {
+            let reason = "the names of all kernels are longer than 64 MiB together";
+            return Err(Unreadable::at(line.max(1), reason));
+        }
+        self.kernels.insert(name.to_owned(), vec![launch]);
         Ok(())
     }
 
@@ -161,8 +170,14 @@ impl Recorder {
         self.count(0)
     }
 
-    /// All kernels, and the timeline.
-    pub(super) fn parsed(self, mut notes: Notes, line: usize) -> Result<Parsed, Unreadable> {
+    /// All kernels, and the timeline. `tell` gives the source of a launch's time, and its other
+    /// values.
+    pub(super) fn parsed(
+        self,
+        mut notes: Notes,
+        line: usize,
+        tell: impl Fn(&D) -> (Source, KernelProfile),
+    ) -> Result<Parsed, Unreadable> {
         if self.kernels.is_empty() {
             return Err(Unreadable::at(line, "no kernel was launched"));
         }
@@ -170,8 +185,11 @@ impl Recorder {
         let window_us = timeline.value("duration_us").unwrap_or(0.0);
         let tool = self.tool;
         let kernels = self.kernels.into_iter();
-        let kernels =
-            kernels.filter_map(|(name, launches)| kernel(name, launches, tool, window_us));
+        let kernels = kernels.filter_map(|(name, launches)| {
+            let median = median(&launches)?;
+            let told = (median.length_ns, tell(&median.detail));
+            Some(kernel(name, (&launches, told), tool, window_us))
+        });
         let kernels = kernels.collect();
         Ok(Parsed {
             kernels: heaviest(kernels, &mut notes),
@@ -233,14 +251,23 @@ impl Recorder {
     }
 }
 
+/// The launch of median time, the shorter one of two; the earlier one of several that are equal.
+fn median<D>(launches: &[Launch<D>]) -> Option<&Launch<D>> {
+    let mut order: Vec<&Launch<D>> = launches.iter().collect();
+    order.sort_by(|a, b| a.length_ns.total_cmp(&b.length_ns));
+    order.get(order.len().saturating_sub(1) / 2).copied()
+}
+
 /// A kernel as its launch of median time tells it.
-fn kernel(name: String, mut launches: Vec<Launch>, tool: &str, window_us: f64) -> Option<Weighed> {
+fn kernel<D>(
+    name: String,
+    (launches, (length_ns, (source, mut profile))): (&[Launch<D>], (f64, (Source, KernelProfile))),
+    tool: &str,
+    window_us: f64,
+) -> Weighed {
     let n = launches.len();
     let total_us = launches.iter().map(|launch| launch.length_ns).sum::<f64>() / 1e3;
-    launches.sort_by(|a, b| a.length_ns.total_cmp(&b.length_ns));
-    let median = launches.into_iter().nth(n.saturating_sub(1) / 2)?;
-    let mut profile = median.profile;
-    profile.set("duration_us", median.length_ns / 1e3, median.source);
+    profile.set("duration_us", length_ns / 1e3, source);
     let quote =
         format!("{n} launches, {total_us:.3} us in all, of which one of median time is told");
     profile.set("launches", exact(n), Source::at(tool, 0, &quote));
@@ -249,11 +276,11 @@ fn kernel(name: String, mut launches: Vec<Launch>, tool: &str, window_us: f64) -
         let share = 100.0 * total_us / window_us;
         profile.set("share_pct", share, Source::at(tool, 0, &quote));
     }
-    Some(Weighed {
+    Weighed {
         name,
         weight: total_us,
         profile,
-    })
+    }
 }
 
 /// From the first start to the last end, if that is some time.

@@ -1,23 +1,26 @@
 //! The trace of PyTorch's profiler: JSON with one object for each event, times in microseconds.
+//!
+//! A trace may have gigabytes, so it is read as it comes, one event at a time; what stays is how
+//! long each launch took and where it stands.
 
 use super::gather::Notes;
-use super::text::TEXT_BYTES_MAX;
 use super::timeline::{Recorder, Span};
 use super::{Parsed, Unreadable};
 use karve_core::profile::{KernelProfile, Source};
 use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
+use std::cell::Cell;
+use std::fmt;
+use std::io::{self, Read};
 
 const TOOL: &str = "torch";
-/// Bytes of one event at most.
-const EVENT_BYTES_MAX: usize = 1024 * 1024;
-
-/// The document; what else it says is not looked at.
-#[derive(Deserialize)]
-struct Document<'a> {
-    #[serde(borrow, rename = "traceEvents")]
-    events: Vec<&'a RawValue>,
-}
+/// Bytes of one event at most, and of one key.
+const EVENT_BYTES_MAX: u64 = 1024 * 1024;
+/// Bytes of a whole trace at most.
+const TRACE_BYTES_MAX: u64 = 4 << 30;
+/// What a text may begin with.
+const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
 /// An event; one that is no span of time has no length.
 #[derive(Deserialize)]
@@ -54,38 +57,219 @@ struct Kind {
 
 /// Reads the whole trace, or nothing of it.
 pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
-    if text.len() > TEXT_BYTES_MAX {
-        let mib = TEXT_BYTES_MAX / 1024 / 1024;
-        return Err(Unreadable::at(1, format!("it is longer than {mib} MiB")));
+    read(text.as_bytes())
+}
+
+/// The same as it comes.
+pub(super) fn read(from: impl Read) -> Result<Parsed, Unreadable> {
+    let place = Place::default();
+    let mut recorder = Recorder::new(TOOL);
+    let mut fault = None;
+    let counted = Counted {
+        from,
+        place: &place,
+        begun: Vec::new(),
+        is_open: false,
+    };
+    let mut json = serde_json::Deserializer::from_reader(counted);
+    let trace = Trace {
+        place: &place,
+        recorder: &mut recorder,
+        fault: &mut fault,
+    };
+    let read = json.deserialize_map(trace).and_then(|()| json.end());
+    if let Some(fault) = fault {
+        return Err(fault);
     }
-    let text = text.trim_start_matches('\u{feff}');
-    let document: Document<'_> = serde_json::from_str(text).map_err(|e| {
+    read.map_err(|e| {
         let early = if e.is_eof() {
             "the output ends early: "
         } else {
             ""
         };
-        Unreadable::at(e.line().max(1), format!("{early}it is no trace: {e}"))
+        let line = if e.is_io() { place.line() } else { e.line() };
+        Unreadable::at(line.max(1), format!("{early}it is no trace: {e}"))
     })?;
-    let mut recorder = Recorder::new(TOOL);
-    // Events are parts of the text, so that their lines can be counted on the way.
-    let (mut line, mut seen) = (1, 0);
-    for raw in &document.events {
-        let json = raw.get();
-        let at = (json.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
-        if let Some(between) = text.as_bytes().get(seen..at) {
-            line += between.iter().filter(|byte| **byte == b'\n').count();
-            seen = at;
-        }
-        if json.len() > EVENT_BYTES_MAX {
-            return Err(Unreadable::at(line, "an event is longer than 1 MiB"));
-        }
-        take(&mut recorder, json, line)?;
-    }
-    recorder.parsed(Notes::default(), 1)
+    recorder.parsed(Notes::default(), 1, Launched::tell)
 }
 
-fn take(recorder: &mut Recorder, json: &str, line: usize) -> Result<(), Unreadable> {
+/// How far a trace was read.
+#[derive(Default)]
+struct Place {
+    line_ends: Cell<usize>,
+    bytes: Cell<u64>,
+    /// Where what is being read must have ended.
+    bound: Cell<Option<u64>>,
+}
+
+impl Place {
+    fn line(&self) -> usize {
+        self.line_ends.get() + 1
+    }
+
+    /// An event or a key begins, which may be so long.
+    fn begin(&self) {
+        self.bound.set(Some(self.bytes.get() + EVENT_BYTES_MAX));
+    }
+
+    /// Something begins that is not kept.
+    fn pass(&self) {
+        self.bound.set(None);
+    }
+
+    fn take(&self, bytes: &[u8]) -> io::Result<()> {
+        let ends = bytes.iter().filter(|byte| **byte == b'\n').count();
+        self.line_ends.set(self.line_ends.get() + ends);
+        self.bytes.set(self.bytes.get() + bytes.len() as u64);
+        let at = self.bytes.get();
+        if self.bound.get().is_some_and(|bound| at > bound) {
+            return Err(io::Error::other("an event is longer than 1 MiB"));
+        }
+        match at > TRACE_BYTES_MAX {
+            true => Err(io::Error::other("it is longer than 4 GiB")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// A trace that says how far it was read. It is read byte by byte, so that this is exact.
+struct Counted<'a, R> {
+    from: R,
+    place: &'a Place,
+    /// What was read to look for a mark, and is no mark.
+    begun: Vec<u8>,
+    is_open: bool,
+}
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if !self.is_open {
+            self.is_open = true;
+            let mut first = Vec::new();
+            let most = BYTE_ORDER_MARK.len() as u64;
+            self.from.by_ref().take(most).read_to_end(&mut first)?;
+            if first != BYTE_ORDER_MARK {
+                first.reverse();
+                self.begun = first;
+            }
+        }
+        let n = match (self.begun.pop(), into.first_mut()) {
+            (Some(byte), Some(first)) => {
+                *first = byte;
+                1
+            }
+            _ => self.from.read(into)?,
+        };
+        self.place.take(&into[..n])?;
+        Ok(n)
+    }
+}
+
+/// The document; what else it says is not looked at.
+struct Trace<'a> {
+    place: &'a Place,
+    recorder: &'a mut Recorder<Launched>,
+    /// What is wrong with an event.
+    fault: &'a mut Option<Unreadable>,
+}
+
+impl<'de> Visitor<'de> for Trace<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with traceEvents")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut found = false;
+        loop {
+            self.place.begin();
+            let Some(key) = map.next_key::<String>()? else {
+                break;
+            };
+            if key != "traceEvents" {
+                self.place.pass();
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            if found {
+                return Err(A::Error::duplicate_field("traceEvents"));
+            }
+            found = true;
+            map.next_value_seed(Events {
+                place: self.place,
+                recorder: &mut *self.recorder,
+                fault: &mut *self.fault,
+            })?;
+        }
+        self.place.pass();
+        match found {
+            true => Ok(()),
+            false => Err(A::Error::missing_field("traceEvents")),
+        }
+    }
+}
+
+/// The events of a trace.
+struct Events<'a> {
+    place: &'a Place,
+    recorder: &'a mut Recorder<Launched>,
+    fault: &'a mut Option<Unreadable>,
+}
+
+impl<'de> DeserializeSeed<'de> for Events<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Events<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of events")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut events: A) -> Result<(), A::Error> {
+        loop {
+            self.place.pass();
+            let Some((line, event)) = events.next_element_seed(One { place: self.place })? else {
+                return Ok(());
+            };
+            if let Err(wrong) = take(self.recorder, event.get(), line) {
+                let error = A::Error::custom(&wrong);
+                *self.fault = Some(wrong);
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// One event, and the line on which it begins.
+struct One<'a> {
+    place: &'a Place,
+}
+
+impl<'de> DeserializeSeed<'de> for One<'_> {
+    type Value = (usize, Box<RawValue>);
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        self.place.begin();
+        let line = self.place.line();
+        Ok((line, Box::<RawValue>::deserialize(from)?))
+    }
+}
+
+/// What is kept of a launch.
+struct Launched {
+    line: usize,
+    length_us: f64,
+    values: [Option<u32>; 4],
+}
+
+fn take(recorder: &mut Recorder<Launched>, json: &str, line: usize) -> Result<(), Unreadable> {
     let wrong = |e: serde_json::Error| Unreadable::at(line, format!("it is no event: {e}"));
     let kind: Kind = serde_json::from_str(json).map_err(wrong)?;
     let cat = kind.cat.as_str().unwrap_or_default();
@@ -110,8 +294,12 @@ fn take(recorder: &mut Recorder, json: &str, line: usize) -> Result<(), Unreadab
     let span = Span::lasting(start * 1e3, length * 1e3);
     match event.cat.as_str() {
         "kernel" => {
-            let source = Source::at(TOOL, line, &format!("dur {length}"));
-            recorder.kernel(&event.name, span, source, of_args(&event.args, line))
+            let launched = Launched {
+                line,
+                length_us: length,
+                values: values_of(&event.args),
+            };
+            recorder.kernel(&event.name, span, line, launched)
         }
         // `Memcpy DtoD` stays on the device.
         "gpu_memcpy" if event.name.contains("HtoD") || event.name.contains("DtoH") => {
@@ -122,23 +310,36 @@ fn take(recorder: &mut Recorder, json: &str, line: usize) -> Result<(), Unreadab
     }
 }
 
-fn of_args(args: &Args, line: usize) -> KernelProfile {
-    let mut profile = KernelProfile::default();
+/// Registers, shared memory, blocks and threads of a block.
+fn values_of(args: &Args) -> [Option<u32>; 4] {
     let product = |sizes: [u32; 3]| {
         let product = sizes.iter().try_fold(1_u32, |all, n| all.checked_mul(*n));
         product.filter(|product| *product > 0)
     };
-    let values = [
-        ("registers", "registers per thread", args.registers),
-        ("shared_bytes", "shared memory", args.shared),
-        ("blocks", "grid", args.grid.and_then(product)),
-        ("threads_per_block", "block", args.block.and_then(product)),
-    ];
-    for (counter, name, value) in values {
-        if let Some(value) = value {
-            let source = Source::at(TOOL, line, &format!("{name} {value}"));
-            profile.set(counter, f64::from(value), source);
+    [
+        args.registers,
+        args.shared,
+        args.grid.and_then(product),
+        args.block.and_then(product),
+    ]
+}
+
+impl Launched {
+    fn tell(&self) -> (Source, KernelProfile) {
+        const NAMES: [(&str, &str); 4] = [
+            ("registers", "registers per thread"),
+            ("shared_bytes", "shared memory"),
+            ("blocks", "grid"),
+            ("threads_per_block", "block"),
+        ];
+        let mut profile = KernelProfile::default();
+        for ((counter, name), value) in NAMES.into_iter().zip(self.values) {
+            if let Some(value) = value {
+                let source = Source::at(TOOL, self.line, &format!("{name} {value}"));
+                profile.set(counter, f64::from(value), source);
+            }
         }
+        let quote = format!("dur {}", self.length_us);
+        (Source::at(TOOL, self.line, &quote), profile)
     }
-    profile
 }

@@ -129,7 +129,10 @@ impl World {
         profile.digest = text.chars().skip(skip).collect();
         profile.bottleneck = bottleneck_in(&profile.digest);
         profile.share = share_in(&profile.digest);
-        if let Ok(Ok((_, parsed))) = take::read_any(&run.stdout.bytes) {
+        if run.stdout.truncated() {
+            let note = "the profile command printed more than karve keeps: no counter was read";
+            profile.notes.push(note.to_owned());
+        } else if let Ok(Ok((_, parsed))) = take::read_any(&run.stdout.bytes) {
             profile.kernels = parsed.kernels;
             profile.kernels.truncate(KERNELS_KEPT.min(KERNELS_MAX));
             profile.kernels.extend(parsed.timeline);

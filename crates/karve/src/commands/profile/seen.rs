@@ -2,7 +2,7 @@
 
 use super::{Profile, roof};
 use crate::config::{self, Overrides};
-use crate::error::{CommandError, Context, Result};
+use crate::error::{CommandError, Result};
 use crate::git::{CommitNote, Oid, Repo};
 use crate::harness::Harness;
 use crate::library::situation::situation_of;
@@ -14,7 +14,7 @@ use crate::project::Place;
 use crate::sandbox::Sandbox;
 use crate::scratch::{Kind, Scratch};
 use crate::trees::Trees;
-use crate::{clock, device, plain_file, ui};
+use crate::{clock, device, ui};
 use karve_core::charter::{Case, Charter};
 use karve_core::knowledge::Situation;
 use karve_core::profile::KernelProfile;
@@ -105,18 +105,10 @@ impl Profile {
         let mut parsed = Parsed::default();
         let mut at = None;
         for name in names {
-            let bytes = plain_file::read(&here.join(name), plain_file::RESULT_BYTES_MAX)
-                .context(|| format!("cannot read {name}"))
-                .map_err(|error| {
-                    error.hint("name a file that a profiler wrote: karve profile FILE")
-                })?;
-            let read = match self.tool {
-                Some(tool) if tool != Tool::Nsys => {
-                    let text = String::from_utf8_lossy(&bytes);
-                    take::read_text(tool, &text).map(|parsed| (tool, parsed))
-                }
-                _ => take::read_any(&bytes)?,
-            };
+            let path = here.join(name);
+            let read = take::read_file(&path, self.tool).map_err(|error| {
+                error.hint("name a file that a profiler wrote and you may read: karve profile FILE")
+            })?;
             let (tool, mut more) = read.map_err(|why| {
                 CommandError::usage(format!("cannot read {name}"))
                     .cause(why)

@@ -120,6 +120,74 @@ fn a_trace_of_pytorch_tells_kernels_and_the_timeline() {
     assert!(parse(Tool::Torch, &deep).is_err());
 }
 
+/// Gives a text in small pieces.
+struct Pieces<'a>(&'a [u8], usize);
+
+impl std::io::Read for Pieces<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        self.1 = self.1 % 7 + 1;
+        let n = self.1.min(into.len()).min(self.0.len());
+        into[..n].copy_from_slice(&self.0[..n]);
+        self.0 = &self.0[n..];
+        Ok(n)
+    }
+}
+
+#[test]
+fn a_trace_that_comes_in_pieces_tells_the_same() {
+    let text = sample("torch_trace.json");
+    let whole = parse(Tool::Torch, &text).unwrap();
+    assert_eq!(torch::read(Pieces(text.as_bytes(), 0)), Ok(whole.clone()));
+    let marked = format!("\u{feff}{text}");
+    assert_eq!(torch::read(Pieces(marked.as_bytes(), 0)), Ok(whole.clone()));
+    // The same values stand two lines further down, and all launches are counted.
+    let (head, tail) = text.split_once("\"traceEvents\": [").unwrap();
+    let launch =
+        "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"many\", \"ts\": 1040, \"dur\": 1},\n";
+    let more = format!("{head}\"traceEvents\": [\n\n{}{tail}", launch.repeat(5_000));
+    let parsed = torch::read(Pieces(more.as_bytes(), 0)).unwrap();
+    check(
+        kernel(&parsed, "many"),
+        &[("launches", 5_000.0), ("duration_us", 1.0)],
+    );
+    let gemm = kernel(&parsed, "void gemm");
+    assert_eq!(gemm.counters["duration_us"].source.line, 25 + 2 + 5_000);
+    assert_eq!(
+        gemm.counters["registers"].source.quote,
+        "registers per thread 128"
+    );
+}
+
+#[test]
+fn what_is_wrong_with_a_trace_is_told_with_its_line() {
+    let refused = |text: &str, line: usize, says: &str| {
+        let error = parse(Tool::Torch, text).unwrap_err();
+        assert!(error.line == line && error.reason.contains(says), "{error}");
+    };
+    let long = "x".repeat(1 << 21);
+    refused("{\n\"traceEvents\": [\n{\"ph\": \"X\"", 3, "ends early");
+    refused("{\n\"other\": 1}", 2, "traceEvents");
+    let event = "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k\", \"ts\": 1}";
+    refused(&format!("{{\"traceEvents\": [\n\n{event}]}}"), 3, "no time");
+    let event = format!("{{\"name\": \"{long}\"}}");
+    refused(
+        &format!("{{\"traceEvents\": [\n{event}]}}"),
+        2,
+        "longer than 1 MiB",
+    );
+    refused("{\"traceEvents\": []}", 1, "no kernel");
+    refused("{\"traceEvents\": [], \"traceEvents\": []}", 1, "duplicate");
+    refused("{\"traceEvents\": []} x", 1, "trailing");
+    // What is not looked at may be longer.
+    let event = event_of("k");
+    let text = format!("{{\"about\": \"{long}\", \"traceEvents\": [{event}]}}");
+    assert_eq!(parse(Tool::Torch, &text).unwrap().kernels.len(), 1);
+}
+
+fn event_of(name: &str) -> String {
+    format!("{{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"{name}\", \"ts\": 1, \"dur\": 2}}")
+}
+
 /// A file as nsys exports it, with some statements besides.
 fn exported(dir: &Path, more: &str) -> std::path::PathBuf {
     let path = dir.join("a.sqlite");
