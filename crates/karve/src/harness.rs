@@ -17,7 +17,7 @@ mod samples;
 
 pub use chance::{fresh_seed, secret};
 pub use delivered::names_case;
-pub use profiled::PROFILE_DIR;
+pub use profiled::{PROFILE_DIR, Profiled};
 pub use raw::{RAW_BYTES_MAX, take as take_raw};
 pub use rows::knows_format;
 pub use said::excerpt;

@@ -1,17 +1,33 @@
-//! The benchmark of one case under a profiler.
+//! The benchmark of one case under a profiler, and whether it did there what it does alone.
 
-use super::{Harness, Purpose, fresh_seed};
+use super::{Gated, Harness, Purpose, fresh_seed, rows};
 use crate::config::{expand, quote};
 use crate::error::Result;
 use crate::process::{self, Run};
-use crate::profilers::run::{DIR_VARIABLE, Output, Start};
+use crate::profilers::run::{DIR_VARIABLE, Output, PRINTED, Printed, Start};
 use karve_core::charter::Case;
+use karve_core::measurement::Gate;
 use std::path::Path;
 
 /// Where a profiler writes, below the directory of the commands; nothing of it stays.
 pub const PROFILE_DIR: &str = "karve-profile.tmp";
 /// Bytes of a profiler's output that are taken.
 const OUTPUT_BYTES_MAX: usize = 64 << 20;
+/// Bytes of what the benchmark said that are looked at.
+const PRINTED_BYTES_MAX: usize = 4 << 20;
+/// The file of results of a benchmark that writes one.
+const RESULT: &str = "result";
+
+/// How a benchmark went under a profiler.
+#[derive(Clone, Debug)]
+pub struct Profiled {
+    /// The run of both.
+    pub run: Run,
+    /// What the benchmark said, where its metric is looked for.
+    pub printed: Vec<u8>,
+    /// What the profiler left.
+    pub output: Vec<u8>,
+}
 
 impl Harness {
     /// The words that bench one case; nothing where the project has no such command, and a shell
@@ -20,7 +36,12 @@ impl Harness {
         if self.is_under_contract() || self.commands.bench.is_empty() {
             return Ok(None);
         }
-        let values = self.placeholders(tree, fresh_seed()?, Some(Path::new("/dev/null")));
+        let out = match self.output.from_file {
+            true => tree.join(&self.workdir).join(PROFILE_DIR).join(RESULT),
+            false => Path::new("/dev/null").to_owned(),
+        };
+        let mut values = self.placeholders(tree, fresh_seed()?, Some(&out));
+        values.repeats = Some(self.of_cases(std::slice::from_ref(case)).repeats);
         let line = expand(&self.commands.bench, Some(case), &values)?;
         let plain = |c: char| c.is_ascii_alphanumeric() || " _-./=,:+@%".contains(c);
         Ok(Some(match line.chars().all(plain) {
@@ -29,35 +50,92 @@ impl Harness {
         }))
     }
 
-    /// Runs a profiler; its output is on the standard output of the run, what it said on the other.
-    pub fn run_profiler(&self, tree: &Path, start: &Start) -> Result<Run> {
+    /// Runs a benchmark under a profiler.
+    pub fn run_profiler(&self, tree: &Path, start: &Start) -> Result<Profiled> {
+        let trial = self.trial(tree, Purpose::Profile)?;
+        let command = self.within(&self.profiler_line(start), tree, trial.as_ref());
+        let run = process::run(&command.capture_bytes(OUTPUT_BYTES_MAX), &self.stop)?;
+        let (printed, output) = match run.exit.success() && !run.stdout.truncated() {
+            true => parts(&run.stdout.bytes),
+            false => (Vec::new(), Vec::new()),
+        };
+        Ok(Profiled {
+            run,
+            printed,
+            output,
+        })
+    }
+
+    /// A script that prints what the benchmark said, after a line with its length, and then what
+    /// the profiler left. The first command is the one that runs the benchmark.
+    fn profiler_line(&self, start: &Start) -> String {
         let dir = PROFILE_DIR;
         let mut line = format!("mkdir -p {dir} || exit 125\n");
         line.push_str(&format!("export {DIR_VARIABLE}=\"$PWD/{dir}\"\n"));
         for (name, value) in &start.environment {
             line.push_str(&format!("export {name}={}\n", quote(value)));
         }
-        let last = start.commands.len().saturating_sub(1);
         for (number, words) in start.commands.iter().enumerate() {
             let words: Vec<String> = words.iter().map(|word| quote(word)).collect();
-            let to = match (&start.output, number == last) {
-                (Output::Stdout, true) => "",
-                _ => " >/dev/null",
-            };
-            line.push_str(&format!("{}{to} || exit $?\n", words.join(" ")));
+            let words = words.join(" ");
+            line.push_str(&match (number, start.printed) {
+                // What is printed without end fills no disk.
+                (0, Printed::ByTheTool) => format!(
+                    "{{ {words}; echo $? >{dir}/status; }} | \
+                     {{ head -c {PRINTED_BYTES_MAX} >{dir}/{PRINTED}; cat >/dev/null; }}\n\
+                     status=$(cat {dir}/status) || exit 125\n\
+                     [ \"$status\" = 0 ] || exit \"$status\"\n"
+                ),
+                (0, Printed::ByItself) => format!("{words} >/dev/null || exit $?\n"),
+                _ => format!("{words} >{dir}/last || exit $?\n"),
+            });
         }
-        match &start.output {
-            Output::File(path) => {
-                line.push_str(&format!("cat {}\n", quote(&path.to_string_lossy())));
-            }
-            Output::FileOfEach(begins) => {
-                line.push_str(&format!("cat {dir}/{}*\n", quote(begins)));
-            }
-            Output::Stdout => {}
-        }
-        let line = format!("(\n{line})\nstatus=$?\nrm -rf {dir}\nexit $status");
-        let trial = self.trial(tree, Purpose::Profile)?;
-        let command = self.within(&line, tree, trial.as_ref());
-        process::run(&command.capture_bytes(OUTPUT_BYTES_MAX), &self.stop)
+        let said = if self.output.from_file {
+            RESULT
+        } else {
+            PRINTED
+        };
+        line.push_str(&format!(
+            "touch {dir}/{said}\nhead -c {PRINTED_BYTES_MAX} {dir}/{said} >{dir}/said || exit 125\n\
+             wc -c <{dir}/said\ncat {dir}/said\n"
+        ));
+        line.push_str(&match &start.output {
+            Output::File(path) => format!("cat {}\n", quote(&path.to_string_lossy())),
+            Output::FileOfEach(begins) => format!("cat {dir}/{}*\n", quote(begins)),
+            Output::Stdout => format!("cat {dir}/last\n"),
+        });
+        format!("(\n{line})\nstatus=$?\nrm -rf {dir}\nexit $status")
     }
+
+    /// Whether a benchmark said what a plain run says: the metric of the case.
+    pub fn said_metric(&self, printed: &[u8], case: &Case) -> Gated<()> {
+        if self.metric.own_clock().is_some() {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(printed);
+        let cases = std::slice::from_ref(case);
+        let values = rows::values(&text, &self.output, &self.metric, cases)?;
+        match values
+            .iter()
+            .find(|value| !(value.is_finite() && **value > 0.0))
+        {
+            None => Ok(()),
+            Some(value) => Err(Gate::Dishonest {
+                why: format!("{} is {value}, which no kernel can be", self.metric.name),
+            }),
+        }
+    }
+}
+
+/// What the benchmark said, and what the profiler left.
+fn parts(bytes: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let end = bytes.iter().position(|byte| *byte == b'\n');
+    let split = end.and_then(|end| {
+        let length = std::str::from_utf8(&bytes[..end]).ok()?;
+        let length: usize = length.trim().parse().ok()?;
+        let rest = &bytes[end + 1..];
+        (length <= rest.len()).then(|| rest.split_at(length))
+    });
+    let (printed, output) = split.unwrap_or((&[], bytes));
+    (printed.to_vec(), output.to_vec())
 }

@@ -3,12 +3,20 @@
 use super::Tool;
 use karve_core::profile::ProfileDepth;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The shortest time that a profiler is given: to start one takes some, whatever it looks at.
+const LIMIT_MIN: Duration = Duration::from_secs(30);
+/// The longest one.
+const LIMIT_MAX: Duration = Duration::from_secs(300);
 
 /// Launches that Nsight Compute looks at; it runs each many times.
 const NCU_LAUNCHES: &str = "8";
 /// The variable that holds the whole path of the directory for files: a process that is started
 /// may be in another one.
 pub const DIR_VARIABLE: &str = "KARVE_PROFILE_DIR";
+/// The file in it with what the benchmark printed.
+pub const PRINTED: &str = "printed";
 /// Events that `perf stat` counts at first.
 const PERF_LIGHT: &str = "task-clock,page-faults,context-switches,cpu-migrations,duration_time,\
     cycles,instructions,branches,branch-misses";
@@ -25,6 +33,17 @@ pub struct Start {
     pub environment: Vec<(String, String)>,
     /// Where the output is.
     pub output: Output,
+    /// Who writes down what the program prints.
+    pub printed: Printed,
+}
+
+/// Who writes to the file [`PRINTED`] what the profiled program prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Printed {
+    /// Nothing else is on the standard output of the tool.
+    ByTheTool,
+    /// The tool says things of its own there, so that the program has an output of its own.
+    ByItself,
 }
 
 /// Where a profiler leaves its output.
@@ -47,6 +66,22 @@ pub struct Hint {
     pub hints: Vec<String>,
 }
 
+/// How long a tool may take on a program that takes so long alone: so many times as long, within
+/// bounds. To count costs little, a trace more; what simulates or repeats is slower by far.
+pub fn limit_of(tool: Tool, alone: Duration) -> Duration {
+    let times = match tool {
+        Tool::Perf => 10,
+        Tool::Nsys | Tool::Rocprof => 30,
+        Tool::Ncu
+        | Tool::RocprofCompute
+        | Tool::Cachegrind
+        | Tool::Callgrind
+        | Tool::Ptxas
+        | Tool::Torch => 200,
+    };
+    alone.saturating_mul(times).clamp(LIMIT_MIN, LIMIT_MAX)
+}
+
 /// How a tool is started on a command for a depth, with a directory for its files. A tool that does
 /// not look as deep, or that belongs to a compiler or to the program itself, is not started.
 pub fn start(tool: Tool, depth: ProfileDepth, command: &[String], dir: &Path) -> Option<Start> {
@@ -57,6 +92,7 @@ pub fn start(tool: Tool, depth: ProfileDepth, command: &[String], dir: &Path) ->
             commands: vec![[words, command.to_vec()].concat()],
             environment: vec![("LC_ALL".to_owned(), "C".to_owned())],
             output: Output::File(output),
+            printed: Printed::ByTheTool,
         })
     };
     match (tool, depth) {
@@ -88,8 +124,12 @@ pub fn start(tool: Tool, depth: ProfileDepth, command: &[String], dir: &Path) ->
                 "-o".to_owned(),
                 "karve".to_owned(),
             ];
-            let out = file("karve_kernel_trace.csv");
-            one([words(flags), to.to_vec(), words("--")].concat(), out)
+            Some(Start {
+                commands: vec![[words(flags), to.to_vec(), words("--"), aside(command)].concat()],
+                environment: vec![("LC_ALL".to_owned(), "C".to_owned())],
+                output: Output::File(file("karve_kernel_trace.csv")),
+                printed: Printed::ByItself,
+            })
         }
         (Tool::RocprofCompute, ProfileDepth::Full) => Some(rocprof_compute(command, dir)),
         (Tool::Nsys | Tool::Rocprof, ProfileDepth::Full | ProfileDepth::Code)
@@ -104,6 +144,13 @@ pub fn start(tool: Tool, depth: ProfileDepth, command: &[String], dir: &Path) ->
 
 fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// The same command with what it prints in a file.
+fn aside(command: &[String]) -> Vec<String> {
+    let line = format!("exec \"$@\" >\"${DIR_VARIABLE}/{PRINTED}\"");
+    let shell = ["sh".to_owned(), "-c".to_owned(), line, "sh".to_owned()];
+    [shell.to_vec(), command.to_vec()].concat()
 }
 
 fn ncu(set: &str, log: &str) -> Vec<String> {
@@ -124,6 +171,7 @@ fn valgrind(name: &str, command: &[String]) -> Start {
         commands: vec![[tool.to_vec(), words(flags), command.to_vec()].concat()],
         environment: vec![("LC_ALL".to_owned(), "C".to_owned())],
         output: Output::FileOfEach(format!("{name}.")),
+        printed: Printed::ByTheTool,
     }
 }
 
@@ -140,11 +188,12 @@ fn nsys(command: &[String], dir: &Path) -> Start {
     let export = words("nsys export --type sqlite --force-overwrite true --output");
     Start {
         commands: vec![
-            [profile, vec![report.clone()], command.to_vec()].concat(),
+            [profile, vec![report.clone()], aside(command)].concat(),
             [export, vec![to, report]].concat(),
         ],
         environment: vec![("LC_ALL".to_owned(), "C".to_owned())],
         output: Output::File(out),
+        printed: Printed::ByItself,
     }
 }
 
@@ -154,11 +203,12 @@ fn rocprof_compute(command: &[String], dir: &Path) -> Start {
     let analyze = [words("rocprof-compute analyze -p"), vec![dir.clone()]].concat();
     Start {
         commands: vec![
-            [profile, vec![dir], words("--"), command.to_vec()].concat(),
+            [profile, vec![dir], words("--"), aside(command)].concat(),
             analyze,
         ],
         environment: vec![("LC_ALL".to_owned(), "C".to_owned())],
         output: Output::Stdout,
+        printed: Printed::ByItself,
     }
 }
 

@@ -2,18 +2,20 @@
 //! deeper while what was read does not tell what limits the kernel.
 
 use super::granted::{Granted, plain_name};
-use super::run::{Hint, Start, diagnose_failure, start};
+use super::run::{Hint, Start, diagnose_failure, limit_of, start};
 use super::{Parsed, SQLITE, Tool, nsys, parse, parse_of, sniff, torch};
 use crate::error::{Context, Result};
-use crate::harness::{Harness, PROFILE_DIR};
+use crate::harness::{Call, Gated, Harness, PROFILE_DIR, Profiled, Variant};
 use crate::plain_file;
 use crate::process::{Exit, Run};
 use karve_core::charter::Case;
 use karve_core::knowledge::Situation;
+use karve_core::measurement::Sample;
 use karve_core::profile::{Bottleneck, KernelProfile, ProfileDepth, RuleSet, diagnose};
 use std::fs;
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
+use std::time::Duration;
 
 /// Characters of what a tool said that are looked at.
 const SAID_CHARS: usize = 20_000;
@@ -89,14 +91,24 @@ pub struct Taken {
     pub raw: Vec<(Tool, Vec<u8>)>,
     /// Tools that did not give a profile, and what to do.
     pub failed: Vec<(Tool, Hint)>,
+    /// The benchmark without a profiler, where it is a command.
+    pub alone: Option<Gated<Sample>>,
 }
 
 impl Taken {
-    /// Whether a tool was started already.
+    /// Whether a tool has told something already.
     fn has_run(&self, tool: Tool) -> bool {
-        let ran = self.raw.iter().map(|(ran, _)| *ran);
-        let failed = self.failed.iter().map(|(failed, _)| *failed);
-        ran.chain(failed).any(|ran| ran == tool)
+        self.raw.iter().any(|(ran, _)| *ran == tool)
+    }
+
+    /// Whether a tool has failed: it hung, or does not work here.
+    fn has_failed(&self, tool: Tool) -> bool {
+        self.failed.iter().any(|(failed, _)| *failed == tool)
+    }
+
+    fn fail(&mut self, tool: Tool, problem: String, hint: &str) {
+        let hints = vec![hint.to_owned()];
+        self.failed.push((tool, Hint { problem, hints }));
     }
 }
 
@@ -119,6 +131,9 @@ pub fn take(
         );
         return Ok(taken);
     };
+    let Some(alone) = run_alone(harness, subject, &mut taken)? else {
+        return Ok(taken);
+    };
     let tools = tool
         .as_ref()
         .map_or(subject.runs.tools(), std::slice::from_ref);
@@ -129,11 +144,12 @@ pub fn take(
             continue;
         }
         for tool in tools.iter().filter(|tool| !without.contains(tool)) {
-            // The deepest look of most tools is the one before.
+            // The deepest look of most tools is the one before, and what hung hangs again.
             let again = at == ProfileDepth::Code && taken.has_run(*tool);
+            let again = again || taken.has_failed(*tool);
             let start = start(*tool, at, &words, Path::new(PROFILE_DIR)).filter(|_| !again);
             if let Some(start) = start {
-                run_tool(harness, subject, (*tool, &start), &mut taken)?;
+                run_tool((harness, alone), subject, (*tool, &start), &mut taken)?;
             }
         }
         // A tool that was named looks as deep as it can; else deeper only where that is needed.
@@ -160,54 +176,108 @@ fn tells(taken: &Taken, rules: RuleSet) -> bool {
     kernel.is_some_and(|kernel| diagnose(kernel, rules).bottleneck != Bottleneck::Unknown)
 }
 
-fn run_tool(
+/// How long the benchmark takes without a profiler; nothing is profiled where it fails.
+fn run_alone(
     harness: &Harness,
+    subject: Subject<'_>,
+    taken: &mut Taken,
+) -> Result<Option<Duration>> {
+    let call = Call::fresh(Variant::Usual)?;
+    let samples = harness.bench(subject.tree, std::slice::from_ref(subject.case), call)?;
+    let wall = match &samples {
+        Ok(samples) => samples.first().map(|s| Duration::from_micros(s.wall_us)),
+        Err(gate) => {
+            let why = gate.describe();
+            let note = format!("nothing was profiled, for the benchmark alone fails: {why}");
+            taken.parsed.notes.push(note);
+            None
+        }
+    };
+    taken.alone = match samples {
+        Ok(samples) => samples.first().copied().map(Ok),
+        Err(gate) => Some(Err(gate)),
+    };
+    Ok(wall)
+}
+
+fn run_tool(
+    (harness, alone): (&Harness, Duration),
     subject: Subject<'_>,
     (tool, start): (Tool, &Start),
     taken: &mut Taken,
 ) -> Result<()> {
-    let run = harness.run_profiler(subject.tree, start)?;
+    let harness = harness.clone().within_limit(limit_of(tool, alone));
+    let Profiled {
+        run,
+        printed,
+        output,
+    } = harness.run_profiler(subject.tree, start)?;
     if !run.exit.success() {
-        taken.failed.push((tool, failure(tool, &run)));
+        taken.failed.push((tool, failure(tool, &run, alone)));
         return Ok(());
     }
     if run.stdout.truncated() {
         let problem = "its output is longer than karve takes".to_owned();
-        let hints = vec!["profile a shorter case: --case NAME".to_owned()];
-        taken.failed.push((tool, Hint { problem, hints }));
+        taken.fail(tool, problem, "profile a shorter case: --case NAME");
         return Ok(());
     }
-    let bytes = run.stdout.bytes;
+    if let Err(gate) = harness.said_metric(&printed, subject.case) {
+        let why = gate.describe();
+        let problem = format!(
+            "its profile is not believed, for the benchmark did not do under it what it does \
+             alone: {why}"
+        );
+        taken.fail(tool, problem, &try_another(tool));
+        return Ok(());
+    }
     let parsed = match tool {
-        Tool::Nsys => read_database(&bytes)?,
-        _ => parse_of(tool, &String::from_utf8_lossy(&bytes), subject.granted)
+        Tool::Nsys => read_database(&output)?,
+        _ => parse_of(tool, &String::from_utf8_lossy(&output), subject.granted)
             .map_err(|why| why.to_string()),
     };
     match parsed {
         Ok(parsed) => merge(&mut taken.parsed, parsed),
-        Err(why) => taken.failed.push((
+        Err(why) => taken.fail(
             tool,
-            Hint {
-                problem: format!("its output cannot be read: {why}"),
-                hints: vec!["keep the output and read it with \"karve profile FILE\"".to_owned()],
-            },
-        )),
+            format!("its output cannot be read: {why}"),
+            "keep the output and read it with \"karve profile FILE\"",
+        ),
     }
-    taken.raw.push((tool, bytes));
+    taken.raw.push((tool, output));
     Ok(())
 }
 
-fn failure(tool: Tool, run: &Run) -> Hint {
+fn failure(tool: Tool, run: &Run, alone: Duration) -> Hint {
     let said: String = run.stderr.text().chars().take(SAID_CHARS).collect();
     let exit = match run.exit {
         Exit::Code(code) => Some(code),
         Exit::Signal(signal) => Some(128 + signal),
-        Exit::TimedOut | Exit::Stopped | Exit::TooMuch(_) => Some(1),
+        Exit::TimedOut => {
+            let (s, alone) = (run.wall.as_secs_f64(), alone.as_secs_f64());
+            return Hint {
+                problem: format!(
+                    "it was ended after {s:.1} s, with all it had started, and gave nothing; the \
+                     benchmark alone takes {alone:.3} s"
+                ),
+                hints: vec![
+                    "profile a shorter case: --case NAME".to_owned(),
+                    try_another(tool),
+                ],
+            };
+        }
+        Exit::Stopped | Exit::TooMuch(_) => Some(1),
     };
     diagnose_failure(tool, exit, &said).unwrap_or_else(|| Hint {
-        problem: crate::harness::excerpt(run),
-        hints: vec![format!("try another one: --tool {}", other(tool).name())],
+        problem: format!(
+            "the benchmark, which ends well alone, ends otherwise under it: {}",
+            crate::harness::excerpt(run)
+        ),
+        hints: vec![try_another(tool)],
     })
+}
+
+fn try_another(tool: Tool) -> String {
+    format!("try another one: --tool {}", other(tool).name())
 }
 
 fn other(tool: Tool) -> Tool {
@@ -352,3 +422,6 @@ fn add(known: &mut KernelProfile, more: KernelProfile) {
     known.granted |= more.granted;
     known.remarks.extend(more.remarks);
 }
+
+#[cfg(test)]
+mod tests;

@@ -112,6 +112,7 @@ fn diagnosis(source: &Source<'_>, when: &str, profile: &Profile) -> String {
             text(&found.root_cause),
             text(&found.because)
         ),
+        (None, Some(why)) if why.trim().is_empty() => format!("{of}: no profile"),
         (None, Some(why)) => format!("{of}: no profile, because {}", text(why)),
         (None, None) => format!("{of}: {}", profile.bottleneck.name()),
     }

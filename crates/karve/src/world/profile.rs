@@ -27,7 +27,7 @@ use std::time::Duration;
 const DIGEST_CHARS: usize = 4_000;
 /// Kernels that a campaign remembers.
 const KERNELS_KEPT: usize = 4;
-/// How long one profiler may take; what takes longer is no light look.
+/// How long one profiler may take at most; what takes longer is no light look.
 const TOOL_LIMIT: Duration = Duration::from_secs(60);
 /// Reasons why there is no profile that are kept.
 const NOTES_MAX: usize = 6;
@@ -193,6 +193,9 @@ impl World {
         profile.kernels.extend(taken.parsed.timeline);
         notes.truncate(NOTES_MAX);
         if profile.kernels.is_empty() {
+            if notes.is_empty() {
+                notes.push("no profiler told anything".to_owned());
+            }
             profile.skipped = Some(notes.join("; "));
         } else {
             profile.notes = notes;

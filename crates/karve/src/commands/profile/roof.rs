@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::harness::{Call, Harness, Variant};
-use crate::profilers::Parsed;
+use crate::profilers::take::Taken;
 use crate::roofline::counters::add_ceiling;
 use crate::roofline::{self, Cores, Measured};
 use karve_core::charter::{Case, Charter};
@@ -17,7 +17,7 @@ pub(super) fn add(
     harness: &Harness,
     charter: &Charter,
     (tree, case): (&Path, &Case),
-    parsed: &mut Parsed,
+    taken: &mut Taken,
 ) -> Result<()> {
     let declared = |demand: &Demand| demand.work.is_some() && demand.bytes.is_some();
     let Some(demand) = charter.demand(case).filter(declared) else {
@@ -26,14 +26,20 @@ pub(super) fn add(
     let Some(host) = roofline::kept() else {
         let note = "the host was not measured, so that nothing is told of its ceiling: \
                     \"karve roofline\" does that";
-        parsed.notes.push(note.to_owned());
+        taken.parsed.notes.push(note.to_owned());
         return Ok(());
     };
-    let call = Call::fresh(Variant::Usual)?;
-    let time_s = match harness.bench(tree, std::slice::from_ref(case), call)? {
-        Ok(samples) => samples
-            .first()
-            .and_then(|sample| implied_seconds(&charter.metric, sample.value, case)),
+    let sample = match taken.alone.take() {
+        Some(sample) => sample.map(Some),
+        None => {
+            let call = Call::fresh(Variant::Usual)?;
+            let samples = harness.bench(tree, std::slice::from_ref(case), call)?;
+            samples.map(|samples| samples.first().copied())
+        }
+    };
+    let parsed = &mut taken.parsed;
+    let time_s = match sample {
+        Ok(sample) => sample.and_then(|s| implied_seconds(&charter.metric, s.value, case)),
         Err(gate) => {
             let why = gate.describe();
             parsed.notes.push(format!("the case was not timed: {why}"));

@@ -200,7 +200,7 @@ impl Profile {
         };
         let mut taken = take::take(harness, subject, wish, self.rules)?;
         if runs == Runs::Cpu {
-            roof::add(harness, charter, (tree, case), &mut taken.parsed)?;
+            roof::add(harness, charter, (tree, case), &mut taken)?;
         }
         Ok(taken)
     }
