@@ -11,6 +11,7 @@
 //! reason. The last line of an output that ends without a line end is not read.
 
 pub mod contract;
+mod disassembly;
 mod gather;
 pub mod granted;
 mod ncu;
@@ -26,6 +27,7 @@ mod text;
 mod timeline;
 mod torch;
 pub(crate) mod valgrind;
+pub(crate) mod vectors;
 
 use granted::Granted;
 use karve_core::profile::KernelProfile;
@@ -202,11 +204,16 @@ pub fn parse_of(tool: Tool, text: &str, granted: &Granted) -> Result<Parsed, Unr
         Tool::Torch => torch::parse(text),
         Tool::Nsys => Err(Unreadable::at(1, "a database is read from its file")),
     }?;
+    own_first(&mut parsed, granted);
+    Ok(parsed)
+}
+
+/// Puts the kernels first that the granted files define.
+fn own_first(parsed: &mut Parsed, granted: &Granted) {
     for kernel in &mut parsed.kernels {
         kernel.granted |= granted.holds(&kernel.name, "");
     }
     parsed.kernels.sort_by_key(|kernel| !kernel.granted);
-    Ok(parsed)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::config::{expand, quote};
 use crate::error::Result;
 use crate::process::{self, Run};
 use crate::profilers::run::{DIR_VARIABLE, Output, PRINTED, Printed, Start};
+use crate::profilers::vectors::{PART, Range};
 use karve_core::charter::Case;
 use karve_core::measurement::Gate;
 use std::path::Path;
@@ -15,6 +16,8 @@ pub const PROFILE_DIR: &str = "karve-profile.tmp";
 const OUTPUT_BYTES_MAX: usize = 64 << 20;
 /// Bytes of what the benchmark said that are looked at.
 const PRINTED_BYTES_MAX: usize = 4 << 20;
+/// Bytes of a disassembly that are taken.
+const CODE_BYTES_MAX: usize = 16 << 20;
 /// The file of results of a benchmark that writes one.
 const RESULT: &str = "result";
 
@@ -105,6 +108,25 @@ impl Harness {
             Output::Stdout => format!("cat {dir}/last\n"),
         });
         format!("(\n{line})\nstatus=$?\nrm -rf {dir}\nexit $status")
+    }
+
+    /// Disassembles code of built files, where the benchmark ran.
+    pub(crate) fn disassemble(&self, tree: &Path, ranges: &[Range]) -> Result<Run> {
+        let mut line = String::new();
+        for (number, range) in ranges.iter().enumerate() {
+            let (start, stop) = (range.start, range.stop);
+            let object = quote(&range.object);
+            // What is no plain file might never end.
+            line.push_str(&format!(
+                "echo '{PART}{number}'\n[ -f {object} ] && {{ LC_ALL=C objdump -d -w \
+                 --no-show-raw-insn --start-address={start:#x} --stop-address={stop:#x} -- \
+                 {object}; code=$?; [ $code = 127 ] && exit 127; }}\n"
+            ));
+        }
+        line.push_str("exit 0\n");
+        let trial = self.trial(tree, Purpose::Profile)?;
+        let command = self.within(&line, tree, trial.as_ref());
+        process::run(&command.capture_bytes(CODE_BYTES_MAX), &self.stop)
     }
 
     /// Whether a benchmark said what a plain run says: the metric of the case.

@@ -162,13 +162,18 @@ fn ncu(set: &str, log: &str) -> Vec<String> {
 /// Follows the processes that the command starts: what is run may be a shell, or make.
 fn valgrind(name: &str, command: &[String]) -> Start {
     let flags = "--cache-sim=yes --branch-sim=yes --trace-children=yes";
+    // With what each instruction cost, so that it can be told what was in vectors.
+    let more = match name {
+        "callgrind" => words("--dump-instr=yes"),
+        _ => Vec::new(),
+    };
     let tool = [
         "valgrind".to_owned(),
         format!("--tool={name}"),
         format!("--{name}-out-file=%q{{{DIR_VARIABLE}}}/{name}.%p"),
     ];
     Start {
-        commands: vec![[tool.to_vec(), words(flags), command.to_vec()].concat()],
+        commands: vec![[tool.to_vec(), words(flags), more, command.to_vec()].concat()],
         environment: vec![("LC_ALL".to_owned(), "C".to_owned())],
         output: Output::FileOfEach(format!("{name}.")),
         printed: Printed::ByTheTool,

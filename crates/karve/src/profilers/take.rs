@@ -3,7 +3,9 @@
 
 use super::granted::{Granted, plain_name};
 use super::run::{Hint, Start, diagnose_failure, limit_of, start};
-use super::{Parsed, SQLITE, Tool, nsys, parse, parse_of, sniff, torch};
+use super::valgrind::callgrind;
+use super::vectors::{Code, NOT_READ};
+use super::{Parsed, SQLITE, Tool, Unreadable, nsys, own_first, parse, parse_of, sniff, torch};
 use crate::error::{Context, Result};
 use crate::harness::{Call, Gated, Harness, PROFILE_DIR, Profiled, Variant};
 use crate::plain_file;
@@ -162,12 +164,47 @@ pub fn take(
         }
     }
     let has = |name: &str| taken.parsed.kernels.iter().any(|k| k.value(name).is_some());
-    if subject.runs == Runs::Cpu && has("instructions") && !has("vector_pct") {
-        let note = "vector_pct was not read: no profiler that ran counts operations in vectors, \
-                    and what asks for it cannot hold";
-        taken.parsed.notes.push(note.to_owned());
+    let told = |note: &String| note.starts_with(NOT_READ);
+    let is_told = taken.parsed.notes.iter().any(told) || has("vector_pct");
+    if subject.runs == Runs::Cpu && has("instructions") && !is_told {
+        taken.parsed.notes.push(format!(
+            "{NOT_READ}: no profiler that ran counts operations in vectors, and what asks for it \
+             cannot hold; \"--tool callgrind\" tells it with the help of objdump"
+        ));
     }
     Ok(taken)
+}
+
+/// Reads callgrind's output, and how much of the first kernel's arithmetic is in vectors.
+fn with_vectors(
+    harness: &Harness,
+    subject: Subject<'_>,
+    text: &str,
+) -> Result<std::result::Result<Parsed, Unreadable>> {
+    let (mut parsed, code) = match callgrind::parse_code(text, subject.granted) {
+        Ok(read) => read,
+        Err(why) => return Ok(Err(why)),
+    };
+    own_first(&mut parsed, subject.granted);
+    let kernel = parsed.kernels.iter_mut();
+    let same = |code: &Code| kernel.into_iter().find(|kernel| kernel.name == code.kernel);
+    if let Some(code) = code
+        && let Some(kernel) = same(&code)
+    {
+        let run = harness.disassemble(subject.tree, &code.ranges())?;
+        let weighed = match run.exit {
+            Exit::Code(0) if !run.stdout.truncated() => code.weigh(&run.stdout.text(), kernel),
+            Exit::Code(0) => Err("the disassembly is longer than karve takes".to_owned()),
+            Exit::Code(127) => Err("objdump is not installed, which tells what the counted \
+                                    instructions do: \"apt-get install binutils\""
+                .to_owned()),
+            other => Err(format!("objdump: {}", other.describe())),
+        };
+        if let Err(why) = weighed {
+            parsed.notes.push(format!("{NOT_READ}: {why}"));
+        }
+    }
+    Ok(Ok(parsed))
 }
 
 /// Whether what was read tells what limits the kernel.
@@ -232,6 +269,10 @@ fn run_tool(
     }
     let parsed = match tool {
         Tool::Nsys => read_database(&output)?,
+        Tool::Callgrind => {
+            let text = String::from_utf8_lossy(&output);
+            with_vectors(&harness, subject, &text)?.map_err(|why| why.to_string())
+        }
         _ => parse_of(tool, &String::from_utf8_lossy(&output), subject.granted)
             .map_err(|why| why.to_string()),
     };

@@ -10,14 +10,17 @@ pub(super) mod callgrind;
 use super::gather::{Notes, Weighed, heaviest};
 use super::granted::{Granted, plain_name};
 use super::number::whole;
+use super::vectors::{Code, Part};
 use super::{PROGRAM, Parsed, Unreadable};
 use karve_core::profile::{KernelProfile, Source};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Events that a file may name.
 const EVENTS_MAX: usize = 64;
 /// Functions that a file may name.
 const FUNCTIONS_MAX: usize = 500_000;
+/// Instructions whose counts are kept one by one.
+const INSTRUCTIONS_MAX: usize = 2_000_000;
 /// Processes that one output may tell of.
 const PROCESSES_MAX: usize = 1_000;
 /// Functions with a smaller share of the instructions are not told one by one, in percent.
@@ -37,7 +40,7 @@ const STARTERS: [&str; 30] = [
 ];
 
 /// What a function cost.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Cost {
     /// The line that names it first.
     line: usize,
@@ -47,6 +50,10 @@ struct Cost {
     called: Vec<u64>,
     /// How much of the first event lies in each file of source.
     files: BTreeMap<String, u64>,
+    /// How much of it lies in each instruction, by object and address, where the file tells.
+    code: BTreeMap<(u64, u64), u64>,
+    /// The functions that it calls.
+    calls: BTreeSet<String>,
 }
 
 /// What all functions of a process cost.
@@ -56,6 +63,10 @@ struct Costs {
     command: String,
     events: Vec<String>,
     functions: BTreeMap<String, Cost>,
+    /// Names of objects by their numbers.
+    objects: BTreeMap<u64, String>,
+    /// Instructions whose counts are kept.
+    n_instructions: usize,
 }
 
 impl Cost {
@@ -110,9 +121,64 @@ impl Costs {
     }
 
     /// Adds what a function cost that another one called.
-    fn add_call(&mut self, function: &str, counts: &[u64], line: usize) -> Result<(), Unreadable> {
+    fn add_call(
+        &mut self,
+        (function, callee): (&str, &str),
+        counts: &[u64],
+        line: usize,
+    ) -> Result<(), Unreadable> {
         let cost = self.cost(function, counts, line)?;
+        if !cost.calls.contains(callee) {
+            cost.calls.insert(callee.to_owned());
+        }
         add_counts(&mut cost.called, counts, line)
+    }
+
+    /// Adds how often an instruction of a function ran.
+    fn add_instruction(&mut self, function: &str, at: (u64, u64), count: u64) {
+        let Some(cost) = self.functions.get_mut(function) else {
+            return;
+        };
+        if let Some(sum) = cost.code.get_mut(&at) {
+            *sum = sum.saturating_add(count);
+        } else if self.n_instructions < INSTRUCTIONS_MAX {
+            self.n_instructions += 1;
+            cost.code.insert(at, count);
+        }
+    }
+
+    /// How often each instruction of a kernel ran, with all that it calls; nothing where the file
+    /// does not tell, or of too many.
+    fn code_of(&self, kernel: &str) -> Option<Code> {
+        if self.n_instructions == 0 || self.n_instructions == INSTRUCTIONS_MAX {
+            return None;
+        }
+        let mut held: BTreeSet<&str> = BTreeSet::new();
+        let mut open: Vec<&str> = match kernel {
+            PROGRAM => self.functions.keys().map(String::as_str).collect(),
+            kernel => vec![kernel],
+        };
+        while let Some(name) = open.pop() {
+            if let Some((name, cost)) = self.functions.get_key_value(name)
+                && held.insert(name)
+            {
+                open.extend(cost.calls.iter().map(String::as_str));
+            }
+        }
+        let mut parts: BTreeMap<(&str, u64), BTreeMap<u64, u64>> = BTreeMap::new();
+        for name in held {
+            for ((object, address), count) in self.functions.get(name).iter().flat_map(|c| &c.code)
+            {
+                let part = parts.entry((name, *object)).or_default();
+                part.insert(*address, *count);
+            }
+        }
+        let part = |((name, object), counts): ((&str, u64), BTreeMap<u64, u64>)| Part {
+            function: name.to_owned(),
+            object: self.objects.get(&object).cloned().unwrap_or_default(),
+            counts,
+        };
+        Some(Code::of(kernel, parts.into_iter().map(part).collect()))
     }
 
     fn cost(
@@ -137,7 +203,7 @@ impl Costs {
                 line,
                 counts: vec![0; n],
                 called: vec![0; n],
-                files: BTreeMap::new(),
+                ..Cost::default()
             }))
     }
 
@@ -186,17 +252,20 @@ impl Costs {
 
     /// The functions as kernels: the granted ones with what they call, then those that have most
     /// instructions themselves.
-    fn parsed(self, tool: &str, granted: &Granted, mut notes: Notes) -> Result<Parsed, Unreadable> {
+    fn parsed(
+        &self,
+        tool: &str,
+        granted: &Granted,
+        mut notes: Notes,
+    ) -> Result<Parsed, Unreadable> {
         let ir = self.ir()?;
         let all = self.instructions(ir, |_, _| true);
         let events = &self.events;
         let mut kernels = Vec::new();
         let (mut few, mut few_sum) = (0, 0_u64);
         let mut whole = Cost {
-            line: 0,
             counts: vec![0; events.len()],
-            called: Vec::new(),
-            files: BTreeMap::new(),
+            ..Cost::default()
         };
         for (name, cost) in &self.functions {
             let own = granted.holds(name, cost.file());
@@ -281,13 +350,13 @@ fn kernel(
     profile
 }
 
-/// The process that runs the kernel: the one that spends most in granted functions, else the one
-/// that works most and does not only start others.
+/// The process that runs the kernel, and the code of its first one: the process that spends most in
+/// granted functions, else the one that works most and does not only start others.
 fn of_processes(
     mut processes: Vec<Costs>,
     tool: &str,
     granted: &Granted,
-) -> Result<Parsed, Unreadable> {
+) -> Result<(Parsed, Option<Code>), Unreadable> {
     let mut notes = Notes::default();
     let n = processes.len();
     let weight = |costs: &Costs| {
@@ -308,7 +377,10 @@ fn of_processes(
     {
         notes.add(NO_KERNEL);
     }
-    costs.parsed(tool, granted, notes)
+    let parsed = costs.parsed(tool, granted, notes)?;
+    let first = parsed.kernels.first();
+    let code = first.and_then(|kernel| costs.code_of(&kernel.name));
+    Ok((parsed, code))
 }
 
 /// Adds counts; those that are not written are zero.

@@ -330,6 +330,17 @@ fn a_benchmark_that_make_starts_is_profiled_and_not_make() {
     assert!(share > 50.0, "{first}");
     let notes = found["notes"].to_string();
     assert!(notes.contains("this one counts: ./prog"), "{notes}");
+    // It is compiled without vectors, so that what helps against that is told.
+    let vectors = &first["counters"]["vector_pct"];
+    if vectors["value"].is_null() {
+        println!("skipped: objdump does not work here: {notes}");
+        assert!(notes.contains("vector_pct was not read"), "{notes}");
+    } else {
+        assert!(vectors["value"].as_f64().unwrap() < 20.0, "{vectors}");
+        assert_eq!(vectors["source"]["tool"], "callgrind+objdump");
+        let entries = found["kernels"][0]["entries"].to_string();
+        assert!(entries.contains("vector_pct"), "{entries}");
+    }
     // The same tool on the same code finds the same.
     let said = lab.karve(&["profile", "--tool", "callgrind", "--against", "HEAD"]);
     let said = said.ends(0).shows(&["still     "]);

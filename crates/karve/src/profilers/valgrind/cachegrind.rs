@@ -68,5 +68,5 @@ pub(in super::super) fn parse(text: &str, granted: &Granted) -> Result<Parsed, U
         return Err(Unreadable::at(lines.whole.len().max(1), reason));
     }
     processes.push(costs);
-    of_processes(processes, TOOL, granted)
+    of_processes(processes, TOOL, granted).map(|(parsed, _)| parsed)
 }

@@ -4,12 +4,13 @@
 use super::super::granted::Granted;
 use super::super::number::whole;
 use super::super::text::{ENDS_EARLY, Lines};
+use super::super::vectors::Code;
 use super::{Costs, FUNCTIONS_MAX, PROCESSES_MAX, Parsed, Unreadable, counts, of_processes};
 use std::collections::BTreeMap;
 
 const TOOL: &str = "callgrind";
 /// Keys of lines that say nothing of the cost of a function itself.
-const SILENT: [&str; 6] = ["ob=", "cob=", "cfi=", "cfl=", "jump=", "jcnd="];
+const SILENT: [&str; 4] = ["cfi=", "cfl=", "jump=", "jcnd="];
 /// What the file of a process begins with.
 const BEGINS: &str = "# callgrind format";
 
@@ -25,8 +26,12 @@ struct Reader {
     file: String,
     /// The function that is called next.
     callee: String,
+    /// The object that the lines are of.
+    object: u64,
     /// Words before the counts on a line.
     positions: usize,
+    /// The address of the last line, where the first word is one.
+    address: Option<u64>,
     /// Whether the next line is what a called function cost.
     after_calls: bool,
     totals: Option<(Vec<u64>, usize)>,
@@ -34,6 +39,14 @@ struct Reader {
 
 /// Reads the files of all processes, or nothing of them.
 pub(in super::super) fn parse(text: &str, granted: &Granted) -> Result<Parsed, Unreadable> {
+    parse_code(text, granted).map(|(parsed, _)| parsed)
+}
+
+/// The same, with how often each instruction of the first kernel ran, where the files tell.
+pub(in super::super) fn parse_code(
+    text: &str,
+    granted: &Granted,
+) -> Result<(Parsed, Option<Code>), Unreadable> {
     let lines = Lines::of(text)?;
     let mut processes = Vec::new();
     let mut reader = Reader::new();
@@ -68,7 +81,9 @@ impl Reader {
             function: None,
             file: String::new(),
             callee: String::new(),
+            object: 0,
             positions: 1,
+            address: None,
             after_calls: false,
             totals: None,
         }
@@ -104,6 +119,10 @@ impl Reader {
             .find_map(|key| line.strip_prefix(key))
         {
             self.file = self.file_name(name);
+        } else if let Some(name) = line.strip_prefix("ob=") {
+            self.object = self.object_of(name);
+        } else if let Some(name) = line.strip_prefix("cob=") {
+            self.object_of(name);
         } else if let Some(command) = line.strip_prefix("cmd:") {
             self.costs.command = command.trim().to_owned();
         } else if line.starts_with("calls=") {
@@ -112,6 +131,7 @@ impl Reader {
             self.costs.name_events(names, number)?;
         } else if let Some(words) = line.strip_prefix("positions:") {
             self.positions = words.split_whitespace().count();
+            self.address = words.trim_start().starts_with("instr").then_some(0);
         } else if let Some(totals) = line.strip_prefix("totals:") {
             self.totals = Some((counts(totals.split_whitespace(), number)?, number));
         } else if !is_silent(line) {
@@ -120,23 +140,61 @@ impl Reader {
         Ok(())
     }
 
+    /// Where a line is: `0x1360`, or `+3`, `-3` or `*` from the line before.
+    fn go_to(&mut self, line: &str, number: usize) -> Result<(), Unreadable> {
+        let (Some(last), Some(word)) = (self.address, line.split_whitespace().next()) else {
+            return Ok(());
+        };
+        let address = match (word.strip_prefix('+'), word.strip_prefix('-')) {
+            (Some(more), _) => whole(more).and_then(|more| last.checked_add(more)),
+            (_, Some(less)) => whole(less).and_then(|less| last.checked_sub(less)),
+            _ if word == "*" => Some(last),
+            _ => word
+                .strip_prefix("0x")
+                .and_then(|digits| u64::from_str_radix(digits, 16).ok()),
+        };
+        let wrong = || Unreadable::at(number, format!("{word:?} is no address"));
+        self.address = Some(address.ok_or_else(wrong)?);
+        Ok(())
+    }
+
+    /// `(1) name` names an object, `(1)` is one that has a name already.
+    fn object_of(&mut self, text: &str) -> u64 {
+        let parts = text.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+        let Some((id, name)) = parts.and_then(|(id, name)| Some((whole(id)?, name.trim()))) else {
+            return 0;
+        };
+        if !name.is_empty() && self.costs.objects.len() < FUNCTIONS_MAX {
+            self.costs.objects.insert(id, name.to_owned());
+        }
+        id
+    }
+
     /// `+3 16 0 1`: positions, then counts; zeros at the end are not written.
     fn take_cost(&mut self, line: &str, number: usize) -> Result<(), Unreadable> {
+        self.go_to(line, number)?;
         let Some(function) = &self.function else {
             return Err(Unreadable::at(number, "the line belongs to no function"));
         };
         let words = line.split_whitespace().skip(self.positions);
         let row = counts(words, number)?;
-        self.costs.add((function, &self.file), &row, number)
+        self.costs.add((function, &self.file), &row, number)?;
+        if let (Some(address), Some(count)) = (self.address, row.first()) {
+            let at = (self.object, address);
+            self.costs.add_instruction(function, at, *count);
+        }
+        Ok(())
     }
 
     /// What a called function cost belongs to its caller as well, but not where it calls itself.
     fn take_call(&mut self, line: &str, number: usize) -> Result<(), Unreadable> {
+        self.go_to(line, number)?;
         let Some(function) = self.function.as_ref().filter(|f| **f != self.callee) else {
             return Ok(());
         };
         let row = counts(line.split_whitespace().skip(self.positions), number)?;
-        self.costs.add_call(function, &row, number)
+        let pair = (function.as_str(), self.callee.as_str());
+        self.costs.add_call(pair, &row, number)
     }
 
     /// `(1) name` names a file, `(1)` is one that has a name already; one that has none is not
