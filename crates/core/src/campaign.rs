@@ -112,6 +112,8 @@ enum Phase {
         blocks: u32,
         spent_ms: u64,
     },
+    /// The final kernel was not looked at yet.
+    LookingBack(StopReason),
     Closing(StopReason),
     Finished(StopReason),
 }
@@ -140,6 +142,10 @@ impl Campaign {
                 cases: duel.cases(),
                 block: *blocks,
             }),
+            Phase::LookingBack(_) => Step::ProfileFinal {
+                commit: self.incumbent().to_owned(),
+                depth: ProfileDepth::Light,
+            },
             Phase::Closing(reason) => Step::Finish {
                 reason: reason.clone(),
             },
@@ -287,6 +293,7 @@ impl Campaign {
             | Phase::TipsKnown
             | Phase::Controlling(_)
             | Phase::Confirming { .. }
+            | Phase::LookingBack(_)
             | Phase::Closing(_)
             | Phase::Finished(_) => None,
         }
@@ -295,9 +302,10 @@ impl Campaign {
     /// Why the campaign ended, or is about to.
     pub fn stop_reason(&self) -> Option<&StopReason> {
         match &self.phase {
-            Phase::Finished(reason) | Phase::Closing(reason) | Phase::Confirming { reason, .. } => {
-                Some(reason)
-            }
+            Phase::Finished(reason)
+            | Phase::Closing(reason)
+            | Phase::LookingBack(reason)
+            | Phase::Confirming { reason, .. } => Some(reason),
             Phase::Undefined
             | Phase::Defined
             | Phase::Prepared
@@ -467,6 +475,20 @@ impl Campaign {
             Some(FullWhen::Borderline { ratio: limit }) => ratio < limit || high_risk,
             Some(FullWhen::Always) | None => true,
         }
+    }
+
+    /// Whether the final kernel is to be looked at before the end: something was kept, nobody has
+    /// looked at it, and the policy wants to see what changes.
+    pub(super) fn last_look_due(&self) -> bool {
+        let Some(charter) = self.charter() else {
+            return false;
+        };
+        let is_wanted = match charter.policy.profile_when {
+            ProfileWhen::EveryRound | ProfileWhen::OnChange => charter.commands.profile.is_some(),
+            ProfileWhen::OnEscalation => false,
+        };
+        let unseen = |profile: &Profile| profile.commit != self.incumbent();
+        is_wanted && self.lineage.best().is_some() && self.profile().is_none_or(unseen)
     }
 
     fn profile_due(&self) -> bool {

@@ -175,6 +175,7 @@ impl World {
                 commit,
                 depth,
             } => self.profile(*round, (commit, *depth), campaign),
+            Step::ProfileFinal { commit, depth } => self.profile_final((commit, *depth), campaign),
             Step::Propose {
                 round,
                 try_no,

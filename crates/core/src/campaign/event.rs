@@ -69,6 +69,8 @@ pub enum Event {
     BaselineMeasured(Baseline),
     /// The parent was profiled, or not.
     Profiled { round: u32, profile: Profile },
+    /// The final kernel was profiled after the last round, or not.
+    FinalProfiled { profile: Profile },
     /// The agent stated a hypothesis.
     Proposed {
         round: u32,
@@ -347,6 +349,10 @@ pub enum Step {
         commit: String,
         depth: ProfileDepth,
     },
+    ProfileFinal {
+        commit: String,
+        depth: ProfileDepth,
+    },
     Propose {
         round: u32,
         try_no: u32,
@@ -455,6 +461,7 @@ impl Event {
             Self::KnowledgeRead { .. } => "knowledge_read",
             Self::BaselineMeasured(_) => "baseline_measured",
             Self::Profiled { .. } => "profiled",
+            Self::FinalProfiled { .. } => "final_profiled",
             Self::Proposed { .. } => "proposed",
             Self::ProposalRefused { .. } => "proposal_refused",
             Self::Implemented { .. } => "implemented",
@@ -485,6 +492,7 @@ impl Step {
             Self::ReadTips => "read tips",
             Self::MeasureBaseline => "measure baseline",
             Self::Profile { .. } => "profile",
+            Self::ProfileFinal { .. } => "profile the final kernel",
             Self::Propose { .. } => "propose",
             Self::Implement(_) => "implement",
             Self::Choose(_) => "choose",

@@ -78,6 +78,7 @@ impl Campaign {
             | Event::TipsRead { .. }
             | Event::KnowledgeRead { .. }
             | Event::BaselineMeasured(_)
+            | Event::FinalProfiled { .. }
             | Event::Extended { .. }
             | Event::Answered { .. }
             | Event::Finished { .. }

@@ -6,6 +6,7 @@ use crate::charter::Limits;
 use crate::duel::{Duel, DuelRule};
 use crate::measurement::{Block, Gate};
 use crate::policy::BLOCKS_MAX;
+use crate::profile::Profile;
 use crate::sampling;
 use std::fmt;
 
@@ -131,8 +132,10 @@ impl Campaign {
                 gate,
                 ..
             } => self.take_final_failure(gate),
+            Event::FinalProfiled { profile } => self.take_last_look(profile),
             Event::Finished { reason } => match &self.phase {
-                Phase::Closing(due) if due == reason => {
+                // Older logs end without a last look.
+                Phase::Closing(due) | Phase::LookingBack(due) if due == reason => {
                     self.phase = Phase::Finished(reason.clone());
                     Ok(())
                 }
@@ -258,8 +261,28 @@ impl Campaign {
                     spent_ms: 0,
                 }
             }
-            _ => Phase::Closing(reason),
+            _ => self.ending(reason),
         }
+    }
+
+    /// What comes after the final duel.
+    fn ending(&self, reason: StopReason) -> Phase {
+        match self.last_look_due() {
+            true => Phase::LookingBack(reason),
+            false => Phase::Closing(reason),
+        }
+    }
+
+    fn take_last_look(&mut self, profile: &Profile) -> Taken {
+        let Phase::LookingBack(reason) = &self.phase else {
+            return not_due();
+        };
+        if profile.commit != self.incumbent() {
+            return Err("it is not the final kernel".into());
+        }
+        self.phase = Phase::Closing(reason.clone());
+        self.facts.profile = Some(profile.clone());
+        Ok(())
     }
 
     fn take_limits(&mut self, limits: Limits) -> Taken {
@@ -312,7 +335,7 @@ impl Campaign {
             let comparison = duel.comparison();
             let reason = reason.clone();
             self.final_comparison = Some(comparison);
-            self.phase = Phase::Closing(reason);
+            self.phase = self.ending(reason);
         }
         Ok(())
     }
@@ -324,7 +347,7 @@ impl Campaign {
         if gate.passed() {
             return Err("a failed block needs a gate that did not pass".into());
         }
-        self.phase = Phase::Closing(reason.clone());
+        self.phase = self.ending(reason.clone());
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use crate::hypothesis::{Candidate, Hypothesis};
 use crate::integrity::Roof;
 use crate::knowledge::Known;
 use crate::measurement::{Block, Discarded, Environment, First, Gate, Pair, Reading, Sample};
-use crate::profile::{Bottleneck, KernelProfile, Profile};
+use crate::profile::{Bottleneck, KernelProfile, Profile, ProfileDepth};
 use crate::roles::Advice;
 use crate::sampling;
 use crate::stats::Draws;
@@ -186,18 +186,10 @@ impl Script {
                 depth,
             } => Event::Profiled {
                 round: *round,
-                profile: Profile {
-                    commit: commit.clone(),
-                    depth: *depth,
-                    bottleneck: Bottleneck::Memory,
-                    digest: "memory bound".into(),
-                    artifact: None,
-                    skipped: None,
-                    share: self.share,
-                    kernels: self.kernels.clone(),
-                    diagnosis: None,
-                    notes: Vec::new(),
-                },
+                profile: self.profile(commit, *depth),
+            },
+            Step::ProfileFinal { commit, depth } => Event::FinalProfiled {
+                profile: self.profile(commit, *depth),
             },
             Step::Propose { round, try_no, .. } => self.propose(*round, *try_no),
             Step::Implement(step) => self.implement(step),
@@ -238,6 +230,21 @@ impl Script {
             Step::Finish { reason } => Event::Finished {
                 reason: reason.clone(),
             },
+        }
+    }
+
+    fn profile(&self, commit: &str, depth: ProfileDepth) -> Profile {
+        Profile {
+            commit: commit.to_owned(),
+            depth,
+            bottleneck: Bottleneck::Memory,
+            digest: "memory bound".into(),
+            artifact: None,
+            skipped: None,
+            share: self.share,
+            kernels: self.kernels.clone(),
+            diagnosis: None,
+            notes: Vec::new(),
         }
     }
 

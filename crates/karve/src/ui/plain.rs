@@ -249,7 +249,9 @@ impl Screen for Plain {
                     }
                 }
             }
-            Event::Profiled { profile, .. } => self.profile_line(profile),
+            Event::Profiled { profile, .. } | Event::FinalProfiled { profile } => {
+                self.profile_line(profile)
+            }
             Event::Chosen {
                 round,
                 first,

@@ -42,14 +42,32 @@ impl World {
         // The last round may have looked at its candidate already, to see what it changed.
         let known = self.profiled.take();
         let known = known.filter(|profile| profile.commit == commit && profile.depth == depth);
-        let profile = match known {
-            Some(profile) => profile,
-            None => {
-                let times = cases::of_incumbent(campaign);
-                self.take_profile((commit, depth), campaign, &times)?
-            }
-        };
+        let profile = self.known_or_taken(known, (commit, depth), campaign)?;
         Ok(Event::Profiled { round, profile })
+    }
+
+    /// The final kernel, after the final duel; whoever looked deeper has seen enough.
+    pub(super) fn profile_final(
+        &mut self,
+        (commit, depth): (&str, ProfileDepth),
+        campaign: &Campaign,
+    ) -> Result<Event> {
+        let known = self.profiled.take();
+        let known = known.filter(|profile| profile.commit == commit);
+        let profile = self.known_or_taken(known, (commit, depth), campaign)?;
+        Ok(Event::FinalProfiled { profile })
+    }
+
+    fn known_or_taken(
+        &mut self,
+        known: Option<Profile>,
+        what: (&str, ProfileDepth),
+        campaign: &Campaign,
+    ) -> Result<Profile> {
+        match known {
+            Some(profile) => Ok(profile),
+            None => self.take_profile(what, campaign, &cases::of_incumbent(campaign)),
+        }
     }
 
     /// The profile of the candidate of the round under way, where it tells something.

@@ -4,10 +4,11 @@ use super::{dropped, edit, varied, verdicts};
 use crate::campaign::{Campaign, DuelName, Event, Record, Stage, Step, StopReason};
 use crate::charter::CaseSet;
 use crate::measurement::Gate;
-use crate::policy::Preset;
+use crate::policy::{Preset, ProfileWhen};
+use crate::profile::Profile;
 use crate::testing::policy;
 use crate::testing::script::{
-    Answer, Attempt, Script, build_failed, play, play_until, script, wrong_result,
+    Answer, Attempt, Script, build_failed, fold, play, play_until, script, wrong_result,
 };
 use crate::verdict::{DropReason, Verdict};
 
@@ -559,4 +560,58 @@ fn what_is_found_wrong_after_the_duel_is_not_kept() {
     campaign.record(&last).unwrap();
     assert!(!matches!(campaign.next_step(), Some(Step::Settle { verdict, .. }) if verdict.keeps()));
     assert!(campaign.current_round().unwrap().comparison.is_some());
+}
+
+/// A campaign of some rounds with a profile command, and the names of its last two events.
+fn last_two(speeds: &[f64], when: ProfileWhen) -> (Vec<Record>, [&'static str; 2]) {
+    let mut script = script(speeds);
+    script.charter.commands.profile = Some("./profile".into());
+    script.charter.policy.profile_when = when;
+    script.charter.limits.rounds = u32::try_from(speeds.len()).unwrap();
+    let (campaign, log) = play(&script);
+    let is_seen = campaign.profile().map(|profile| profile.commit.clone());
+    let names: Vec<&str> = log.iter().map(|record| record.event.name()).collect();
+    if when != ProfileWhen::OnEscalation {
+        assert_eq!(is_seen.as_deref(), Some(campaign.incumbent()));
+    }
+    let last = [names[names.len() - 2], names[names.len() - 1]];
+    (log, last)
+}
+
+#[test]
+fn the_final_kernel_is_looked_at_before_the_end_unless_somebody_has() {
+    let check = |speeds: &[f64], when, want| {
+        assert_eq!(last_two(speeds, when).1[0], want, "{speeds:?} {when:?}");
+    };
+    check(&[1.3], ProfileWhen::OnChange, "final_profiled");
+    check(&[0.8, 1.3], ProfileWhen::EveryRound, "final_profiled");
+    // The round after the keep has looked at its parent.
+    check(&[1.3, 0.8], ProfileWhen::OnChange, "block_measured");
+    check(&[0.8], ProfileWhen::OnChange, "learnt");
+    check(&[1.3], ProfileWhen::OnEscalation, "block_measured");
+}
+
+#[test]
+fn a_log_that_ends_without_the_last_look_is_read_as_before() {
+    let (mut log, _) = last_two(&[1.3], ProfileWhen::OnChange);
+    let seen = log.remove(log.len() - 2);
+    let Event::FinalProfiled { profile } = &seen.event else {
+        panic!("{:?}", seen.event);
+    };
+    log.last_mut().unwrap().seq -= 1;
+    let campaign = fold(&log);
+    assert!(campaign.is_finished());
+    assert_ne!(campaign.profile(), Some(profile));
+    // It is of the final kernel, and of no other.
+    let mut campaign = fold(&log[..log.len() - 1]);
+    let mut other = seen.clone();
+    other.event = Event::FinalProfiled {
+        profile: Profile {
+            commit: "another".into(),
+            ..profile.clone()
+        },
+    };
+    assert!(campaign.record(&other).is_err());
+    campaign.record(&seen).unwrap();
+    assert!(campaign.record(&seen).is_err());
 }
