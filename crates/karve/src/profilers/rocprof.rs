@@ -1,27 +1,147 @@
-//! rocprofv3's kernel trace: a row of CSV for each launch, with its timestamps in nanoseconds.
+//! rocprofv3's CSV, with timestamps in nanoseconds: the kernel trace has a row for each launch, the
+//! counter collection one for each counter of each launch.
 
 use super::gather::Notes;
-use super::number::whole;
-use super::text::{ENDS_EARLY, Lines, cells};
+use super::number::{plain, whole};
+use super::text::{ENDS_EARLY, Line, Lines, cells};
 use super::timeline::{Recorder, Span};
 use super::{Parsed, Unreadable};
 use karve_core::profile::{KernelProfile, Source};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const TOOL: &str = "rocprofv3";
 
-/// Columns that are counters; a second name is the one of newer versions.
+/// Columns that are counters; further names are those of other versions.
 const COLUMNS: &[(&[&str], &str)] = &[
     (&["VGPR_Count", "Arch_VGPR_Count"], "registers"),
-    (&["LDS_Block_Size", "LDS_Block_Size_Bytes"], "shared_bytes"),
+    (
+        &[
+            "LDS_Block_Size",
+            "LDS_Block_Size_Bytes",
+            "Group_Segment_Size",
+        ],
+        "shared_bytes",
+    ),
     (&["Scratch_Size", "Private_Segment_Size"], "spill_bytes"),
 ];
 
-/// Whether a line is the header of the trace.
+/// Counters of a collection that are ours, in percent.
+const COLLECTED: [(&str, &str); 5] = [
+    ("OccupancyPercent", "occupancy_pct"),
+    ("MfmaUtil", "tensor_pct"),
+    ("VALUBusy", "fma_pct"),
+    ("L2CacheHit", "l2_hit_pct"),
+    ("LDSBankConflict", "bank_conflict_pct"),
+];
+
+/// Whether a line is the header of the trace or the collection.
 pub(super) fn is_header(line: &str) -> bool {
     line.contains("Kernel_Name")
         && line.contains("Start_Timestamp")
         && line.contains("End_Timestamp")
+}
+
+/// The columns that are needed.
+struct Table {
+    columns: Vec<String>,
+    name: usize,
+    from: usize,
+    to: usize,
+    launch: Option<usize>,
+    /// Name and value of a counter, in a collection.
+    counter: Option<(usize, usize)>,
+}
+
+/// A launch that was seen: its line, and those with its counters.
+struct Seen<'a> {
+    line: &'a str,
+    row: Vec<String>,
+    lines: Vec<usize>,
+    counters: BTreeSet<String>,
+}
+
+impl Table {
+    fn of(header: Line<'_>) -> Result<Self, Unreadable> {
+        let columns = cells(header)?;
+        let needed = |name: &str| {
+            let reason = format!("there is no single column {name:?}");
+            place_of(&columns, name).ok_or_else(|| Unreadable::at(header.0, reason))
+        };
+        let (name, from) = (needed("Kernel_Name")?, needed("Start_Timestamp")?);
+        let to = needed("End_Timestamp")?;
+        let counter = place_of(&columns, "Counter_Name").zip(place_of(&columns, "Counter_Value"));
+        let launch = match counter {
+            Some(_) => Some(needed("Dispatch_Id")?),
+            None => place_of(&columns, "Dispatch_Id"),
+        };
+        Ok(Self {
+            name,
+            from,
+            to,
+            launch,
+            counter,
+            columns,
+        })
+    }
+
+    fn row(&self, line: Line<'_>) -> Result<Vec<String>, Unreadable> {
+        let row = cells(line)?;
+        let (has, wants) = (row.len(), self.columns.len());
+        match has == wants {
+            true => Ok(row),
+            false => {
+                let reason = format!("the row has {has} cells, and the header {wants}");
+                Err(Unreadable::at(line.0, reason))
+            }
+        }
+    }
+
+    fn seen<'a>(&self, line: &'a str, row: Vec<String>, at: usize) -> Seen<'a> {
+        let counter = self.counter.map(|(counter, _)| row[counter].clone());
+        Seen {
+            line,
+            row,
+            lines: vec![at],
+            counters: counter.into_iter().collect(),
+        }
+    }
+
+    /// The counter that a row tells of a launch that was seen, if nothing else differs.
+    fn more<'r>(&self, row: &'r [String], seen: &[String]) -> Option<&'r String> {
+        let (counter, value) = self.counter?;
+        let mut cells = row.iter().zip(seen).enumerate();
+        let same = cells.all(|(at, (now, was))| [counter, value].contains(&at) || now == was);
+        same.then(|| &row[counter])
+    }
+
+    /// Source and values of a launch, from its own line and those of its counters.
+    fn tell(&self, first: Line<'_>, more: &[Line<'_>]) -> (Source, KernelProfile) {
+        // The rows were read before, so that they can be read again.
+        let row = self.row(first).unwrap_or_default();
+        if row.is_empty() {
+            return (Source::at(TOOL, first.0, ""), KernelProfile::default());
+        }
+        let (to, from) = (&row[self.to], &row[self.from]);
+        let quote = format!("End_Timestamp {to} - Start_Timestamp {from}");
+        let mut profile = values(&self.columns, &row, first.0, &mut Notes::default());
+        for line in more {
+            let row = self.row(*line).unwrap_or_default();
+            let found = self.collected(&row);
+            if let Some((counter, value, quote)) = found {
+                profile.set(counter, value, Source::at(TOOL, line.0, &quote));
+            }
+        }
+        (Source::at(TOOL, first.0, &quote), profile)
+    }
+
+    /// The counter of a row of a collection that is ours.
+    fn collected(&self, row: &[String]) -> Option<(&'static str, f64, String)> {
+        let (name, value) = self.counter?;
+        let (name, text) = (row.get(name)?, row.get(value)?);
+        let (_, counter) = COLLECTED.iter().find(|(theirs, _)| theirs == name)?;
+        let value = plain(text).filter(|value| (0.0..=100.5).contains(value))?;
+        Some((counter, value.min(100.0), format!("{name} {text}")))
+    }
 }
 
 /// Reads all launches.
@@ -34,55 +154,43 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
     let Some(start) = lines.whole.iter().position(|(_, line)| is_header(line)) else {
         return Err(Unreadable::at(1, "there is no header of a kernel trace"));
     };
-    let header_line = lines.whole[start].0;
-    let columns = cells(lines.whole[start])?;
-    let place = |name: &str| place_of(&columns, name);
-    let needed = |name: &str| {
-        let reason = format!("there is no single column {name:?}");
-        place(name).ok_or_else(|| Unreadable::at(header_line, reason))
-    };
-    let (name, from) = (needed("Kernel_Name")?, needed("Start_Timestamp")?);
-    let to = needed("End_Timestamp")?;
-    let launch = place("Dispatch_Id");
-    let mut launches: BTreeMap<String, &str> = BTreeMap::new();
+    let table = Table::of(lines.whole[start])?;
+    let mut launches: BTreeMap<String, Seen<'_>> = BTreeMap::new();
+    let mut first: BTreeMap<usize, String> = BTreeMap::new();
     let mut recorder: Recorder<usize> = Recorder::new(TOOL);
-    for line in &lines.whole[start + 1..] {
+    for (at, line) in lines.whole.iter().enumerate().skip(start + 1) {
         if line.1.trim().is_empty() {
             continue;
         }
-        let row = cells(*line)?;
-        if row.len() != columns.len() {
-            let (has, wants) = (row.len(), columns.len());
-            let reason = format!("the row has {has} cells, and the header {wants}");
-            return Err(Unreadable::at(line.0, reason));
-        }
-        let before = launch.and_then(|at| launches.insert(row[at].clone(), line.1));
-        if before == Some(line.1) {
-            notes.add(format!("line {}: the row is there twice", line.0));
+        let row = table.row(*line)?;
+        let id = table.launch.map(|launch| row[launch].clone());
+        if let Some(seen) = id.as_ref().and_then(|id| launches.get_mut(id)) {
+            if seen.line == line.1 {
+                notes.add(format!("line {}: the row is there twice", line.0));
+            } else if let Some(counter) = table.more(&row, &seen.row)
+                && seen.counters.insert(counter.clone())
+            {
+                seen.lines.push(at);
+            } else {
+                let reason = "a launch is there twice with other values";
+                return Err(Unreadable::at(line.0, reason));
+            }
             continue;
         }
-        if before.is_some() {
-            let reason = "a launch is there twice with other values";
-            return Err(Unreadable::at(line.0, reason));
+        values(&table.columns, &row, line.0, &mut notes);
+        let span = Span::of(&row[table.from], &row[table.to]);
+        let span = span.map_err(|e| Unreadable::at(line.0, e))?;
+        recorder.kernel(&row[table.name], span, line.0, at)?;
+        if let Some(id) = id {
+            first.insert(at, id.clone());
+            launches.insert(id, table.seen(line.1, row, at));
         }
-        values(&columns, &row, line.0, &mut notes);
-        let span = Span::of(&row[from], &row[to]).map_err(|e| Unreadable::at(line.0, e))?;
-        recorder.kernel(&row[name], span, line.0, line.0)?;
     }
-    recorder.parsed(notes, header_line, |number| {
-        // The row was read before, so that it can be read again.
-        let at = lines.whole.binary_search_by_key(number, |(of, _)| *of);
-        let row = at.ok().and_then(|at| cells(lines.whole[at]).ok());
-        let row = row.unwrap_or_default();
-        if row.len() != columns.len() {
-            return (Source::at(TOOL, *number, ""), KernelProfile::default());
-        }
-        let quote = format!("End_Timestamp {} - Start_Timestamp {}", row[to], row[from]);
-        let source = Source::at(TOOL, *number, &quote);
-        (
-            source,
-            values(&columns, &row, *number, &mut Notes::default()),
-        )
+    recorder.parsed(notes, lines.whole[start].0, |at| {
+        let seen = first.get(at).and_then(|id| launches.get(id));
+        let more = seen.map_or(&[][..], |seen| &seen.lines);
+        let more = more.iter().map(|at| lines.whole[*at]);
+        table.tell(lines.whole[*at], &more.collect::<Vec<_>>())
     })
 }
 
@@ -116,10 +224,14 @@ fn values(columns: &[String], row: &[String], line: usize, notes: &mut Notes) ->
 fn sizes(profile: &mut KernelProfile, columns: &[String], row: &[String], line: usize) {
     let product = |name: &str| {
         let mut product = 1_u64;
-        for axis in ["X", "Y", "Z"] {
-            let column = format!("{name}_{axis}");
-            let at = columns.iter().position(|c| *c == column)?;
-            product = product.checked_mul(whole(&row[at])?)?;
+        if let Some(at) = place_of(columns, name) {
+            // A collection has the product itself.
+            product = whole(&row[at])?;
+        } else {
+            for axis in ["X", "Y", "Z"] {
+                let at = place_of(columns, &format!("{name}_{axis}"))?;
+                product = product.checked_mul(whole(&row[at])?)?;
+            }
         }
         u32::try_from(product).ok().filter(|product| *product > 0)
     };

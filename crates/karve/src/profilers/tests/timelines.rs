@@ -45,6 +45,40 @@ fn a_kernel_trace_of_rocprofv3_is_read() {
 }
 
 #[test]
+fn a_counter_collection_of_rocprofv3_is_read() {
+    let parsed = read(Tool::Rocprof, "rocprofv3_counters.csv");
+    let text = sample("rocprofv3_counters.csv");
+    let want = [
+        ("duration_us", 120.0),
+        ("launches", 1.0),
+        ("registers", 128.0),
+        ("shared_bytes", 65_536.0),
+        ("threads_per_block", 256.0),
+        ("blocks", 1024.0),
+        ("occupancy_pct", 37.5),
+        ("l2_hit_pct", 81.25),
+    ];
+    check(kernel(&parsed, "gemm"), &want);
+    let source = &kernel(&parsed, "gemm").counters["l2_hit_pct"].source;
+    assert_eq!(
+        (source.line, source.quote.as_str()),
+        (3, "L2CacheHit 81.25")
+    );
+    check(kernel(&parsed, "scale"), &[("occupancy_pct", 9.0)]);
+    // A counter of a launch cannot be two, and a launch has one time.
+    for (from, to) in [
+        ("\"L2CacheHit\"", "\"OccupancyPercent\""),
+        ("81.25,7600000000000000", "81.25,7600000000000001"),
+    ] {
+        let error = parse(Tool::Rocprof, &text.replace(from, to)).unwrap_err();
+        assert!(error.reason.contains("twice"), "{error}");
+    }
+    let localized = text.replace("81.25", "\"81,25\"");
+    let parsed = parse(Tool::Rocprof, &localized).unwrap();
+    assert_eq!(kernel(&parsed, "gemm").value("l2_hit_pct"), None);
+}
+
+#[test]
 fn tables_of_rocprof_compute_are_read() {
     let parsed = read(Tool::RocprofCompute, "rocprof_compute.txt");
     let want = [
