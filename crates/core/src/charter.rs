@@ -7,6 +7,7 @@ mod knobs;
 mod sandbox;
 
 pub use asks::{AskRule, TOKEN_BYTES};
+pub use demand::{AMOUNT_MAX, AMOUNT_MIN, is_amount};
 pub use goal::Goal;
 pub use knobs::{Delivery, KnobDeclaration, PoolMember, TuneRule};
 pub use sandbox::{Caches, SandboxMode, SandboxRule};

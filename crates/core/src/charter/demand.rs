@@ -4,6 +4,16 @@ use super::{Case, Charter};
 use crate::expr::parse_expr;
 use crate::integrity::Demand;
 
+/// The least operations or bytes of a call that are believed; parts of one may be an average.
+pub const AMOUNT_MIN: f64 = 1e-6;
+/// The most: no device does as much in a century.
+pub const AMOUNT_MAX: f64 = 1e24;
+
+/// Whether a call can have so many operations or bytes.
+pub fn is_amount(amount: f64) -> bool {
+    (AMOUNT_MIN..=AMOUNT_MAX).contains(&amount)
+}
+
 impl Charter {
     /// What one call on a case must do at least: as the contract says it, else as the metric does.
     pub fn demand(&self, case: &Case) -> Option<Demand> {
@@ -14,7 +24,7 @@ impl Charter {
         };
         let amount = |text: &String| {
             let amount = parse_expr(text).ok()?.evaluate_params(&case.params).ok()?;
-            (amount.is_finite() && amount > 0.0).then_some(amount)
+            is_amount(amount).then_some(amount)
         };
         // Of other metrics the work may be in bytes.
         let in_flops = metric.rate_per_unit().or(metric.seconds_per_unit());

@@ -1,7 +1,7 @@
 //! What a call must do at least: as it is declared, or as far as it is certain.
 
 use super::{Contract, value_of};
-use crate::charter::Case;
+use crate::charter::{Case, is_amount};
 use crate::integrity::Demand;
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,7 @@ impl Contract {
         let positive = |text: &Option<String>| match text {
             None => Ok(None),
             Some(text) => match value_of(text, case)? {
-                value if value.is_finite() && value >= 0.0 => Ok(Some(value)),
+                value if value == 0.0 || is_amount(value) => Ok(Some(value)),
                 _ => Err(format!("`{text}` is no amount on {}", case.name)),
             },
         };

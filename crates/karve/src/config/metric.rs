@@ -16,7 +16,7 @@ use super::file::{File, MetricTable};
 use super::source::{Source, shown};
 use crate::error::Result;
 use crate::harness::output::Format;
-use karve_core::charter::{Better, Case, ClockRule, Metric};
+use karve_core::charter::{AMOUNT_MAX, AMOUNT_MIN, Better, Case, ClockRule, Metric, is_amount};
 use karve_core::expr::{Expr, parse_expr};
 use karve_core::score::rate_scale;
 
@@ -377,6 +377,14 @@ pub(super) fn check_cases(source: &Source<'_>, metric: &Metric, cases: &[Case]) 
     Ok(())
 }
 
+/// A number without hundreds of digits.
+fn plain(value: f64) -> String {
+    match value == 0.0 || !value.is_finite() || (1e-3..1e9).contains(&value.abs()) {
+        true => value.to_string(),
+        false => format!("{value:e}"),
+    }
+}
+
 fn check_amount(
     source: &Source<'_>,
     (path, what): (&str, &str),
@@ -385,11 +393,12 @@ fn check_amount(
 ) -> Result<()> {
     let name = shown(&case.name);
     match expr.evaluate_params(&case.params) {
-        Ok(amount) if amount.is_finite() && amount > 0.0 => Ok(()),
+        Ok(amount) if is_amount(amount) => Ok(()),
         Ok(amount) => Err(source
-            .error_at(path, format!("`{path}` is {amount} for `{name}`"))
+            .error_at(path, format!("`{path}` is {} for `{name}`", plain(amount)))
             .hint(format!(
-                "{path} must be a positive number of {what} for every case"
+                "{path} must be a number of {what} from {AMOUNT_MIN:e} to {AMOUNT_MAX:e} for every \
+                 case"
             ))),
         Err(reason) => {
             let params: Vec<&str> = case.params.keys().map(String::as_str).collect();

@@ -50,12 +50,21 @@ pub fn rate(value: f64, unit: &str) -> String {
     format!("{} {prefix}{unit}", short(value / scale))
 }
 
-/// Three digits.
+/// Three digits; what is out of all proportion with its power of ten, so that columns hold.
 fn short(value: f64) -> String {
     match value {
+        v if v >= 1e6 || (v > 0.0 && v < 0.005) => format!("{v:.1e}"),
         v if v >= 100.0 => format!("{v:.0}"),
         v if v >= 10.0 => format!("{v:.1}"),
         v => format!("{v:.2}"),
+    }
+}
+
+/// Operations per byte.
+fn intensity(value: f64) -> String {
+    match (1e-4..1e6).contains(&value) {
+        true => figure(value),
+        false => format!("{value:.2e}"),
     }
 }
 
@@ -214,7 +223,7 @@ fn case_lines(view: &View) -> Vec<String> {
         lines.push(format!(
             "{:<NAME_MAX$} {:>9} {:>14} {:>16} {:>10} {:>10} {:>7}",
             safe(&row.case, NAME_MAX),
-            figure(ceiling.intensity),
+            intensity(ceiling.intensity),
             rate(ceiling.ceiling, "FLOP/s"),
             limit,
             time(ceiling.floor_s),
@@ -250,5 +259,17 @@ mod tests {
         assert_eq!(time(1.77e-5), "17.7 us");
         assert_eq!(time(2.5), "2.50 s");
         assert_eq!(time(3e-9), "3.00 ns");
+        // What no device can do does not break a column.
+        for (text, most) in [
+            (rate(1e30, "FLOP/s"), 14),
+            (rate(1e-30, "FLOP/s"), 14),
+            (time(1e30), 10),
+            (time(1e-30), 10),
+            (intensity(1e30), 9),
+            (intensity(1e-30), 9),
+            (intensity(12.5), 9),
+        ] {
+            assert!(text.len() <= most, "{text}");
+        }
     }
 }
