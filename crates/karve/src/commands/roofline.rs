@@ -107,31 +107,20 @@ impl Roofline {
             Some(_) => Some(self.project(place, stop)?),
             None => None,
         };
-        let (host, fresh) = self.host(stop)?;
         let mut notes = Vec::new();
-        if host.was_disturbed() {
-            let busy = "others were at work while the host was measured: its peaks may be too low";
-            notes.push(format!(
-                "{busy}; --fresh measures again, and the better figures are kept"
-            ));
-        }
-        if host.hid_cores() {
-            let same = "all cores did no more than one: others were at work on them";
-            notes.push(format!(
-                "{same}; --fresh measures again when the host is calm"
-            ));
-        }
-        let gpu = match roofline::measure_gpu(stop)? {
-            Ok(gpu) => Some(gpu),
-            Err(why) => {
-                notes.push(why);
-                None
+        // Nothing of this host counts under a device that was named.
+        let (host, fresh, gpu) = match wished {
+            Some(_) => (None, false, None),
+            None => {
+                let (host, fresh) = self.host(stop)?;
+                let gpu = with_gpu(&host, stop, &mut notes)?;
+                (Some(host), fresh, gpu)
             }
         };
         let target = project.as_ref().map(|p| p.charter.target.device.as_str());
         let recognized = || {
             let gpu = gpu.as_ref().map(|gpu| gpu.name.as_str());
-            let names = [target, gpu, Some(host.cpu.as_str())];
+            let names = [target, gpu, host.as_ref().map(|host| host.cpu.as_str())];
             names
                 .into_iter()
                 .flatten()
@@ -139,7 +128,7 @@ impl Roofline {
         };
         let device = wished.or_else(recognized);
         notes.extend(gpu.as_ref().and_then(|gpu| above_sheet(gpu, &devices)));
-        let under = self.under(project.as_ref(), &host, gpu.as_ref(), device);
+        let under = self.under(project.as_ref(), host.as_ref(), gpu.as_ref(), device);
         let cases = project.as_ref().map(|project| rows(project, &under));
         let cases = cases.unwrap_or_default();
         if let Some(project) = project.as_ref().filter(|_| cases.is_empty()) {
@@ -244,13 +233,13 @@ impl Roofline {
     fn under<'a>(
         &self,
         project: Option<&Project>,
-        host: &'a Measured,
+        host: Option<&'a Measured>,
         gpu: Option<&'a Gpu>,
         device: Option<&'a Device>,
     ) -> Under<'a> {
-        if let (Some(_), Some(device)) = (&self.device, device) {
-            return Under::Device(device, self.dtype);
-        }
+        let Some(host) = host else {
+            return device.map_or(Under::Nothing, |device| Under::Device(device, self.dtype));
+        };
         let target = project.map_or("cpu", |project| project.charter.target.device.as_str());
         if target.eq_ignore_ascii_case("cpu") {
             let cores = self.cores.unwrap_or_else(|| cores_of(project, host));
@@ -407,6 +396,29 @@ fn why_no_case(project: &Project, under: &Under<'_>) -> &'static str {
         }
         Under::Host(..) | Under::Gpu(..) | Under::Device(..) => {
             "no case is shown: the peaks for these elements are not known; see --dtype"
+        }
+    }
+}
+
+/// The GPU of this host, and what is to be known of both.
+fn with_gpu(host: &Measured, stop: &StopFlag, notes: &mut Vec<String>) -> Result<Option<Gpu>> {
+    if host.was_disturbed() {
+        let busy = "others were at work while the host was measured: its peaks may be too low";
+        notes.push(format!(
+            "{busy}; --fresh measures again, and the better figures are kept"
+        ));
+    }
+    if host.hid_cores() {
+        let same = "all cores did no more than one: others were at work on them";
+        notes.push(format!(
+            "{same}; --fresh measures again when the host is calm"
+        ));
+    }
+    match roofline::measure_gpu(stop)? {
+        Ok(gpu) => Ok(Some(gpu)),
+        Err(why) => {
+            notes.push(why);
+            Ok(None)
         }
     }
 }

@@ -24,8 +24,8 @@ pub struct CaseCeiling {
 /// Everything that `karve roofline` shows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct View {
-    /// What was measured on this host.
-    pub host: Measured,
+    /// What was measured on this host; nothing where a device was named.
+    pub host: Option<Measured>,
     /// Whether it was measured just now or is what was kept.
     pub fresh: bool,
     /// What was measured on the GPU.
@@ -80,12 +80,15 @@ pub fn time(seconds: f64) -> String {
 
 /// The whole text.
 pub fn render(view: &View) -> String {
-    let mut lines = host_lines(&view.host, view.fresh);
+    let host = view.host.as_ref();
+    let mut lines = host.map_or_else(Vec::new, |host| host_lines(host, view.fresh));
     if let Some(gpu) = &view.gpu {
         lines.extend(gpu_lines(gpu));
     }
     if let Some(device) = &view.device {
-        lines.extend(device_lines(device));
+        // An empty line stands between two parts, and none at the beginning.
+        let between = usize::from(lines.is_empty());
+        lines.extend(device_lines(device).into_iter().skip(between));
     }
     if !view.cases.is_empty() {
         lines.push(String::new());

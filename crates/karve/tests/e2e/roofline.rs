@@ -63,13 +63,14 @@ fn the_cases_of_an_example_stand_under_the_roof() {
         svg.starts_with("<svg") && svg.contains("M=96,N=96,K=96"),
         "{svg}"
     );
-    let text = karve(&lab, &["roofline", "--quick", "--device", "h200"]).ends(0);
-    text.shows(&[
+    let text = karve(&lab, &["roofline", "--device", "h200"]).ends(0);
+    let text = text.shows(&[
         "under H200, fp32",
         "67.0 TFLOP/s",
         "datasheet",
         "M=96,N=96,K=96",
     ]);
+    assert!(!text.stdout.contains("host "), "{}", text.stdout);
     karve(&lab, &["roofline", "--device", "h2000"])
         .ends(2)
         .complains(&["--device", "H200"]);
