@@ -13,7 +13,7 @@ use crate::process::{Exit, Run};
 use karve_core::charter::Case;
 use karve_core::knowledge::Situation;
 use karve_core::measurement::Sample;
-use karve_core::profile::{Bottleneck, KernelProfile, ProfileDepth, RuleSet, diagnose};
+use karve_core::profile::{Bottleneck, KernelProfile, ProfileDepth, Remark, RuleSet, diagnose};
 use std::fs;
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
@@ -461,7 +461,13 @@ fn add(known: &mut KernelProfile, more: KernelProfile) {
         known.counters.entry(name).or_insert(counter);
     }
     known.granted |= more.granted;
-    known.remarks.extend(more.remarks);
+    // The same output may be given twice.
+    for remark in more.remarks {
+        let same = |own: &Remark| own.rule == remark.rule && own.text == remark.text;
+        if !known.remarks.iter().any(same) {
+            known.remarks.push(remark);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -145,6 +145,16 @@ fn every_fault_of_a_report_is_listed() {
     assert!(said["faults"].as_array().unwrap().len() >= 3, "{said}");
     lab.karve(&["profile", "--check", "nowhere.md"])
         .complains(&["cannot read nowhere.md"]);
+    let above = said_again(&lab, &ncu).replace("| 57.93 |", "| 105.1 |");
+    lab.write("REPORT.md", &above);
+    lab.karve(&["profile", "--check", "REPORT.md"])
+        .ends(2)
+        .shows(&["fault     line 6", "105.1"]);
+}
+
+fn said_again(lab: &Lab, file: &str) -> String {
+    let args = ["profile", file, "--form", "hyper-mla"];
+    lab.karve(&args).ends(0).stdout
 }
 
 #[test]
@@ -246,6 +256,21 @@ fn several_outputs_are_taken_together_and_garbage_is_refused() {
             .ends(0)
             .shows(&["kernel    "]);
     }
+    // The same output twice says nothing more.
+    let ncu = file("ncu_details.csv");
+    let once = lab.karve(&["profile", &ncu, "--json"]).ends(0).json();
+    let twice = lab.karve(&["profile", &ncu, &ncu, "--json"]).ends(0).json();
+    for (once, twice) in [0, 1].map(|at| (&once["kernels"][at], &twice["kernels"][at])) {
+        let remarks = |kernel: &serde_json::Value| {
+            let all = kernel["kernel"]["remarks"].as_array();
+            all.map_or(0, Vec::len)
+        };
+        assert_eq!(remarks(once), remarks(twice));
+    }
+    fs::create_dir(lab.path("traces")).unwrap();
+    lab.karve(&["profile", &ncu, "traces"])
+        .ends(2)
+        .complains(&["\"traces\" is no file"]);
     fs::write(lab.path("garbage.txt"), "nothing of a profiler\n").unwrap();
     lab.karve(&["profile", "garbage.txt"])
         .ends(2)

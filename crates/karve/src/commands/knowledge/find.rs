@@ -179,7 +179,9 @@ fn parse_counters(text: &str) -> Result<Values> {
         if !can_be(name, value) {
             return Err(bad("a share is from 0 to 100"));
         }
-        values.insert(name.to_owned(), value);
+        if values.insert(name.to_owned(), value).is_some() {
+            return Err(bad("it is given twice"));
+        }
     }
     Ok(values)
 }

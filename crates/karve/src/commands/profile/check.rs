@@ -14,7 +14,9 @@ const SHOWN_CHARS: usize = 120;
 pub(super) fn run(here: &Path, name: &str, json: bool) -> Result<()> {
     let text = plain_file::read_text(&here.join(name), contract::BYTES_MAX as u64)
         .context(|| format!("cannot read {name}"))
-        .map_err(|error| error.hint("name a Markdown file: karve profile --check REPORT.md"))?;
+        .map_err(|error| {
+            error.hint("name a Markdown file that you may read: karve profile --check REPORT.md")
+        })?;
     let faults = match contract::parse(&text) {
         Ok(report) if json => {
             ui::out_json(&serde_json::json!({"valid": true, "report": report}));

@@ -65,13 +65,24 @@ impl Profile {
             [] => None,
             [revision] => Some(revision.as_str()),
             _ => {
-                let error = CommandError::usage("these are no files, and more than one revision");
+                let here = place.here()?;
+                let odd = names.iter().find(|name| !here.join(name).is_file());
+                let odd = ui::style::safe(odd.map_or("", |name| name), 60);
+                let error = CommandError::usage(format!("{odd:?} is no file"));
                 return Err(error.hint(
                     "name one revision, or files that a profiler wrote: karve profile FILE",
                 ));
             }
         };
-        let (mut seen, failed) = self.of_revision(place, revision, stop)?;
+        let directory = revision.filter(|name| place.here().is_ok_and(|h| h.join(name).is_dir()));
+        let (mut seen, failed) =
+            self.of_revision(place, revision, stop)
+                .map_err(|error| match directory {
+                    Some(name) => error.hint(format!(
+                        "{name:?} is a directory: name files in it, as in karve profile FILE"
+                    )),
+                    None => error,
+                })?;
         let wanted = failed.iter().find(|(tool, _)| self.tool == Some(*tool));
         if let Some((tool, hint)) = wanted {
             let what = format!("{} gave no profile", tool.name());
