@@ -8,6 +8,9 @@
 //! project     knowledge/ beside karve.toml        reviewed with the project
 //! staged      .karve/knowledge                    what campaigns found, until somebody promotes it
 //! ```
+//!
+//! The directories of a project and of what is staged are no links out of where they lie; the
+//! user's own may lie anywhere.
 
 pub mod catalog;
 pub mod dialects;
@@ -16,13 +19,15 @@ pub mod learn;
 pub mod markdown;
 pub mod recall;
 pub mod situation;
+mod writing;
 
-use crate::error::{CommandError, Context, Result};
+pub use writing::{Change, Held};
+
+use crate::error::{CommandError, Result};
 use crate::plain_file;
 use crate::project::Place;
-use crate::store;
 use karve_core::knowledge::{Entry, Library, is_id};
-use markdown::{ENTRY_BYTES_MAX, parse_entry, render_entry};
+use markdown::{ENTRY_BYTES_MAX, parse_entry};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -85,6 +90,8 @@ pub struct Stock {
     pub placed: BTreeMap<String, Placed>,
     /// Files that are no entries, and why.
     pub unreadable: Vec<(PathBuf, String)>,
+    /// What became of changes that a karve left which was killed.
+    pub settled: Vec<String>,
     /// The entries, ready to be searched.
     pub library: Library,
 }
@@ -124,12 +131,20 @@ impl Shelves {
     pub fn load(&self) -> Result<Stock> {
         let mut placed: BTreeMap<String, Placed> = BTreeMap::new();
         let mut unreadable = Vec::new();
+        let mut settled = Vec::new();
+        for left in self.settle_left() {
+            settled.push(left.unwrap_or_else(|error| error.to_string()));
+        }
         for entry in catalog::built_in() {
             add(&mut placed, entry, Layer::BuiltIn, None);
         }
         let mut layers: Vec<&(Layer, PathBuf)> = self.dirs.values().collect();
         layers.sort();
         for (layer, dir) in layers {
+            if let Err(error) = self.usable_dir(*layer) {
+                unreadable.push((dir.clone(), error.message));
+                continue;
+            }
             let (files, strange) = walk(dir)?;
             let why = "it is a link or no plain file".to_owned();
             unreadable.extend(strange.into_iter().map(|path| (path, why.clone())));
@@ -158,51 +173,49 @@ impl Shelves {
             library: Library::new(entries.collect()),
             placed,
             unreadable,
+            settled,
         })
     }
 
-    /// Writes an entry to a layer; gives its path.
-    pub fn write(&self, layer: Layer, entry: &Entry) -> Result<PathBuf> {
+    /// The directory of a layer, if it may be used. A repository that was cloned may hold a link
+    /// that leads anywhere: what belongs to a project stays in it.
+    fn usable_dir(&self, layer: Layer) -> Result<&Path> {
         let dir = self.dir(layer).ok_or_else(|| {
             CommandError::usage(format!("there is no {} layer here", layer.name()))
                 .hint("stand in a project with karve.toml, or use --to user")
         })?;
-        let path = self.path_of(layer, dir, &entry.id)?;
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).context(|| format!("cannot make {}", parent.display()))?;
+        match layer {
+            Layer::Project | Layer::Staged if leads_out(dir) => Err(CommandError::usage(format!(
+                "{} is a link out of {}",
+                dir.display(),
+                dir.parent().unwrap_or(dir).display()
+            ))
+            .hint("make it a directory; what all your projects share goes to --to user")),
+            Layer::BuiltIn | Layer::User | Layer::Project | Layer::Staged => Ok(dir),
         }
-        let text = render_entry(entry).map_err(|why| {
-            CommandError::usage(format!("cannot write the entry {:?}", entry.id)).cause(why)
-        })?;
-        store::write_atomic(&path, text.as_bytes())?;
-        Ok(path)
     }
 
-    /// The entry of a layer itself, also where a nearer one hides it.
-    pub fn find(&self, layer: Layer, id: &str) -> Result<Option<Entry>> {
-        let Some(dir) = self.dir(layer) else {
-            return Ok(None);
-        };
-        let path = self.path_of(layer, dir, id)?;
-        Ok(read_entry(&path).ok().filter(|entry| entry.id == id))
-    }
-
-    /// Where an entry of a layer lies, or would.
-    fn path_of(&self, layer: Layer, dir: &Path, id: &str) -> Result<PathBuf> {
-        if !is_id(id) {
-            return Err(CommandError::usage(format!("{id:?} is no id"))
-                .hint("use lower-case letters, digits and hyphens; see docs/knowledge.md"));
+    /// The files of a layer by the id of their entry; of two the first.
+    fn shelved(&self, layer: Layer) -> Result<BTreeMap<String, PathBuf>> {
+        let mut shelved = BTreeMap::new();
+        for path in markdown_below(self.usable_dir(layer)?)? {
+            if let Ok(entry) = read_entry(&path) {
+                shelved.entry(entry.id).or_insert(path);
+            }
         }
-        let here = markdown_below(dir)?;
-        let is = |path: &&PathBuf| read_entry(path).is_ok_and(|entry| entry.id == id);
-        // A file that was put elsewhere in the layer stays where it is.
-        let named = dir.join(format!("{id}.md"));
-        let moved = match layer {
-            Layer::Project | Layer::User if !named.exists() => here.iter().find(is).cloned(),
-            Layer::BuiltIn | Layer::User | Layer::Project | Layer::Staged => None,
-        };
-        Ok(moved.unwrap_or(named))
+        Ok(shelved)
     }
+}
+
+/// Whether a directory is a link that ends elsewhere than beside itself or below.
+fn leads_out(dir: &Path) -> bool {
+    let is_link = fs::symlink_metadata(dir).is_ok_and(|data| data.is_symlink());
+    let ends = |path: &Path| fs::canonicalize(path).ok();
+    let stays = match (ends(dir), dir.parent().and_then(ends)) {
+        (Some(end), Some(parent)) => end.starts_with(parent),
+        (_, _) => false,
+    };
+    is_link && !stays
 }
 
 impl Stock {

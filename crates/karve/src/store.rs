@@ -418,7 +418,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// Removes what `write_atomic` leaves in a directory when it is killed.
-fn remove_temporary(dir: &Path) {
+pub fn remove_temporary(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.extension().is_some_and(|end| end == "tmp") {

@@ -6,7 +6,7 @@ mod find;
 
 use crate::error::{CommandError, ErrorKind, Result};
 use crate::library::dialects::Form;
-use crate::library::{Layer, Shelves, Stock};
+use crate::library::{Change, Held, Layer, Shelves, Stock};
 use crate::project::Place;
 use crate::ui::{self, style};
 use clap::Subcommand;
@@ -89,20 +89,62 @@ impl Knowledge {
     /// Runs the command.
     pub fn run(&self, place: &Place) -> Result<()> {
         let shelves = Shelves::of(place);
-        let stock = shelves.load()?;
+        let mut stock = shelves.load()?;
         if !matches!(self.command, Command::Lint(_)) {
             tell_unreadable(&stock);
         }
+        for settled in &stock.settled {
+            ui::note(&format!("note: {}", style::safe(settled, 300)));
+        }
+        let writes = self.command.writes(&shelves, &stock)?;
+        let held = shelves.hold(&writes)?;
+        if !writes.is_empty() {
+            // What another one has written until now is seen.
+            stock = shelves.load()?;
+        }
+        let writer = Writer {
+            shelves: &shelves,
+            held: &held,
+            stock: &stock,
+        };
         match &self.command {
             Command::Search(command) => command.run(place, &stock),
             Command::Show(command) => command.run(place, &stock),
-            Command::Add(command) => command.run(place, &shelves),
+            Command::Add(command) => command.run(place, &writer),
             Command::Lint(command) => command.run(place, &stock),
-            Command::Promote(command) => command.run(&shelves, &stock),
-            Command::Retract(command) => command.run(&shelves, &stock),
+            Command::Promote(command) => command.run(&writer),
+            Command::Retract(command) => command.run(&writer),
             Command::Index(command) => command.run(&stock),
-            Command::Import(command) => command.run(place, &shelves, &stock),
+            Command::Import(command) => command.run(place, &writer),
             Command::Export(command) => command.run(place, &stock),
+        }
+    }
+}
+
+/// Who changes layers that are held, and knows what is in all of them.
+struct Writer<'a> {
+    shelves: &'a Shelves,
+    held: &'a Held,
+    stock: &'a Stock,
+}
+
+impl<'a> Writer<'a> {
+    fn change(&self) -> Change<'a> {
+        self.shelves.change(self.held)
+    }
+}
+
+impl Command {
+    /// The layers that it writes to.
+    fn writes(&self, shelves: &Shelves, stock: &Stock) -> Result<Vec<Layer>> {
+        match self {
+            Self::Add(command) => Ok(vec![command.to.layer()]),
+            Self::Import(command) => Ok(vec![command.to.layer()]),
+            Self::Promote(command) => command.writes(stock),
+            Self::Retract(command) => Ok(vec![command.layer(shelves, stock)?]),
+            Self::Search(_) | Self::Show(_) | Self::Lint(_) | Self::Index(_) | Self::Export(_) => {
+                Ok(Vec::new())
+            }
         }
     }
 }

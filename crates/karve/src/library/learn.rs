@@ -6,14 +6,13 @@
 //! evidence is disputed: it stays, with the run that contradicts it, and counts no more.
 
 use super::{Layer, Shelves};
-use crate::error::{Context, Result};
+use crate::error::Result;
 use crate::store::{self, CampaignDir};
 use karve_core::campaign::{Event, Record};
 use karve_core::knowledge::{
     Basis, Effect, Entry, Evidence, Kind, Learning, Scope, Section, Status, VOUCHED, assess,
     effect_of, is_of, narrowed, spent_after,
 };
-use std::fs::{self, File};
 use std::path::Path;
 
 /// Evidence of one entry at most; the newest stays.
@@ -33,18 +32,16 @@ pub fn take_in(shelves: &Shelves, learning: &Learning, here: &Scope) -> Result<S
     let Some(dir) = shelves.dir(Layer::Staged) else {
         return Ok(String::new());
     };
-    fs::create_dir_all(dir).context(|| format!("cannot make {}", dir.display()))?;
-    let lock = dir.join(".lock");
-    let held = File::create(&lock).context(|| format!("cannot write {}", lock.display()))?;
     // Two campaigns may learn about the same entry at the same time.
-    held.lock()
-        .context(|| format!("cannot lock {}", lock.display()))?;
+    let held = shelves.hold(&[Layer::Staged])?;
     let stock = shelves.load()?;
     let known = stock.placed.get(&learning.entry).map(|p| p.entry.clone());
     let entry = known.unwrap_or_else(|| new_tip(learning, here));
     let run = &learning.evidence.run;
     if let Some(changed) = with_evidence(entry.clone(), learning, (here, dir.parent())) {
-        shelves.write(Layer::Staged, &changed)?;
+        let mut change = shelves.change(&held);
+        change.put(Layer::Staged, &changed)?;
+        change.commit()?;
         return Ok(became(&entry, &changed));
     }
     // It was written before karve was killed: what it said then, it says again.

@@ -1,5 +1,6 @@
 //! Layers of entries in temporary directories.
 
+use super::markdown::render_entry;
 use super::*;
 use karve_core::knowledge::Section;
 

@@ -250,3 +250,69 @@ fn what_is_taken_back_stays_so_through_another_form() {
             .shows(&["layer     staged", "refuted: retracted: it was luck"]);
     }
 }
+
+#[test]
+fn an_import_is_whole_or_nothing() {
+    let lab = lab();
+    let dir = lab.beside("pages");
+    fs::create_dir_all(&dir).unwrap();
+    let page = |id: &str| ENTRY.replace("hold-rows", id);
+    fs::write(dir.join("a.md"), page("one")).unwrap();
+    fs::write(
+        dir.join("b.md"),
+        page("two").replace("optimization", "wonder"),
+    )
+    .unwrap();
+    fs::write(dir.join("c.md"), page("three")).unwrap();
+    let from = dir.to_string_lossy();
+    let import = ["knowledge", "import", &from, "--to", "project"];
+    lab.karve(&import)
+        .ends(2)
+        .complains(&["nothing was imported", "b.md is not fit", "--partial"]);
+    assert!(!lab.path("knowledge/one.md").exists());
+    let part = ["knowledge", "import", &from, "--to", "project", "--partial"];
+    lab.karve(&part)
+        .ends(0)
+        .shows(&["imported  2 entries", "1 left out"]);
+    assert!(lab.path("knowledge/one.md").exists() && lab.path("knowledge/three.md").exists());
+    let left = fs::read_dir(lab.path("knowledge")).unwrap().flatten();
+    let left: Vec<_> = left.map(|file| file.file_name()).collect();
+    assert_eq!(left.len(), 4, "{left:?}");
+}
+
+#[test]
+fn a_retraction_names_few_of_many_and_no_entry_takes_its_own_place() {
+    let lab = lab();
+    for n in 0..30 {
+        let text = ENTRY.replace("hold-rows", &format!("leaf-{n}"));
+        fs::write(lab.path(&format!("knowledge/leaf-{n}.md")), text).unwrap();
+    }
+    let by = |id: &str| {
+        let retract = [
+            "knowledge",
+            "retract",
+            "rows-first",
+            "--why",
+            "x",
+            "--by",
+            id,
+        ];
+        lab.karve(&retract).ends(2)
+    };
+    by("rows-first").complains(&["cannot take its own place", "--by"]);
+    let said = lab.karve(&["knowledge", "retract", "rows-first", "--why", "luck"]);
+    let said = said.ends(0);
+    said.shows(&["question  11 more of 31 that depend on it"]);
+    let retract = [
+        "knowledge",
+        "retract",
+        "register-blocking",
+        "--why",
+        "x",
+        "--by",
+        "rows-first",
+    ];
+    lab.karve(&retract)
+        .ends(2)
+        .complains(&["rows-first cannot take its place", "retracted: luck"]);
+}

@@ -1,21 +1,22 @@
 //! `karve knowledge add`, `promote` and `retract`.
 
-use super::To;
+use super::{To, Writer};
 use crate::clock;
 use crate::error::{CommandError, Context, Result};
 use crate::library::difference::{differences, only_learnt};
 use crate::library::markdown::{ENTRY_BYTES_MAX, parse_entry};
-use crate::library::{Layer, Placed, Shelves, Stock};
+use crate::library::{Change, Layer, Placed, Shelves, Stock};
 use crate::plain_file;
 use crate::project::Place;
 use crate::ui::{self, style};
 use karve_core::knowledge::{Entry, Grave, Retraction, Section, Status, VOUCHED, dependants, lint};
-use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Differences of two entries that are told.
 const DIFFERENCES_MAX: usize = 8;
+/// Entries that depend on one that is taken back, as far as they are named.
+const DEPENDANTS_MAX: usize = 20;
 
 /// Add an entry
 #[derive(Debug, clap::Args)]
@@ -24,21 +25,23 @@ pub(super) struct Add {
     file: String,
     /// Where it is written
     #[arg(long, value_enum, default_value = "project")]
-    to: To,
+    pub(super) to: To,
     /// Take the place of an entry that is there
     #[arg(long)]
     replace: bool,
 }
 
 impl Add {
-    pub(super) fn run(&self, place: &Place, shelves: &Shelves) -> Result<()> {
+    pub(super) fn run(&self, place: &Place, writer: &Writer<'_>) -> Result<()> {
         let text = read(&place.here()?, &self.file)?;
         let entry = parse_entry(&text).map_err(|why| {
             CommandError::usage(format!("{} is no entry", self.file))
                 .cause(why)
                 .hint("\"karve knowledge show ID\" prints one to begin with; see docs/knowledge.md")
         })?;
-        let path = put(shelves, (&entry, self.to.layer()), self.replace)?;
+        let mut change = writer.change();
+        let path = put(&mut change, (&entry, self.to.layer()), self.replace)?;
+        change.commit()?;
         ui::outln(&format!("added     {} in {}", entry.id, path.display()));
         Ok(())
     }
@@ -63,18 +66,18 @@ fn read(here: &Path, file: &str) -> Result<String> {
     Ok(text)
 }
 
-/// Writes an entry that passes lint; refuses to write over one unless told to.
+/// Adds an entry that passes lint to a change; refuses to write over one unless told to.
 pub(super) fn put(
-    shelves: &Shelves,
+    change: &mut Change<'_>,
     (entry, layer): (&Entry, Layer),
     replace: bool,
 ) -> Result<PathBuf> {
     refuse_faults(entry)?;
-    let old = shelves.find(layer, &entry.id)?.filter(|_| !replace);
+    let old = change.there(layer, &entry.id)?.filter(|_| !replace);
     if let Some(old) = old {
         return Err(is_there(&old, entry, layer));
     }
-    shelves.write(layer, entry)
+    change.put(layer, entry)
 }
 
 /// An entry is in the place of another, and how they differ.
@@ -132,11 +135,21 @@ pub(super) struct Promote {
 }
 
 impl Promote {
-    pub(super) fn run(&self, shelves: &Shelves, stock: &Stock) -> Result<()> {
+    /// The layers that it writes to.
+    pub(super) fn writes(&self, stock: &Stock) -> Result<Vec<Layer>> {
         let placed = stock.get(&self.id)?;
         self.refuse_way(placed)?;
+        Ok(match placed.layer {
+            Layer::Staged => vec![Layer::Staged, self.to.layer()],
+            Layer::BuiltIn | Layer::User | Layer::Project => vec![self.to.layer()],
+        })
+    }
+
+    pub(super) fn run(&self, writer: &Writer<'_>) -> Result<()> {
+        let placed = writer.stock.get(&self.id)?;
+        self.refuse_way(placed)?;
         let mut entry = placed.entry.clone();
-        let standing = stock.library.standing(&entry.id);
+        let standing = writer.stock.library.standing(&entry.id);
         entry.status = standing.map_or(entry.status, |standing| standing.status);
         if let Some(why) = &self.vouch {
             entry.status = Status::Verified;
@@ -148,22 +161,18 @@ impl Promote {
         }
         refuse_faults(&entry)?;
         let to = self.to.layer();
-        let old = shelves.find(to, &entry.id)?;
+        let mut change = writer.change();
+        let old = change.there(to, &entry.id)?;
         // What rounds added to the same words takes nothing away.
         let old = old.filter(|old| !self.replace && !only_learnt(old, &entry));
         if let Some(old) = old {
             return Err(is_there(&old, &entry, to));
         }
-        let path = shelves.write(to, &entry)?;
+        let path = change.put(to, &entry)?;
         if let (Layer::Staged, Some(staged)) = (placed.layer, &placed.path) {
-            fs::remove_file(staged)
-                .context(|| format!("cannot remove {}", staged.display()))
-                .map_err(|error| {
-                    error.hint(
-                        "the promoted file is written; remove the one in .karve/knowledge by hand",
-                    )
-                })?;
+            change.remove(Layer::Staged, staged)?;
         }
+        change.commit()?;
         ui::outln(&format!(
             "promoted  {} ({}) to {}",
             entry.id,
@@ -215,17 +224,29 @@ pub(super) struct Retract {
 }
 
 impl Retract {
-    pub(super) fn run(&self, shelves: &Shelves, stock: &Stock) -> Result<()> {
-        let placed = stock.get(&self.id)?;
+    /// Where it is written.
+    pub(super) fn layer(&self, shelves: &Shelves, stock: &Stock) -> Result<Layer> {
+        Ok(match (self.to, stock.get(&self.id)?.layer) {
+            (Some(to), _) => to.layer(),
+            (None, Layer::BuiltIn) if shelves.dir(Layer::Project).is_none() => Layer::User,
+            (None, Layer::BuiltIn) => Layer::Project,
+            (None, layer) => layer,
+        })
+    }
+
+    pub(super) fn run(&self, writer: &Writer<'_>) -> Result<()> {
+        let stock = writer.stock;
         if self.why.trim().is_empty() {
             return Err(CommandError::usage("a retraction needs a reason")
                 .hint("say it with --why \"...\""));
         }
-        let mut entry = placed.entry.clone();
+        let mut entry = stock.get(&self.id)?.entry.clone();
         match &self.by {
             Some(by) => {
+                let by = &stock.get(by)?.entry;
+                refuse_circle(stock, &entry.id, &by.id)?;
                 entry.status = Status::Superseded;
-                entry.superseded_by = Some(stock.get(by)?.entry.id.clone());
+                entry.superseded_by = Some(by.id.clone());
             }
             None => entry.status = Status::Refuted,
         }
@@ -237,20 +258,39 @@ impl Retract {
             heading: "Taken back".into(),
             text: format!("{}: {}", clock::day(), style::safe(&self.why, 500)),
         });
-        let near = match (self.to, placed.layer) {
-            (Some(to), _) => to.layer(),
-            (None, Layer::BuiltIn) if shelves.dir(Layer::Project).is_none() => Layer::User,
-            (None, Layer::BuiltIn) => Layer::Project,
-            (None, layer) => layer,
-        };
-        let path = shelves.write(near, &entry)?;
+        let mut change = writer.change();
+        let path = change.put(self.layer(writer.shelves, stock)?, &entry)?;
+        change.commit()?;
         ui::outln(&format!("retracted {} in {}", entry.id, path.display()));
         let rests = dependants(stock.library.entries(), &entry.id);
-        for id in rests {
+        for id in rests.iter().take(DEPENDANTS_MAX) {
             ui::outln(&format!(
                 "question  {id} depends on it, and is not told any more"
             ));
         }
+        let more = rests.len().saturating_sub(DEPENDANTS_MAX);
+        if more > 0 {
+            ui::outln(&format!(
+                "question  {more} more of {} that depend on it; see \"karve knowledge show ID\"",
+                rests.len()
+            ));
+        }
         Ok(())
+    }
+}
+
+/// An entry is not its own successor, and none is that of one that is out.
+fn refuse_circle(stock: &Stock, id: &str, by: &str) -> Result<()> {
+    if by == id {
+        return Err(
+            CommandError::usage(format!("{id} cannot take its own place"))
+                .hint("name another entry with --by, or leave --by out"),
+        );
+    }
+    match stock.library.standing(by).filter(|by| by.is_out()) {
+        None => Ok(()),
+        Some(standing) => Err(CommandError::usage(format!("{by} cannot take its place"))
+            .cause(style::safe(&standing.describe(), 300))
+            .hint("name an entry that holds with --by, or leave --by out")),
     }
 }

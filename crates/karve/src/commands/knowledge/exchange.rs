@@ -1,10 +1,10 @@
 //! `karve knowledge index`, `import` and `export`.
 
 use super::change::put;
-use super::{FormArg, To};
+use super::{FormArg, To, Writer};
 use crate::error::{CommandError, Context, Result};
 use crate::library::dialects::{self, Page, render_cross_reference, render_index};
-use crate::library::{Shelves, Stock, markdown_below};
+use crate::library::{Change, Layer, Stock, markdown_below};
 use crate::plain_file;
 use crate::project::Place;
 use crate::store;
@@ -16,6 +16,10 @@ use std::path::{Component, Path, PathBuf};
 
 /// Bytes of a page of another form.
 const PAGE_BYTES_MAX: u64 = 4 << 20;
+/// Entries that are imported at once.
+const ENTRIES_MAX: usize = 20_000;
+/// Notes of one kind that are shown.
+const NOTES_MAX: usize = 10;
 
 /// Print the index
 #[derive(Debug, clap::Args)]
@@ -51,6 +55,9 @@ fn chosen<'a>(stock: &'a Stock, ids: &[String], layer: Option<&str>) -> Result<V
 }
 
 /// Read entries from another form
+///
+/// All of them are read and checked first, and then written together: one that is not fit to be
+/// used, or a page that cannot be read, means that nothing is imported, unless --partial is said.
 #[derive(Debug, clap::Args)]
 pub(super) struct Import {
     /// A file, or a directory of them
@@ -59,120 +66,135 @@ pub(super) struct Import {
     form: FormArg,
     /// Where they are written
     #[arg(long, value_enum, default_value = "staged")]
-    to: To,
+    pub(super) to: To,
     /// Take the place of entries that are there
     #[arg(long)]
     replace: bool,
+    /// Leave out what cannot be read or is not fit to be used, and take the rest
+    #[arg(long)]
+    partial: bool,
 }
 
 impl Import {
-    pub(super) fn run(&self, place: &Place, shelves: &Shelves, stock: &Stock) -> Result<()> {
-        let from = place.here()?.join(&self.from);
-        let files = match from.is_dir() {
-            true => markdown_below(&from)?,
-            false => vec![from.clone()],
-        };
-        let base = if from.is_dir() {
-            from.as_path()
-        } else {
-            Path::new("/")
-        };
+    pub(super) fn run(&self, place: &Place, writer: &Writer<'_>) -> Result<()> {
         let mut tally = Tally::default();
+        let mut change = writer.change();
+        for entry in self.read(place, &mut tally)? {
+            let there = self.is_there(writer.stock, (&mut change, &entry))?;
+            if there && !self.replace {
+                tally.there.push(style::safe(&entry.id, 80));
+            } else {
+                self.take(&mut change, &entry, &mut tally)?;
+            }
+        }
+        tally.tell(self.partial)?;
+        if tally.new > 0 {
+            change.commit()?;
+        }
+        tally.sum_up()
+    }
+
+    /// The entries of all pages, each id once.
+    fn read(&self, place: &Place, tally: &mut Tally) -> Result<Vec<Entry>> {
+        let from = place.here()?.join(&self.from);
+        let (files, base) = match from.is_dir() {
+            true => (markdown_below(&from)?, from.as_path()),
+            false => (vec![from.clone()], Path::new("/")),
+        };
+        let mut ids = BTreeSet::new();
+        let mut all = Vec::new();
         for file in files {
             let text = plain_file::read_text(&file, PAGE_BYTES_MAX)
                 .context(|| format!("cannot read {}", file.display()))
                 .map_err(|error| error.hint("name a file of the form that --form says"))?;
             let path = file.strip_prefix(base).unwrap_or(&file).to_owned();
-            let entries = match dialects::parse(self.form.form, &Page { path, text }) {
-                Ok(entries) => entries,
-                Err(why) => {
-                    tally.faulty += 1;
-                    let why = style::safe(&why, 200);
-                    ui::note(&format!("note: {} is left out: {why}", file.display()));
-                    continue;
-                }
-            };
-            for entry in entries {
+            match dialects::parse(self.form.form, &Page { path, text }) {
                 // An index tells again, and less, what a page of its own tells.
-                if tally.ids.insert(entry.id.clone()) {
-                    self.take(shelves, stock, &entry)?.count(&mut tally);
+                Ok(entries) => {
+                    all.extend(entries.into_iter().filter(|e| ids.insert(e.id.clone())));
+                }
+                Err(why) => {
+                    let file = style::safe(&file.display().to_string(), 200);
+                    tally.faulty(&file, &why);
                 }
             }
+            if all.len() > ENTRIES_MAX {
+                let what = format!("there are more than {ENTRIES_MAX} entries");
+                return Err(CommandError::usage(what)
+                    .hint("import them in parts: name one file or directory at a time"));
+            }
         }
-        tally.tell()
+        Ok(all)
+    }
+
+    fn is_there(&self, stock: &Stock, (change, of): (&mut Change<'_>, &Entry)) -> Result<bool> {
+        match self.to {
+            _ if !is_id(&of.id) => Ok(false),
+            To::Staged => Ok(stock.placed.contains_key(&of.id)),
+            To::Project | To::User => Ok(change.there(self.to.layer(), &of.id)?.is_some()),
+        }
     }
 
     /// What is staged may lack what a reviewed entry must have; what it lacks is told.
-    fn take(&self, shelves: &Shelves, stock: &Stock, entry: &Entry) -> Result<Taken> {
+    fn take(&self, change: &mut Change<'_>, entry: &Entry, tally: &mut Tally) -> Result<()> {
         let id = style::safe(&entry.id, 80);
         if !is_id(&entry.id) {
-            ui::note(&format!("note: {id:?} is no id, so it is left out"));
-            return Ok(Taken::Faulty);
+            tally.faulty(&format!("{id:?}"), "it is no id");
+            return Ok(());
         }
-        let layer = self.to.layer();
-        let there = match self.to {
-            To::Staged => stock.placed.contains_key(&entry.id),
-            To::Project | To::User => shelves.find(layer, &entry.id).is_ok_and(|e| e.is_some()),
-        };
-        if there && !self.replace {
-            ui::note(&format!(
-                "note: {id} is there already; --replace takes its place"
-            ));
-            return Ok(Taken::There);
+        if self.to == To::Staged {
+            let faults = lint(entry);
+            let lacks = faults.iter().filter(|c| c.grave == Grave::Error).count();
+            change.put(Layer::Staged, &entry.clone().as_reported())?;
+            tally.new += 1;
+            if lacks > 0 {
+                tally.lacks.push(id);
+            }
+            return Ok(());
         }
-        if self.to != To::Staged {
-            return match put(shelves, (entry, layer), self.replace) {
-                Ok(_) => Ok(Taken::New),
-                Err(error) => {
-                    ui::note(&format!("note: {}", error.to_string().replace('\n', "; ")));
-                    Ok(Taken::Faulty)
-                }
-            };
+        match put(change, (entry, self.to.layer()), self.replace) {
+            Ok(_) => tally.new += 1,
+            Err(error) => tally.faulty(&id, &error.to_string().replace('\n', "; ")),
         }
-        let lacks = lint(entry)
-            .iter()
-            .filter(|c| c.grave == Grave::Error)
-            .count();
-        shelves.write(layer, &entry.clone().as_reported())?;
-        if lacks > 0 {
-            ui::note(&format!(
-                "note: {id} lacks {lacks} things before it can be promoted; see \"karve knowledge \
-                 lint {id}\""
-            ));
-        }
-        Ok(Taken::New)
+        Ok(())
     }
 }
 
-/// What became of an entry.
-enum Taken {
-    New,
-    There,
-    Faulty,
-}
-
-/// What became of all of them.
+/// What becomes of all that was read.
 #[derive(Debug, Default)]
 struct Tally {
-    ids: BTreeSet<String>,
-    new: u32,
-    there: u32,
-    faulty: u32,
-}
-
-impl Taken {
-    fn count(self, tally: &mut Tally) {
-        match self {
-            Self::New => tally.new += 1,
-            Self::There => tally.there += 1,
-            Self::Faulty => tally.faulty += 1,
-        }
-    }
+    new: usize,
+    there: Vec<String>,
+    lacks: Vec<String>,
+    faulty: Vec<String>,
 }
 
 impl Tally {
-    fn tell(&self) -> Result<()> {
-        let (new, there, faulty) = (self.new, self.there, self.faulty);
+    fn faulty(&mut self, what: &str, why: &str) {
+        let why = style::safe(why, 300);
+        self.faulty.push(format!("{what} is not fit: {why}"));
+    }
+
+    /// Says what is not as it should be; an error if nothing may be imported therefore.
+    fn tell(&self, partial: bool) -> Result<()> {
+        let there = |id: &String| format!("{id} is there already; --replace takes its place");
+        note_all(self.there.iter().map(there));
+        let lacks = |id: &String| {
+            format!("{id} cannot be promoted as it is; see \"karve knowledge lint {id}\"")
+        };
+        note_all(self.lacks.iter().map(lacks));
+        note_all(self.faulty.iter().cloned());
+        match self.faulty.len() {
+            n if n > 0 && !partial && (self.new > 0 || !self.there.is_empty()) => {
+                let what = format!("nothing was imported: {n} of these are not fit to be used");
+                Err(CommandError::usage(what).hint("mend them, or take the rest with --partial"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn sum_up(&self) -> Result<()> {
+        let (new, there, faulty) = (self.new, self.there.len(), self.faulty.len());
         ui::outln(&format!(
             "imported  {new} entries, {there} are there already, {faulty} left out"
         ));
@@ -188,6 +210,17 @@ impl Tally {
             (0, 0, _) => Err(nothing()
                 .hint("--form says which form it is; see \"karve knowledge import --help\"")),
         }
+    }
+}
+
+/// Notes of one kind, as many as a person reads.
+fn note_all(notes: impl ExactSizeIterator<Item = String>) {
+    let more = notes.len().saturating_sub(NOTES_MAX);
+    for note in notes.take(NOTES_MAX) {
+        ui::note(&format!("note: {note}"));
+    }
+    if more > 0 {
+        ui::note(&format!("note: and {more} more like these"));
     }
 }
 

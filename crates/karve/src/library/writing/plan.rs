@@ -1,0 +1,303 @@
+//! How a change is made, step by step, so that each can be the last: staged beside the files that
+//! it is about, told in a file, moved into place, and moved back where that fails.
+
+use super::{Layer, Shelves};
+use crate::error::{CommandError, Context, ErrorKind, Result};
+use crate::{plain_file, store};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Component, Path, PathBuf};
+
+/// How far a change is.
+pub(super) const PLAN: &str = ".change.json";
+/// Bytes of a plan at most.
+const PLAN_BYTES_MAX: u64 = 16 << 20;
+
+/// What is to become of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Deed {
+    /// It is new.
+    Make,
+    /// It takes the place of one that is there.
+    Replace,
+    /// It goes.
+    Remove,
+}
+
+/// How far a change is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Phase {
+    Staging,
+    Moving,
+    Undoing,
+}
+
+/// One file of a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Move {
+    pub(super) layer: String,
+    /// Below the directory of the layer.
+    pub(super) path: PathBuf,
+    #[serde(rename = "do")]
+    pub(super) deed: Deed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Plan {
+    pub(super) version: u32,
+    pub(super) phase: Phase,
+    pub(super) moves: Vec<Move>,
+}
+
+/// What is changed under one root.
+#[derive(Clone, Debug)]
+pub(super) struct Batch {
+    pub(super) plan: Plan,
+    /// What each file is to hold; empty of one that goes.
+    pub(super) texts: Vec<String>,
+}
+
+impl Batch {
+    pub(super) fn new() -> Self {
+        let plan = Plan {
+            version: 1,
+            phase: Phase::Staging,
+            moves: Vec::new(),
+        };
+        Self {
+            plan,
+            texts: Vec::new(),
+        }
+    }
+}
+
+/// A change of what is under one root, while it is made.
+#[derive(Debug)]
+pub(super) struct Site<'a> {
+    pub(super) shelves: &'a Shelves,
+    pub(super) root: PathBuf,
+    pub(super) batch: Batch,
+}
+
+impl Site<'_> {
+    pub(super) fn commit(mut self) -> Result<()> {
+        let moved = 2 * self.batch.plan.moves.len() + 2;
+        let mut number = 0;
+        loop {
+            match self.step(number) {
+                Ok(true) => number += 1,
+                Ok(false) => return Ok(()),
+                // All is in place: the next command removes what is left beside it.
+                Err(_) if number >= moved => return Ok(()),
+                Err(error) => return Err(self.take_back(error)),
+            }
+        }
+    }
+
+    /// One step of a change; whether there is another.
+    pub(super) fn step(&mut self, number: usize) -> Result<bool> {
+        let n = self.batch.plan.moves.len();
+        match number {
+            0 => self.say(Phase::Staging)?,
+            at if at <= n => self.stage(at - 1)?,
+            at if at == n + 1 => self.say(Phase::Moving)?,
+            at if at <= 2 * n + 1 => self.move_in(at - n - 2)?,
+            at if at <= 3 * n + 1 => self.forget(at - 2 * n - 2)?,
+            _ => {
+                self.remove_plan()?;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// What could not be made is undone.
+    pub(super) fn take_back(&mut self, error: CommandError) -> CommandError {
+        // On a full disk it cannot be said, and is done all the same.
+        let _ = self.say(Phase::Undoing);
+        match self.undo() {
+            Ok(()) => {
+                error.hint("nothing was changed; docs/knowledge.md tells how changes are made")
+            }
+            Err(also) => error.cause(also.to_string()).hint(format!(
+                "not all of it is undone: {} says what; the next karve command tries again",
+                self.root.join(PLAN).display()
+            )),
+        }
+    }
+
+    fn say(&mut self, phase: Phase) -> Result<()> {
+        self.batch.plan.phase = phase;
+        let path = self.root.join(PLAN);
+        let text = serde_json::to_vec(&self.batch.plan)
+            .context(|| format!("cannot write {}", path.display()))?;
+        store::write_atomic(&path, &text)
+    }
+
+    fn remove_plan(&self) -> Result<()> {
+        let path = self.root.join(PLAN);
+        absent(fs::remove_file(&path)).context(|| format!("cannot remove {}", path.display()))
+    }
+
+    fn finish(&self) -> Result<()> {
+        let all = 0..self.batch.plan.moves.len();
+        all.clone().try_for_each(|at| self.move_in(at))?;
+        all.clone().try_for_each(|at| self.forget(at))?;
+        self.remove_plan()
+    }
+
+    /// The last one first, as far as it got.
+    fn undo(&self) -> Result<()> {
+        let all = (0..self.batch.plan.moves.len()).rev();
+        all.clone().try_for_each(|at| self.move_back(at))?;
+        self.remove_plan()
+    }
+
+    /// Writes what a file is to hold beside it.
+    fn stage(&self, at: usize) -> Result<()> {
+        let (path, deed) = self.target(at)?;
+        if deed == Deed::Remove {
+            return Ok(());
+        }
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).context(|| format!("cannot make {}", parent.display()))?;
+        }
+        let new = beside(&path, "new");
+        let write = || -> io::Result<()> {
+            // Not through a link that is there already.
+            absent(fs::remove_file(&new))?;
+            let mut file = File::create_new(&new)?;
+            file.write_all(self.batch.texts[at].as_bytes())?;
+            file.sync_data()
+        };
+        write().context(|| format!("cannot write {}", new.display()))
+    }
+
+    /// Moves one file into place; what was there stays beside it. Doing it again changes nothing.
+    fn move_in(&self, at: usize) -> Result<()> {
+        let (path, deed) = self.target(at)?;
+        let (new, old) = (beside(&path, "new"), beside(&path, "old"));
+        let cannot = || format!("cannot change {}", path.display());
+        match deed {
+            Deed::Remove if path.exists() && !old.exists() => {
+                fs::rename(&path, &old).context(cannot)
+            }
+            Deed::Replace if new.exists() && path.exists() && !old.exists() => {
+                let kept = fs::hard_link(&path, &old);
+                kept.or_else(|_| fs::copy(&path, &old).map(|_| ()))
+                    .and_then(|()| fs::rename(&new, &path))
+                    .context(cannot)
+            }
+            Deed::Make | Deed::Replace if new.exists() => fs::rename(&new, &path).context(cannot),
+            Deed::Make | Deed::Replace | Deed::Remove => Ok(()),
+        }
+    }
+
+    /// Moves one file back to what it was.
+    fn move_back(&self, at: usize) -> Result<()> {
+        let (path, deed) = self.target(at)?;
+        let (new, old) = (beside(&path, "new"), beside(&path, "old"));
+        let cannot = || format!("cannot change {} back", path.display());
+        if old.exists() {
+            fs::rename(&old, &path).context(cannot)?;
+        } else if deed == Deed::Make && self.batch.plan.phase == Phase::Undoing && !new.exists() {
+            // It was moved into place already, or never staged.
+            absent(fs::remove_file(&path)).context(cannot)?;
+        }
+        absent(fs::remove_file(&new)).context(cannot)
+    }
+
+    /// Removes what a file was before.
+    fn forget(&self, at: usize) -> Result<()> {
+        let old = beside(&self.target(at)?.0, "old");
+        absent(fs::remove_file(&old)).context(|| format!("cannot remove {}", old.display()))
+    }
+
+    /// The file of a move. A plan may have come with a repository, so it leads nowhere else.
+    fn target(&self, at: usize) -> Result<(PathBuf, Deed)> {
+        let plan = self.root.join(PLAN);
+        let one = &self.batch.plan.moves[at];
+        let strange = || not_ours(&plan, &format!("it names {:?}", one.path));
+        let normal = |part: Component<'_>| matches!(part, Component::Normal(_));
+        let is_entry = one.path.extension().is_some_and(|end| end == "md");
+        let layers = [Layer::User, Layer::Project, Layer::Staged];
+        let layer = layers.iter().find(|layer| layer.name() == one.layer);
+        let layer = layer.filter(|layer| self.shelves.root(**layer).is_ok_and(|r| r == self.root));
+        let layer = layer.filter(|_| is_entry && one.path.components().all(normal));
+        let mut path = self
+            .shelves
+            .usable_dir(*layer.ok_or_else(strange)?)?
+            .to_owned();
+        let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|data| data.is_symlink());
+        let mut parts = one.path.components().peekable();
+        while let Some(part) = parts.next() {
+            path.push(part);
+            if parts.peek().is_some() && is_link(&path) {
+                return Err(strange());
+            }
+        }
+        Ok((path, one.deed))
+    }
+}
+
+/// A name beside a file that no layer takes for an entry.
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{end}"));
+    path.with_file_name(name)
+}
+
+/// That something is not there is fine.
+fn absent(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Settles the change that a karve left under a root which is held; says what became of it.
+pub(super) fn settle(shelves: &Shelves, root: &Path) -> Result<Option<String>> {
+    let path = root.join(PLAN);
+    let text = match plain_file::read_text(&path, PLAN_BYTES_MAX) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(not_ours(&path, &error)),
+    };
+    let plan: Plan = serde_json::from_str(&text).map_err(|error| not_ours(&path, &error))?;
+    let n = plan.moves.len();
+    let files = if n == 1 { "file" } else { "files" };
+    let phase = plan.phase;
+    let batch = Batch {
+        texts: vec![String::new(); n],
+        plan,
+    };
+    let site = Site {
+        shelves,
+        root: root.to_owned(),
+        batch,
+    };
+    let done = match phase {
+        Phase::Moving => site.finish().map(|()| "finished"),
+        Phase::Staging | Phase::Undoing => site.undo().map(|()| "undone"),
+    }?;
+    Ok(Some(format!(
+        "a change of {n} {files} of knowledge was broken off, and is {done} now"
+    )))
+}
+
+fn not_ours(path: &Path, why: &dyn std::fmt::Display) -> CommandError {
+    CommandError::new(
+        ErrorKind::Environment,
+        format!("cannot read {}", path.display()),
+    )
+    .cause(why.to_string())
+    .hint(format!(
+        "karve has not written it; look at it, and remove {}",
+        path.display()
+    ))
+}

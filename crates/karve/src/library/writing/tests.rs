@@ -1,0 +1,268 @@
+//! Changes in temporary directories: broken off at every step, refused, and by several at once.
+
+use super::*;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::sync::Arc;
+
+fn entry(id: &str, title: &str) -> Entry {
+    Entry {
+        id: id.into(),
+        title: title.into(),
+        date: "2026-11".into(),
+        ..Entry::default()
+    }
+}
+
+fn shelves(dir: &Path) -> Shelves {
+    let mut shelves = Shelves::default();
+    for (layer, name) in [
+        (Layer::User, "user"),
+        (Layer::Project, "project"),
+        (Layer::Staged, "karve/staged"),
+    ] {
+        shelves.put(layer, dir.join(name));
+    }
+    shelves
+}
+
+/// What each layer holds: ids and titles.
+fn held_in(shelves: &Shelves) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for layer in [Layer::User, Layer::Project, Layer::Staged] {
+        let dir = shelves.dir(layer).unwrap();
+        for path in super::super::markdown_below(dir).unwrap() {
+            let entry = read_entry(&path).unwrap();
+            all.push((format!("{}/{}", layer.name(), entry.id), entry.title));
+        }
+    }
+    all
+}
+
+/// Whatever is left beside the entries.
+fn litter(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(litter(&path));
+        } else if path.extension().is_none_or(|end| end != "md") {
+            found.push(path);
+        }
+    }
+    let ours = |path: &PathBuf| {
+        let name = path.file_name().unwrap();
+        name == LOCK || name == ".gitignore"
+    };
+    found.retain(|path| !ours(path));
+    found
+}
+
+/// A layer with two entries, and a change that replaces one, makes one and moves one.
+fn promoted(shelves: &Shelves) -> Site<'_> {
+    shelves.write(Layer::Project, &entry("a", "old")).unwrap();
+    shelves.write(Layer::Staged, &entry("c", "staged")).unwrap();
+    let held = shelves.hold(&[Layer::Project]).unwrap();
+    let mut change = shelves.change(&held);
+    change.put(Layer::Project, &entry("a", "new")).unwrap();
+    change.put(Layer::Project, &entry("b", "new")).unwrap();
+    change.put(Layer::Project, &entry("c", "new")).unwrap();
+    let staged = shelves.dir(Layer::Staged).unwrap().join("c.md");
+    change.remove(Layer::Staged, &staged).unwrap();
+    let (root, batch) = change.roots.pop_first().unwrap();
+    Site {
+        shelves,
+        root,
+        batch,
+    }
+}
+
+#[test]
+fn a_change_that_is_broken_off_at_any_step_is_whole_or_nothing_afterwards() {
+    let pair = |(a, b): (&str, &str)| (a.to_owned(), b.to_owned());
+    let before = [("project/a", "old"), ("staged/c", "staged")].map(pair);
+    let after = [
+        ("project/a", "new"),
+        ("project/b", "new"),
+        ("project/c", "new"),
+    ]
+    .map(pair);
+    let mut outcomes = Vec::new();
+    for stop in 0.. {
+        let dir = tempfile::tempdir().unwrap();
+        let shelves = shelves(dir.path());
+        let mut site = promoted(&shelves);
+        let more = (0..stop).all(|number| site.step(number).unwrap());
+        // Here the process is gone, and with it the lock.
+        let stock = shelves.load().unwrap();
+        let (is, left) = (held_in(&shelves), litter(dir.path()));
+        assert_eq!(left, Vec::<PathBuf>::new(), "stopped before step {stop}");
+        assert!(is == before || is == after, "step {stop}: {is:?}");
+        outcomes.push((is == after, stock.settled.concat()));
+        if !more {
+            break;
+        }
+    }
+    // Nothing of it until all is staged, then all of it.
+    let whole: Vec<bool> = outcomes.iter().map(|(whole, _)| *whole).collect();
+    assert!(whole.is_sorted() && !whole[5] && whole[6], "{outcomes:?}");
+    assert!(
+        outcomes[3]
+            .1
+            .contains("4 files of knowledge was broken off, and is undone")
+    );
+    assert!(outcomes[8].1.contains("is finished now"), "{outcomes:?}");
+}
+
+#[test]
+fn what_cannot_be_moved_is_moved_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelves = shelves(dir.path());
+    let mut site = promoted(&shelves);
+    let before = held_in(&shelves);
+    let steps = 2 * site.batch.plan.moves.len() + 1;
+    (0..steps).for_each(|number| assert!(site.step(number).unwrap()));
+    // All of it is in place, and then something is not as it should be.
+    let error = site.take_back(CommandError::usage("it cannot be moved"));
+    assert_eq!(held_in(&shelves), before);
+    assert_eq!(litter(dir.path()), Vec::<PathBuf>::new());
+    assert!(error.to_string().contains("nothing was changed"), "{error}");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_means_that_nothing_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelves = shelves(dir.path());
+    shelves.write(Layer::Project, &entry("a", "old")).unwrap();
+    let held = shelves.hold(&[Layer::Project]).unwrap();
+    let mut change = shelves.change(&held);
+    change.put(Layer::Project, &entry("a", "new")).unwrap();
+    change.put(Layer::Project, &entry("b", "new")).unwrap();
+    // What should be the file is a directory that is not empty.
+    fs::create_dir_all(dir.path().join("project/b.md/inside")).unwrap();
+    let error = change.commit().unwrap_err().to_string();
+    assert!(error.contains("b.md"), "{error}");
+    fs::remove_dir_all(dir.path().join("project/b.md")).unwrap();
+    assert_eq!(held_in(&shelves), [("project/a".into(), "old".into())]);
+    assert_eq!(litter(dir.path()), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn one_writes_at_a_time_and_who_waits_too_long_is_told_by_whom() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelves = shelves(dir.path());
+    let held = shelves.hold(&[Layer::Staged]).unwrap();
+    // What belongs to a project has one lock; what belongs to a user another.
+    let error = shelves.hold_within(&[Layer::Project], Duration::ZERO);
+    let error = error.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Busy);
+    let told = error.to_string();
+    let pid = format!("process {}", std::process::id());
+    assert!(told.contains(&pid) && told.contains("karve list"), "{told}");
+    shelves.hold_within(&[Layer::User], Duration::ZERO).unwrap();
+    // Reading waits for nobody.
+    assert!(shelves.load().unwrap().settled.is_empty());
+    drop(held);
+    shelves
+        .hold_within(&[Layer::Project], Duration::ZERO)
+        .unwrap();
+}
+
+#[test]
+fn writers_that_read_and_write_lose_nothing_of_each_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelves = Arc::new(shelves(dir.path()));
+    shelves.write(Layer::Staged, &entry("x", "")).unwrap();
+    let work = |name: char| {
+        let shelves = Arc::clone(&shelves);
+        std::thread::spawn(move || {
+            for _ in 0..5 {
+                let held = shelves.hold(&[Layer::Staged]).unwrap();
+                let mut change = shelves.change(&held);
+                let mut entry = change.there(Layer::Staged, "x").unwrap().unwrap();
+                entry.title.push(name);
+                change.put(Layer::Staged, &entry).unwrap();
+                change.commit().unwrap();
+            }
+        })
+    };
+    let threads: Vec<_> = ['a', 'b', 'c'].map(work).into();
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+    let title = &held_in(&shelves)[0].1;
+    for name in ['a', 'b', 'c'] {
+        assert_eq!(title.matches(name).count(), 5, "{title}");
+    }
+}
+
+#[test]
+fn a_link_out_of_a_project_is_not_followed_and_one_of_the_user_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelves = shelves(dir.path());
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::write(
+        elsewhere.path().join("x.md"),
+        render_entry(&entry("x", "elsewhere")).unwrap(),
+    )
+    .unwrap();
+    fs::create_dir_all(dir.path().join("karve")).unwrap();
+    for name in ["user", "project", "karve/staged"] {
+        symlink(elsewhere.path(), dir.path().join(name)).unwrap();
+    }
+    let stock = shelves.load().unwrap();
+    assert_eq!(stock.get("x").unwrap().layer, Layer::User);
+    assert_eq!(stock.unreadable.len(), 2, "{:?}", stock.unreadable);
+    for layer in [Layer::Project, Layer::Staged] {
+        let error = shelves.write(layer, &entry("y", "new")).unwrap_err();
+        let told = error.to_string();
+        assert!(told.contains("is a link out of") && told.contains("--to user"));
+    }
+    assert!(!elsewhere.path().join("y.md").exists());
+    // A link to what lies beside it stays in the project.
+    fs::remove_file(dir.path().join("project")).unwrap();
+    fs::remove_file(dir.path().join("karve/staged")).unwrap();
+    fs::create_dir_all(dir.path().join("docs/kernels")).unwrap();
+    symlink("docs/kernels", dir.path().join("project")).unwrap();
+    shelves.write(Layer::Project, &entry("y", "new")).unwrap();
+    assert!(dir.path().join("docs/kernels/y.md").exists());
+}
+
+#[test]
+fn a_plan_or_a_lock_that_came_with_a_repository_leads_nowhere_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelves = shelves(dir.path());
+    let root = shelves.dir(Layer::Staged).unwrap().to_owned();
+    fs::create_dir_all(&root).unwrap();
+    let own = dir.path().join("own.md");
+    fs::write(&own, "mine").unwrap();
+    for path in ["../../own.md", "/etc/x.md", "x.sh"] {
+        let plan = format!(
+            "{{\"version\":1,\"phase\":\"undoing\",\"moves\":[{{\"layer\":\"project\",\
+             \"path\":{path:?},\"do\":\"make\"}}]}}"
+        );
+        fs::write(root.join(PLAN), plan).unwrap();
+        let told = shelves.load().unwrap().settled.concat();
+        assert!(told.contains("karve has not written it"), "{told}");
+        let error = shelves.hold(&[Layer::Staged]).unwrap_err().to_string();
+        assert!(error.contains(PLAN), "{error}");
+    }
+    assert_eq!(fs::read_to_string(&own).unwrap(), "mine");
+    fs::remove_file(root.join(PLAN)).unwrap();
+    fs::remove_file(root.join(LOCK)).unwrap();
+    symlink(&own, root.join(LOCK)).unwrap();
+    assert!(shelves.hold(&[Layer::Staged]).is_err());
+    assert_eq!(fs::read_to_string(&own).unwrap(), "mine");
+}
+
+#[test]
+fn what_may_not_be_written_to_is_read_all_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelves = shelves(dir.path());
+    shelves.write(Layer::Staged, &entry("x", "old")).unwrap();
+    let root = shelves.dir(Layer::Staged).unwrap();
+    fs::remove_file(root.join(LOCK)).unwrap();
+    fs::set_permissions(root, fs::Permissions::from_mode(0o500)).unwrap();
+    let stock = shelves.load();
+    fs::set_permissions(root, fs::Permissions::from_mode(0o700)).unwrap();
+    assert!(stock.unwrap().get("x").is_ok());
+}
