@@ -9,6 +9,7 @@ mod expected;
 mod learning;
 mod lint;
 mod matching;
+mod praise;
 mod scope;
 mod standing;
 #[cfg(test)]

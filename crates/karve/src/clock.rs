@@ -26,3 +26,11 @@ pub fn second() -> String {
 pub fn day() -> String {
     Zoned::now().strftime("%Y-%m-%d").to_string()
 }
+
+/// The latest day that a calendar can show anywhere now, as `YYYY-MM-DD`: fourteen hours ahead of
+/// UTC it is tomorrow first.
+pub fn latest_day() -> String {
+    let ahead = jiff::tz::TimeZone::fixed(jiff::tz::offset(14));
+    let there = Timestamp::now().to_zoned(ahead);
+    there.strftime("%Y-%m-%d").to_string()
+}

@@ -1,9 +1,14 @@
 //! What is wrong with an entry: its template, its evidence, and claims that rest on nothing.
 
+mod evidence;
+mod never;
+mod relations;
+mod shown;
+mod triggers;
+
+use super::praise::found_in;
 use super::standing::{Effect, effect_of};
-use super::{Action, Entry, Evidence, Kind, Risk, Status};
-use crate::profile::Predicate;
-use crate::profile::counters::known;
+use super::{Action, Entry, Kind, Risk, Status};
 use std::collections::{HashMap, HashSet};
 
 /// How bad it is.
@@ -46,53 +51,29 @@ const BANNED_SECTIONS: &[&str] = &[
     "todo",
 ];
 
-/// Results that are kept between calls for what changes between calls: no gain in real use.
-const FORBIDDEN_GAINS: &[&str] = &[
-    "cache the activation",
-    "cache activations",
-    "activation cache",
-    "cache grad_out",
-    "grad_out cache",
-    "memoize the result",
-    "memoise the result",
-    "keyed on data_ptr",
-    "keyed on the pointer",
-    "cache keyed on pointers",
-    "reuse the quantized activation",
-];
-
-/// Words that speak against a practice that is named.
-const WARNINGS: &[&str] = &[
-    "never",
-    "forbidden",
-    "do not",
-    "not allowed",
-    "must not",
-    "w2",
-    "w3",
-];
-
-/// How far the quotient of the middles may lie outside of the interval of the ratio.
-const MIDDLES_APART: f64 = 1.1;
+/// A speedup above this is taken for a mistake: a unit, a case that did nothing, or a forgery.
+const RATIO_MAX: f64 = 1_000.0;
 /// Characters of a title at most.
 const TITLE_MAX: usize = 100;
 /// Characters of an entry's text at most.
 const TEXT_MAX: usize = 20_000;
 
-/// What is wrong with one entry by itself.
-pub fn lint(entry: &Entry) -> Vec<Complaint> {
+/// What is wrong with one entry by itself. `today` is a day as `YYYY-MM-DD`: what was measured or
+/// written after it is not believed.
+pub fn lint(entry: &Entry, today: &str) -> Vec<Complaint> {
     let mut list = Complaints {
         id: &entry.id,
         list: Vec::new(),
     };
-    lint_head(entry, &mut list);
+    lint_head(entry, today, &mut list);
+    shown::lint(entry, &mut list);
     lint_sections(entry, &mut list);
-    lint_triggers(entry, &mut list);
-    for (number, evidence) in entry.evidence.iter().enumerate() {
-        lint_evidence(number + 1, evidence, &mut list);
-        lint_middles(number + 1, evidence, &mut list);
+    triggers::lint(entry, &mut list);
+    for (number, of) in entry.evidence.iter().enumerate() {
+        evidence::lint((number + 1, of), today, &mut list);
     }
     lint_claims(entry, &mut list);
+    lint_praise(entry, &mut list);
     list.list
 }
 
@@ -119,7 +100,7 @@ impl Complaints<'_> {
     }
 }
 
-fn lint_head(entry: &Entry, list: &mut Complaints<'_>) {
+fn lint_head(entry: &Entry, today: &str, list: &mut Complaints<'_>) {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if entry.id.is_empty() || !entry.id.chars().all(plain) || entry.id.len() > TITLE_MAX {
         list.error("the id must be lower-case letters, digits and hyphens");
@@ -133,11 +114,17 @@ fn lint_head(entry: &Entry, list: &mut Complaints<'_>) {
         list.error("there is no date");
     } else if !is_date(&entry.date) {
         list.error(format!("{:?} is no date such as 2026-11", entry.date));
+    } else if is_after(&entry.date, today) {
+        list.error(format!("its date {} is in the future", entry.date));
     }
     if let Some(impact) = entry.impact
         && !(impact.low > 0.0 && impact.low <= impact.high && impact.high.is_finite())
     {
         list.error("the impact must be two positive ratios, the lower one first");
+    } else if entry.impact.is_some_and(|impact| impact.high > RATIO_MAX) {
+        list.error(format!(
+            "the impact is above {RATIO_MAX}x, which no change of a kernel is worth"
+        ));
     }
     if entry.status == Status::Superseded && entry.superseded_by.is_none() {
         list.error("it is superseded, and does not say by what");
@@ -163,6 +150,15 @@ fn lint_action(action: &Action, list: &mut Complaints<'_>) {
     if empty || files.is_some_and(Vec::is_empty) {
         list.error("an action of \"apply\" is not complete");
     }
+    for glob in files.into_iter().flatten() {
+        let outside = glob.starts_with(['/', '~']) || glob.split('/').any(|part| part == "..");
+        if outside || glob.trim().is_empty() {
+            list.error(format!(
+                "an action of \"apply\" names {glob:?}; files are inside of the project, as *.c or \
+                 src/*.c"
+            ));
+        }
+    }
 }
 
 /// `YYYY-MM` or `YYYY-MM-DD`.
@@ -176,6 +172,12 @@ fn is_date(text: &str) -> bool {
         [year, month, day] => number(year, 4, 9_999) && number(month, 2, 12) && number(day, 2, 31),
         _ => false,
     }
+}
+
+/// Whether a date lies after a day; a month that has begun does not.
+fn is_after(date: &str, today: &str) -> bool {
+    let day = today.get(..date.len()).unwrap_or(today);
+    is_date(today) && date > day
 }
 
 fn lint_sections(entry: &Entry, list: &mut Complaints<'_>) {
@@ -202,85 +204,6 @@ fn lint_sections(entry: &Entry, list: &mut Complaints<'_>) {
     }
 }
 
-fn lint_triggers(entry: &Entry, list: &mut Complaints<'_>) {
-    let acts = matches!(entry.kind, Kind::Optimization | Kind::AntiPattern);
-    if acts && entry.triggers.is_empty() && entry.scope.is_everywhere() {
-        list.error("it has neither a trigger nor a scope, so it would be told always");
-    }
-    for trigger in &entry.triggers {
-        match Predicate::parse(trigger) {
-            Err(reason) => list.error(format!("the trigger {trigger:?} cannot be read: {reason}")),
-            Ok(predicate) => {
-                for name in predicate.names() {
-                    if known(name).is_none() {
-                        let what = format!("{trigger:?} asks for {name}, which is no counter");
-                        list.error(format!("the trigger {what}"));
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn lint_evidence(number: usize, evidence: &Evidence, list: &mut Complaints<'_>) {
-    let texts = [
-        ("metric", &evidence.metric),
-        ("device", &evidence.device),
-        ("workload", &evidence.workload),
-        ("run", &evidence.run),
-        ("date", &evidence.date),
-        ("toolchain", &evidence.toolchain),
-    ];
-    let missing: Vec<&str> = texts
-        .iter()
-        .filter(|(_, text)| text.trim().is_empty())
-        .map(|(name, _)| *name)
-        .collect();
-    if !missing.is_empty() {
-        list.error(format!("evidence {number} lacks {}", missing.join(", ")));
-    }
-    if !evidence.date.is_empty() && !is_date(&evidence.date) {
-        list.error(format!("evidence {number}: {:?} is no date", evidence.date));
-    }
-    if evidence.n == 0 {
-        list.error(format!(
-            "evidence {number} does not say how many readings it rests on (n)"
-        ));
-    }
-    let has_ratio = evidence.ratio.is_finite() && evidence.ratio > 0.0;
-    if !(evidence.failed || has_ratio) {
-        list.error(format!("evidence {number} has no ratio"));
-    }
-    if let (Some(low), Some(high)) = (evidence.low, evidence.high)
-        && !(low <= evidence.ratio && evidence.ratio <= high)
-    {
-        list.error(format!(
-            "evidence {number}: the ratio is outside its interval"
-        ));
-    }
-}
-
-/// The speedup is estimated from readings in pairs, before and after are middles of their own: they
-/// may differ by what the interval allows, and a little more.
-fn lint_middles(number: usize, evidence: &Evidence, list: &mut Complaints<'_>) {
-    let quotient = evidence.before / evidence.after;
-    let usable = |value: f64| value.is_finite() && value > 0.0;
-    if !(usable(evidence.before) && usable(evidence.after) && usable(evidence.ratio)) {
-        return;
-    }
-    let low = evidence.low.filter(|low| usable(*low));
-    let high = evidence.high.filter(|high| usable(*high));
-    let low = low.unwrap_or(evidence.ratio) / MIDDLES_APART;
-    let high = high.unwrap_or(evidence.ratio) * MIDDLES_APART;
-    if quotient < low || quotient > high {
-        list.warning(format!(
-            "evidence {number}: before and after give {quotient:.2}x, and the ratio is {:.2}x; say \
-             in its note why",
-            evidence.ratio
-        ));
-    }
-}
-
 fn lint_claims(entry: &Entry, list: &mut Complaints<'_>) {
     let measured = entry.evidence.iter().any(|e| effect_of(e) != Effect::Open);
     if entry.status == Status::Verified && !measured && entry.basis == super::Basis::Measured {
@@ -299,26 +222,29 @@ fn lint_claims(entry: &Entry, list: &mut Complaints<'_>) {
     if names_model && !rests {
         list.error("it speaks of one device without evidence from it (device folklore)");
     }
+}
+
+/// Praise of gains that real use does not have. An anti-pattern tells of what is wrong, and so does
+/// what was taken back.
+fn lint_praise(entry: &Entry, list: &mut Complaints<'_>) {
     if entry.kind == Kind::AntiPattern || entry.status == Status::Refuted {
         return;
     }
-    for section in &entry.sections {
-        for sentence in section.text.split(['.', '\n']) {
-            let lower = sentence.to_lowercase();
-            let praised = FORBIDDEN_GAINS.iter().find(|words| lower.contains(**words));
-            let warned = WARNINGS.iter().any(|word| lower.contains(word));
-            if let (Some(words), false) = (praised, warned) {
-                list.error(format!(
-                    "it praises a gain that real use does not have (W2 or W3): \"{words}\""
-                ));
-            }
-        }
+    let texts = entry.sections.iter().map(|section| section.text.as_str());
+    for praise in texts.chain([entry.title.as_str()]).filter_map(found_in) {
+        list.error(format!(
+            "it praises a gain that real use does not have: {}: \"{}\"",
+            praise.what, praise.words
+        ));
     }
 }
 
-/// What is wrong with entries together: ids that are there twice, or that nobody has.
-pub fn lint_all(entries: &[Entry]) -> Vec<Complaint> {
-    let mut all: Vec<Complaint> = entries.iter().flat_map(lint).collect();
+/// What is wrong with entries together: ids that are there twice or that nobody has, and what they
+/// say of each other.
+pub fn lint_all(entries: &[Entry], today: &str) -> Vec<Complaint> {
+    let mut all: Vec<Complaint> = Vec::new();
+    all.extend(entries.iter().flat_map(|entry| lint(entry, today)));
+    all.extend(relations::lint(entries));
     let ids: HashSet<&str> = entries.iter().map(|entry| entry.id.as_str()).collect();
     let out = entries.iter().filter(|entry| super::assess(entry).is_out());
     let out: HashSet<&str> = out.map(|entry| entry.id.as_str()).collect();

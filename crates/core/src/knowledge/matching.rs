@@ -1,7 +1,7 @@
 //! Which entries to think of: by trigger, by scope and by words, each with the reason.
 
 use super::expected::{expected, promises};
-use super::standing::{Standing, assess};
+use super::standing::{Needed, Standing, assess};
 use super::text::Index;
 use super::{Entry, Kind, Scope, Situation, Status};
 use crate::profile::{Opportunity, Predicate, Truth, Values};
@@ -141,13 +141,14 @@ fn standings(entries: &[Entry]) -> Vec<Standing> {
         .collect();
     let numbers = entries.iter().enumerate();
     let numbers: HashMap<&str, usize> = numbers.map(|(n, e)| (e.id.as_str(), n)).collect();
+    let needed = Needed::of(entries);
     for number in out {
         let (id, status) = (&entries[number].id, standings[number].status.name());
-        for dependant in super::dependants(entries, id) {
-            let Some(of) = numbers.get(dependant.as_str()) else {
-                continue;
-            };
-            standings[*of].in_question = Some(format!("it depends on {id}, which is {status}"));
+        let why = format!("it depends on {id}, which is {status}");
+        for dependant in needed.by(id) {
+            if let Some(of) = numbers.get(dependant) {
+                standings[*of].in_question = Some(why.clone());
+            }
         }
     }
     standings

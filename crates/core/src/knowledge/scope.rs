@@ -187,6 +187,21 @@ impl Scope {
         ]
     }
 
+    /// Every word that it names.
+    pub fn words(&self) -> impl Iterator<Item = &String> {
+        let lists = [
+            &self.device,
+            &self.backend,
+            &self.language,
+            &self.op,
+            &self.dtype,
+            &self.phase,
+            &self.threads,
+            &self.after,
+        ];
+        lists.into_iter().flatten()
+    }
+
     /// Whether it holds there. What is not known of a situation does not speak against it.
     pub fn holds(&self, at: &Situation) -> bool {
         let fits = |(_, wanted, known): &(&str, &Vec<String>, &BTreeSet<String>)| {

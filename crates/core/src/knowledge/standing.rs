@@ -2,6 +2,7 @@
 //! speaks against it, narrowed when both are true in different places.
 
 use super::{Entry, Evidence, Scope, Status};
+use std::collections::{HashMap, HashSet};
 
 /// A speedup below this is none.
 const NO_GAIN_RATIO: f64 = 1.01;
@@ -255,19 +256,35 @@ pub fn is_of(evidence: &Evidence, scope: &Scope) -> bool {
 
 /// The ids of entries that depend on one, directly or through others.
 pub fn dependants(entries: &[Entry], id: &str) -> Vec<String> {
-    let linked = |entry: &&Entry| !entry.interactions.depends_on.is_empty();
-    let linked: Vec<&Entry> = entries.iter().filter(linked).collect();
-    let mut out: Vec<String> = Vec::new();
-    let mut next = vec![id.to_owned()];
-    while let Some(of) = next.pop() {
-        for entry in &linked {
-            let depends = entry.interactions.depends_on.contains(&of);
-            if depends && entry.id != id && !out.contains(&entry.id) {
-                out.push(entry.id.clone());
-                next.push(entry.id.clone());
+    let mut found: Vec<String> = Needed::of(entries).by(id).map(str::to_owned).collect();
+    found.sort();
+    found
+}
+
+/// Who depends on each entry directly.
+pub(super) struct Needed<'a>(HashMap<&'a str, Vec<&'a str>>);
+
+impl<'a> Needed<'a> {
+    pub(super) fn of(entries: &'a [Entry]) -> Self {
+        let mut needed: HashMap<&str, Vec<&str>> = HashMap::new();
+        for entry in entries {
+            for id in &entry.interactions.depends_on {
+                needed.entry(id).or_default().push(&entry.id);
             }
         }
+        Self(needed)
     }
-    out.sort();
-    out
+
+    /// Who depends on an entry, directly or through others; each once, and not itself.
+    pub(super) fn by(&self, id: &str) -> impl Iterator<Item = &'a str> {
+        let of = |id: &str| self.0.get(id).cloned().unwrap_or_default();
+        let mut seen: HashSet<&str> = HashSet::new();
+        let mut next = of(id);
+        while let Some(found) = next.pop() {
+            if found != id && seen.insert(found) {
+                next.extend(of(found));
+            }
+        }
+        seen.into_iter()
+    }
 }

@@ -388,8 +388,11 @@ fn evidence_is_near_if_it_is_of_the_same_family() {
     assert!(!linear.shares_op("axpy of 4096 elements") && !linear.shares_op(""));
 }
 
+/// The day on which everything is linted.
+const TODAY: &str = "2026-11-16";
+
 fn complaints(of: &Entry) -> Vec<String> {
-    lint(of).into_iter().map(|c| c.what).collect()
+    lint(of, TODAY).into_iter().map(|c| c.what).collect()
 }
 
 #[test]
@@ -470,7 +473,7 @@ fn ids_that_nobody_has_or_that_two_have_are_named() {
     a.interactions.depends_on = vec!["b".into()];
     let mut b = entry("b");
     b.retracted = Some(Retraction::default());
-    let found = lint_all(&[a, b, entry("c"), entry("c")]);
+    let found = lint_all(&[a, b, entry("c"), entry("c")], TODAY);
     let what: Vec<String> = found
         .iter()
         .map(|c| format!("{}: {}", c.id, c.what))
@@ -545,10 +548,10 @@ fn middles_that_contradict_the_ratio_are_told() {
         let mut of = entry("x");
         of.evidence = vec![Evidence {
             before,
-            after: 1.0,
+            after: if before == 0.0 { 0.0 } else { 1.0 },
             ..evidence("a/round-1", interval)
         }];
-        let of = lint(&of).into_iter().map(|c| (c.grave, c.what));
+        let of = lint(&of, TODAY).into_iter().map(|c| (c.grave, c.what));
         of.collect::<Vec<_>>()
     };
     let interval = (4.2, 4.36, 4.5);
@@ -558,4 +561,180 @@ fn middles_that_contradict_the_ratio_are_told() {
     assert!(found[0].1.contains("give 5.00x, and the ratio is 4.36x"));
     assert!(told(4.8, interval).is_empty());
     assert!(told(0.0, interval).is_empty(), "nothing was stored");
+}
+
+/// The complaints about an entry that was changed.
+fn changed(change: &dyn Fn(&mut Entry)) -> Vec<String> {
+    let mut of = entry("x");
+    of.evidence = vec![evidence("a", (1.1, 1.2, 1.3))];
+    assert_eq!(complaints(&of), Vec::<String>::new());
+    change(&mut of);
+    complaints(&of)
+}
+
+#[test]
+fn figures_that_cannot_be_are_told() {
+    let check = |change: &dyn Fn(&mut Entry), want: &str| {
+        let found = changed(change);
+        assert!(found.iter().any(|c| c.contains(want)), "{want}: {found:?}");
+    };
+    check(&|e| e.evidence[0].before = -1.2, "before -1.2 and after 1");
+    check(&|e| e.evidence[0].after = 0.0, "cannot both be read");
+    check(&|e| e.evidence[0].after = f64::NAN, "cannot both be read");
+    check(&|e| e.evidence[0].ratio = -2.0, "has no ratio");
+    check(&|e| e.evidence[0].ratio = 1e6, "above 1000x");
+    check(&|e| e.evidence[0].high = Some(1e6), "above 1000x");
+    check(&|e| e.evidence[0].low = Some(-1.0), "no positive ratios");
+    check(
+        &|e| e.evidence[0].low = Some(f64::NAN),
+        "no positive ratios",
+    );
+    check(&|e| e.evidence[0].low = Some(1.25), "outside its interval");
+    let one_end = |e: &mut Entry| (e.evidence[0].low, e.evidence[0].high) = (None, Some(1.1));
+    check(&one_end, "outside its interval");
+    check(&|e| e.evidence[0].n = 0, "how many readings");
+    check(
+        &|e| e.evidence[0].date = "2026-11-17".into(),
+        "in the future",
+    );
+    check(&|e| e.evidence[0].date = "2027-01".into(), "in the future");
+    check(
+        &|e| e.date = "2031-01-01".into(),
+        "its date 2031-01-01 is in",
+    );
+    let much = Impact {
+        low: 2.0,
+        high: 5_000.0,
+    };
+    check(&|e| e.impact = Some(much), "the impact is above 1000x");
+    // This month has begun, and what failed has no time afterwards.
+    assert_eq!(
+        changed(&|e| e.date = "2026-11".into()),
+        Vec::<String>::new()
+    );
+    let failed = |e: &mut Entry| {
+        e.evidence[0] = Evidence {
+            after: 0.0,
+            ratio: 0.0,
+            low: None,
+            high: None,
+            failed: true,
+            ..e.evidence[0].clone()
+        };
+    };
+    assert_eq!(changed(&failed), Vec::<String>::new());
+}
+
+#[test]
+fn what_hides_or_changes_what_is_shown_is_told_by_its_number() {
+    let check = |change: &dyn Fn(&mut Entry), want: &str| {
+        let found = changed(change);
+        assert!(found.iter().any(|c| c.contains(want)), "{want}: {found:?}");
+        assert!(!found.concat().chars().any(char::is_control), "{found:?}");
+    };
+    check(
+        &|e| e.title = "a\u{1b}[2Jb".into(),
+        "the title holds the character U+001B",
+    );
+    check(&|e| e.title = "two\nlines".into(), "U+000A");
+    check(
+        &|e| e.aliases = vec!["\u{202e}x".into()],
+        "an alias holds the character U+202E",
+    );
+    check(&|e| e.scope.op = vec!["a\u{7}".into()], "a scope holds");
+    check(&|e| e.counter_signals = vec!["\u{200b}".into()], "U+200B");
+    check(
+        &|e| e.evidence[0].note = "fine\n\u{9b}31m".into(),
+        "a note of evidence",
+    );
+    check(&|e| e.evidence[0].run = "a\u{1b}b".into(), "evidence holds");
+    check(
+        &|e| e.sections[1].text.push('\u{8}'),
+        "the section \"Mechanism\" holds",
+    );
+    let knob = Action::Knob {
+        name: "A\u{1b}".into(),
+        values: vec!["1".into()],
+    };
+    check(&|e| e.apply = vec![knob.clone()], "\"apply\" holds");
+    let plain = changed(&|e| e.sections[1].text = "One\n\ttwo\n".into());
+    assert_eq!(plain, Vec::<String>::new());
+}
+
+#[test]
+fn an_action_stays_inside_of_the_project() {
+    let of = |glob: &str| {
+        let files = vec![glob.to_owned()];
+        let line = "#pragma once".to_owned();
+        changed(&|e| {
+            e.apply = vec![Action::Top {
+                line: line.clone(),
+                files: files.clone(),
+            }];
+        })
+    };
+    for outside in ["/etc/*.c", "../x.c", "src/../../x.c", "~/x.c", " "] {
+        assert!(
+            of(outside).concat().contains("inside of the project"),
+            "{outside}"
+        );
+    }
+    for inside in ["*.c", "src/**/*.c", "a..b.c", "src/x.c"] {
+        assert_eq!(of(inside), Vec::<String>::new(), "{inside}");
+    }
+}
+
+#[test]
+fn circles_and_contradictions_between_entries_are_told_once() {
+    let with = |id: &str, change: &dyn Fn(&mut Interactions)| {
+        let mut of = entry(id);
+        change(&mut of.interactions);
+        of
+    };
+    let told = |entries: &[Entry]| -> Vec<String> {
+        let found = lint_all(entries, TODAY).into_iter();
+        found.map(|c| format!("{}: {}", c.id, c.what)).collect()
+    };
+    let needs = |id: &str, on: &str| with(id, &|i| i.depends_on = vec![on.into()]);
+    let circle = [
+        needs("a", "b"),
+        needs("b", "c"),
+        needs("c", "a"),
+        needs("d", "a"),
+    ];
+    assert_eq!(told(&circle), ["a: it depends on itself: a, b, c"]);
+    let part = |id: &str, of: &str| with(id, &|i| i.contained_in = vec![of.into()]);
+    assert_eq!(
+        told(&[part("a", "b"), part("b", "a")]),
+        ["a: it is contained in itself: a, b"]
+    );
+    let mut old = entry("a");
+    (old.status, old.superseded_by) = (Status::Superseded, Some("b".into()));
+    let mut new = entry("b");
+    (new.status, new.superseded_by) = (Status::Superseded, Some("a".into()));
+    assert_eq!(told(&[old, new]), ["a: it is superseded by itself: a, b"]);
+    let torn = with("a", &|i| {
+        i.depends_on = vec!["b".into()];
+        i.incompatible_with = vec!["c".into()];
+    });
+    assert_eq!(
+        told(&[torn.clone(), needs("b", "c"), entry("c")]),
+        ["a: it is incompatible with c, which it depends on or is part of"]
+    );
+    assert_eq!(told(&[torn, entry("b"), entry("c")]), Vec::<String>::new());
+}
+
+#[test]
+fn a_long_chain_of_dependence_is_followed_to_its_end() {
+    let chain: Vec<Entry> = (0..5_000)
+        .map(|n| {
+            let mut of = entry(&format!("e{n}"));
+            if n > 0 {
+                of.interactions.depends_on = vec![format!("e{}", n - 1)];
+            }
+            of
+        })
+        .collect();
+    assert_eq!(dependants(&chain, "e0").len(), 4_999);
+    assert!(lint_all(&chain, TODAY).is_empty());
 }

@@ -4,6 +4,7 @@ mod change;
 mod exchange;
 mod find;
 
+use crate::clock;
 use crate::error::{CommandError, ErrorKind, Result};
 use crate::library::dialects::Form;
 use crate::library::{Change, Held, Layer, Shelves, Stock};
@@ -199,7 +200,10 @@ impl Lint {
             }
         }
         let told = |c: &Complaint| self.only.is_empty() || wanted.contains(&c.id);
-        let complaints: Vec<Complaint> = lint_all(&entries).into_iter().filter(told).collect();
+        let complaints: Vec<Complaint> = lint_all(&entries, &clock::latest_day())
+            .into_iter()
+            .filter(told)
+            .collect();
         self.show(&complaints, &unreadable);
         let errors = complaints
             .iter()

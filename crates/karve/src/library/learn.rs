@@ -307,7 +307,7 @@ mod tests {
         let found = entry(&shelves);
         assert_eq!((found.kind, found.evidence.len()), (Kind::Tip, 1));
         assert_eq!(found.status, Status::Candidate);
-        assert!(karve_core::knowledge::lint(&found).is_empty());
+        assert!(karve_core::knowledge::lint(&found, "2026-11-16").is_empty());
         let became = take_in(&shelves, &learning("b/round-4", 1.2), &here()).unwrap();
         assert_eq!(entry(&shelves).status, Status::Verified);
         assert_eq!(became, "x is verified by rule now: replicated in 2 runs");

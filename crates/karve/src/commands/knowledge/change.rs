@@ -100,7 +100,9 @@ fn is_there(old: &Entry, new: &Entry, layer: Layer) -> CommandError {
 }
 
 fn refuse_faults(entry: &Entry) -> Result<()> {
-    let faults = lint(entry).into_iter().filter(|c| c.grave == Grave::Error);
+    let faults = lint(entry, &clock::latest_day())
+        .into_iter()
+        .filter(|c| c.grave == Grave::Error);
     let faults: Vec<String> = faults.map(|c| c.what).collect();
     if faults.is_empty() {
         return Ok(());

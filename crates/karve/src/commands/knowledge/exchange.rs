@@ -2,6 +2,7 @@
 
 use super::change::put;
 use super::{FormArg, To, Writer};
+use crate::clock;
 use crate::error::{CommandError, Context, Result};
 use crate::library::dialects::{self, Page, render_cross_reference, render_index};
 use crate::library::{Change, Layer, Stock, markdown_below};
@@ -121,7 +122,7 @@ impl Import {
             if all.len() > ENTRIES_MAX {
                 let what = format!("there are more than {ENTRIES_MAX} entries");
                 return Err(CommandError::usage(what)
-                    .hint("import them in parts: name one file or directory at a time"));
+                    .hint("import them in parts, as \"karve knowledge import DIR/FILE\""));
             }
         }
         Ok(all)
@@ -143,7 +144,7 @@ impl Import {
             return Ok(());
         }
         if self.to == To::Staged {
-            let faults = lint(entry);
+            let faults = lint(entry, &clock::latest_day());
             let lacks = faults.iter().filter(|c| c.grave == Grave::Error).count();
             change.put(Layer::Staged, &entry.clone().as_reported())?;
             tally.new += 1;

@@ -83,10 +83,10 @@ fn tips_are_read_by_device_operation_and_backend() {
         (Kind::Tip, "2026-04-23")
     );
     assert_eq!(
-        lint(&tips[0]).len(),
+        lint(&tips[0], "2026-11-16").len(),
         1,
         "a device without evidence: {:?}",
-        lint(&tips[0])
+        lint(&tips[0], "2026-11-16")
     );
     let pages = render(Form::Tips, &[&tips[0], &tips[1]]).unwrap();
     assert_eq!(

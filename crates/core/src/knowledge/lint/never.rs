@@ -1,0 +1,278 @@
+//! Triggers that divide by zero or can never hold, as far as that is cheap to see: comparisons of
+//! one counter with a number, in all combinations of and, or and not.
+
+use crate::expr::{Expr, Op, parse_expr};
+use crate::profile::counters::can_be;
+use std::collections::BTreeMap;
+
+/// Ways in which a condition can hold that are looked at; with more, nothing is said of it.
+const WAYS_MAX: usize = 64;
+
+/// A counter compared with a number.
+#[derive(Clone, Copy, Debug)]
+struct Atom<'a> {
+    name: &'a str,
+    op: Op,
+    value: f64,
+}
+
+/// Ways in which a condition can hold, each with what must be true for it.
+type Ways<'a> = Vec<Vec<Atom<'a>>>;
+
+/// Why a trigger that can be read is of no use.
+pub(super) fn fault(trigger: &str) -> Option<&'static str> {
+    let expr = parse_expr(trigger).ok()?;
+    if divides_by_zero(&expr) {
+        return Some("divides by zero");
+    }
+    if expr.names().is_empty() {
+        return Some("asks for no counter, so it says nothing of a profile");
+    }
+    let ways = ways(&expr, Sense::Holds);
+    let never = ways.iter().all(|way| contradicts_itself(way));
+    never.then_some("can never fire: what it asks for cannot be true together")
+}
+
+/// Whether something is divided by what is zero whatever was read.
+fn divides_by_zero(expr: &Expr) -> bool {
+    match expr {
+        Expr::Number(_) | Expr::Text(_) | Expr::Name(_) => false,
+        Expr::Unary(_, of) => divides_by_zero(of),
+        Expr::Call(_, of) => of.iter().any(divides_by_zero),
+        Expr::Binary(op, a, b) => {
+            let divides = matches!(op, Op::Divide | Op::FloorDivide | Op::Remainder);
+            let zero = divides && number_of(b).is_some_and(|value| value == 0.0);
+            zero || divides_by_zero(a) || divides_by_zero(b)
+        }
+    }
+}
+
+/// The value of what asks for no counter.
+fn number_of(expr: &Expr) -> Option<f64> {
+    let constant = expr.names().is_empty();
+    let value = constant.then(|| expr.evaluate(&|_| None).ok()).flatten();
+    value.filter(|value| value.is_finite())
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Sense {
+    Holds,
+    Fails,
+}
+
+impl Sense {
+    fn other(self) -> Self {
+        match self {
+            Self::Holds => Self::Fails,
+            Self::Fails => Self::Holds,
+        }
+    }
+}
+
+/// The ways in which an expression holds, or fails. What is not a comparison of a counter with a
+/// number may always be so.
+fn ways(expr: &Expr, sense: Sense) -> Ways<'_> {
+    let open = || vec![Vec::new()];
+    match (expr, sense) {
+        (Expr::Binary(Op::And, a, b), Sense::Holds)
+        | (Expr::Binary(Op::Or, a, b), Sense::Fails) => {
+            let (a, b) = (ways(a, sense), ways(b, sense));
+            if a.len() * b.len() > WAYS_MAX {
+                return open();
+            }
+            let mut all = Vec::new();
+            for one in &a {
+                all.extend(b.iter().map(|other| [&one[..], &other[..]].concat()));
+            }
+            all
+        }
+        (Expr::Binary(Op::Or, a, b), Sense::Holds)
+        | (Expr::Binary(Op::And, a, b), Sense::Fails) => {
+            let mut all = ways(a, sense);
+            all.extend(ways(b, sense));
+            if all.len() > WAYS_MAX { open() } else { all }
+        }
+        (Expr::Unary('!', of), sense) => ways(of, sense.other()),
+        (Expr::Binary(op, a, b), sense) => match atom(*op, a, b) {
+            Some(atom) if sense == Sense::Holds => vec![vec![atom]],
+            Some(atom) => match opposite(atom.op) {
+                Some(op) => vec![vec![Atom { op, ..atom }]],
+                None => open(),
+            },
+            None => open(),
+        },
+        (Expr::Number(_) | Expr::Text(_) | Expr::Name(_) | Expr::Unary(..) | Expr::Call(..), _) => {
+            open()
+        }
+    }
+}
+
+/// A comparison of a counter with a number, the counter first.
+fn atom<'a>(op: Op, a: &'a Expr, b: &'a Expr) -> Option<Atom<'a>> {
+    match (a, b) {
+        (Expr::Name(name), b) => Some(Atom {
+            name,
+            op: compares(op)?,
+            value: number_of(b)?,
+        }),
+        (a, Expr::Name(name)) => Some(Atom {
+            name,
+            op: flipped(compares(op)?),
+            value: number_of(a)?,
+        }),
+        (_, _) => None,
+    }
+}
+
+fn compares(op: Op) -> Option<Op> {
+    let compares = matches!(
+        op,
+        Op::Less | Op::LessOrEqual | Op::Greater | Op::GreaterOrEqual | Op::Equal | Op::NotEqual
+    );
+    compares.then_some(op)
+}
+
+/// The same comparison from the other side.
+fn flipped(op: Op) -> Op {
+    match op {
+        Op::Less => Op::Greater,
+        Op::LessOrEqual => Op::GreaterOrEqual,
+        Op::Greater => Op::Less,
+        Op::GreaterOrEqual => Op::LessOrEqual,
+        Op::Add | Op::Subtract | Op::Multiply | Op::Divide | Op::FloorDivide | Op::Remainder => op,
+        Op::Power | Op::Equal | Op::NotEqual | Op::And | Op::Or => op,
+    }
+}
+
+/// What is true where a comparison is not.
+fn opposite(op: Op) -> Option<Op> {
+    match op {
+        Op::Less => Some(Op::GreaterOrEqual),
+        Op::LessOrEqual => Some(Op::Greater),
+        Op::Greater => Some(Op::LessOrEqual),
+        Op::GreaterOrEqual => Some(Op::Less),
+        Op::Equal => Some(Op::NotEqual),
+        Op::NotEqual => Some(Op::Equal),
+        Op::Add | Op::Subtract | Op::Multiply | Op::Divide | Op::FloorDivide | Op::Remainder => {
+            None
+        }
+        Op::Power | Op::And | Op::Or => None,
+    }
+}
+
+/// Whether no values of the counters make all of it true. The values that decide are those at and
+/// beside the numbers it names.
+fn contradicts_itself(way: &[Atom<'_>]) -> bool {
+    let mut by_name: BTreeMap<&str, Vec<Atom<'_>>> = BTreeMap::new();
+    for atom in way {
+        by_name.entry(atom.name).or_default().push(*atom);
+    }
+    by_name.iter().any(|(name, atoms)| {
+        let mut numbers: Vec<f64> = atoms.iter().map(|atom| atom.value).collect();
+        numbers.extend([0.0, 50.0, 100.0]);
+        numbers.sort_by(f64::total_cmp);
+        let beside = numbers
+            .iter()
+            .flat_map(|n| [n.next_down(), *n, n.next_up()]);
+        let between = numbers.windows(2).map(|two| f64::midpoint(two[0], two[1]));
+        let mut tried = beside.chain(between);
+        !tried.any(|value| can_be(name, value) && atoms.iter().all(|atom| atom.is_true(value)))
+    })
+}
+
+impl Atom<'_> {
+    fn is_true(&self, value: f64) -> bool {
+        match self.op {
+            Op::Less => value < self.value,
+            Op::LessOrEqual => value <= self.value,
+            Op::Greater => value > self.value,
+            Op::GreaterOrEqual => value >= self.value,
+            Op::Equal => value == self.value,
+            Op::NotEqual => value != self.value,
+            Op::Add | Op::Subtract | Op::Multiply | Op::Divide | Op::FloorDivide => true,
+            Op::Remainder | Op::Power | Op::And | Op::Or => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Predicate, Truth, Values};
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_can_never_fire_is_told_and_what_can_is_not() {
+        let check = |trigger: &str, want: Option<&str>| {
+            let found = fault(trigger);
+            let same = match want {
+                Some(part) => found.is_some_and(|found| found.contains(part)),
+                None => found.is_none(),
+            };
+            assert!(same, "{trigger}: {found:?}");
+        };
+        check("ipc / 0 > 5", Some("divides by zero"));
+        check("ipc // (2 - 2) > 5", Some("divides by zero"));
+        check("max(ipc % 0, 1) > 5", Some("divides by zero"));
+        check("ipc / (waves - 1) > 5", None);
+        check("1 > 0", Some("no counter"));
+        for never in [
+            "ipc > 5 && ipc < 3",
+            "ipc > 5 && 5 > ipc",
+            "ipc > 5 && ipc <= 5",
+            "ipc == 1 && ipc == 2",
+            "ipc == 1 && ipc != 1",
+            "l1_miss_pct > 200",
+            "l1_miss_pct < 0",
+            "!(ipc < 3 || ipc > 2)",
+            "(ipc > 5 || l1_miss_pct < 0) && ipc < 3",
+        ] {
+            check(never, Some("never fire"));
+        }
+        for fires in [
+            "ipc > 5 && ipc < 5.5",
+            "ipc >= 5 && ipc <= 5",
+            "ipc > 5 || ipc < 3",
+            "ipc > 5 && waves < 3",
+            "l1_miss_pct > 5 && dram_pct < 200",
+            "l1_miss_pct >= 0",
+            "!(ipc > 5 && ipc < 3)",
+            "ipc + 1 > 5 && ipc < 3",
+            "min(ipc, 1) > 5",
+        ] {
+            check(fires, None);
+        }
+        let many = vec!["(ipc > 5 || ipc < 3)"; 40].join(" && ");
+        check(&many, None);
+    }
+
+    proptest! {
+        /// What fires on some values is never said not to.
+        #[test]
+        fn what_fires_somewhere_is_not_complained_of(
+            parts in prop::collection::vec(
+                (0..2_usize, 0..6_usize, -2..8_i32, any::<bool>(), any::<bool>()),
+                1..6,
+            ),
+            values in (-3..9_i32, -3..9_i32),
+        ) {
+            let names = ["ipc", "waves"];
+            let ops = ["<", "<=", ">", ">=", "==", "!="];
+            let mut text = String::new();
+            for (number, (name, op, value, or, not)) in parts.iter().enumerate() {
+                if number > 0 {
+                    text.push_str(if *or { " || " } else { " && " });
+                }
+                let not = if *not { "!" } else { "" };
+                text.push_str(&format!("{not}({} {} {value})", names[*name], ops[*op]));
+            }
+            let read: Values = [
+                ("ipc".to_owned(), f64::from(values.0)),
+                ("waves".to_owned(), f64::from(values.1)),
+            ]
+            .into();
+            let fires = Predicate::parse(&text).unwrap().truth(&read) == Truth::Holds;
+            prop_assert!(!fires || fault(&text).is_none(), "{text} fires on {read:?}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What entries say of each other that cannot all be true: circles, and what cannot be used with
+//! what it needs.
+
+use super::super::{Entry, Interactions};
+use super::{Complaint, Grave};
+use std::collections::{HashMap, HashSet};
+
+/// Entries of a circle that are named.
+const CIRCLE_SHOWN: usize = 6;
+
+/// A relation that must not lead back to where it began.
+type Relation = (&'static str, fn(&Entry) -> &[String]);
+
+const RELATIONS: [Relation; 3] = [
+    ("depends on itself", |entry| &entry.interactions.depends_on),
+    ("is contained in itself", |entry| {
+        &entry.interactions.contained_in
+    }),
+    ("is superseded by itself", |entry| {
+        entry.superseded_by.as_slice()
+    }),
+];
+
+/// What is wrong with entries together.
+pub(super) fn lint(entries: &[Entry]) -> Vec<Complaint> {
+    let numbers = entries.iter().enumerate();
+    let numbers: HashMap<&str, usize> = numbers.map(|(n, e)| (e.id.as_str(), n)).collect();
+    let complain = |entry: &Entry, what: String| Complaint {
+        id: entry.id.clone(),
+        grave: Grave::Error,
+        what,
+    };
+    let mut found = Vec::new();
+    for (what, of) in RELATIONS {
+        let next: Vec<Vec<usize>> = entries
+            .iter()
+            .map(|entry| {
+                let named = of(entry).iter();
+                let known = named.filter_map(|id| numbers.get(id.as_str()).copied());
+                // That an entry names itself is told elsewhere.
+                known.filter(|n| entries[*n].id != entry.id).collect()
+            })
+            .collect();
+        for circle in circles(&next) {
+            let names: Vec<&str> = circle.iter().map(|n| entries[*n].id.as_str()).collect();
+            let more = names.len().saturating_sub(CIRCLE_SHOWN);
+            let mut told = names[..names.len() - more].join(", ");
+            if more > 0 {
+                told = format!("{told} and {more} more");
+            }
+            found.push(complain(&entries[circle[0]], format!("it {what}: {told}")));
+        }
+    }
+    // Only few exclude another or are excluded; nobody else is looked at.
+    let excludes = |entry: &&Entry| !entry.interactions.incompatible_with.is_empty();
+    let lists = entries.iter().filter(excludes);
+    let named = lists.flat_map(|entry| entry.interactions.incompatible_with.iter());
+    let excluded: HashSet<&str> = named.map(String::as_str).collect();
+    let looked_at = |entry: &&Entry| excludes(entry) || excluded.contains(entry.id.as_str());
+    for entry in entries.iter().filter(looked_at) {
+        if let Some(other) = needs_and_excludes(entry, entries, &numbers) {
+            let what =
+                format!("it is incompatible with {other}, which it depends on or is part of");
+            found.push(complain(entry, what));
+        }
+    }
+    found
+}
+
+/// Circles, each once and from its first member on; as many as there are groups that lead back to
+/// themselves.
+fn circles(next: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Seen {
+        Not,
+        OnTheWay,
+        Done,
+    }
+    let mut seen = vec![Seen::Not; next.len()];
+    let mut found = Vec::new();
+    for start in 0..next.len() {
+        if seen[start] != Seen::Not {
+            continue;
+        }
+        // The way from the start, with how many of the next ones were looked at.
+        let mut way = vec![(start, 0)];
+        seen[start] = Seen::OnTheWay;
+        while let Some((at, looked)) = way.last_mut() {
+            let (here, look) = (*at, *looked);
+            *looked += 1;
+            match next[here].get(look) {
+                None => {
+                    seen[here] = Seen::Done;
+                    way.pop();
+                }
+                Some(to) if seen[*to] == Seen::Not => {
+                    seen[*to] = Seen::OnTheWay;
+                    way.push((*to, 0));
+                }
+                Some(to) if seen[*to] == Seen::OnTheWay => {
+                    let from = way.iter().position(|(on, _)| on == to).unwrap_or(0);
+                    let mut circle: Vec<usize> = way[from..].iter().map(|(on, _)| *on).collect();
+                    let first = circle.iter().enumerate().min_by_key(|(_, on)| **on);
+                    let first = first.map_or(0, |(place, _)| place);
+                    circle.rotate_left(first);
+                    found.push(circle);
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    found
+}
+
+/// An entry that one cannot be used with and cannot be used without, directly or through others.
+fn needs_and_excludes<'a>(
+    entry: &Entry,
+    entries: &'a [Entry],
+    numbers: &HashMap<&str, usize>,
+) -> Option<&'a str> {
+    let needs = |of: &Interactions| -> Vec<usize> {
+        let named = of.depends_on.iter().chain(&of.contained_in);
+        let known = named.filter_map(|id| numbers.get(id.as_str()).copied());
+        known.collect()
+    };
+    if entry.interactions.depends_on.is_empty() && entry.interactions.contained_in.is_empty() {
+        return None;
+    }
+    let mut seen: HashSet<usize> = HashSet::new();
+    let mut next = needs(&entry.interactions);
+    while let Some(number) = next.pop() {
+        if !seen.insert(number) {
+            continue;
+        }
+        let other = &entries[number];
+        let own = entry.interactions.incompatible_with.contains(&other.id);
+        let theirs = other.interactions.incompatible_with.contains(&entry.id);
+        if own || theirs {
+            return Some(&other.id);
+        }
+        let further = other.interactions.depends_on.iter();
+        next.extend(further.filter_map(|id| numbers.get(id.as_str()).copied()));
+    }
+    None
+}

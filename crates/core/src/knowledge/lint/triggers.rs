@@ -1,0 +1,30 @@
+//! What is wrong with triggers: what cannot be read, asks for no counter, or never fires.
+
+use super::super::{Entry, Kind};
+use super::{Complaints, never};
+use crate::profile::Predicate;
+use crate::profile::counters::known;
+
+/// What is wrong with the triggers of an entry.
+pub(super) fn lint(entry: &Entry, list: &mut Complaints<'_>) {
+    let acts = matches!(entry.kind, Kind::Optimization | Kind::AntiPattern);
+    if acts && entry.triggers.is_empty() && entry.scope.is_everywhere() {
+        list.error("it has neither a trigger nor a scope, so it would be told always");
+    }
+    for trigger in &entry.triggers {
+        match Predicate::parse(trigger) {
+            Err(reason) => list.error(format!("the trigger {trigger:?} cannot be read: {reason}")),
+            Ok(predicate) => {
+                for name in predicate.names() {
+                    if known(name).is_none() {
+                        let what = format!("{trigger:?} asks for {name}, which is no counter");
+                        list.error(format!("the trigger {what}"));
+                    }
+                }
+                if let Some(why) = never::fault(trigger) {
+                    list.error(format!("the trigger {trigger:?} {why}"));
+                }
+            }
+        }
+    }
+}
