@@ -11,6 +11,8 @@
 use karve_core::knowledge::{Entry, Section};
 use std::fmt::Write;
 
+/// Characters of a line that are shown.
+const SHOWN_CHARS: usize = 60;
 /// Bytes of an entry at most.
 pub const ENTRY_BYTES_MAX: usize = 256 << 10;
 
@@ -20,7 +22,7 @@ pub fn parse_entry(text: &str) -> Result<Entry, String> {
         return Err(format!("it is larger than {ENTRY_BYTES_MAX} bytes"));
     }
     let (head, body) = split_front_matter(text)?;
-    let mut entry: Entry = serde_saphyr::from_str(head).map_err(|error| first_line(&error))?;
+    let mut entry: Entry = serde_saphyr::from_str(head).map_err(|error| fault(head, &error))?;
     let (title, sections) = parse_sections(body);
     if entry.title.is_empty() {
         entry.title = title;
@@ -49,10 +51,79 @@ pub fn split_front_matter(text: &str) -> Result<(&str, &str), String> {
     Err("its front matter does not end with a line ---".to_owned())
 }
 
-fn first_line(error: &serde_saphyr::Error) -> String {
-    let text = error.to_string();
-    let line = text.lines().next().unwrap_or("its front matter is no YAML");
-    line.chars().take(200).collect()
+/// What is wrong with a front matter, in words: the line of the file, what it says, and what should
+/// be there. What a parser says of its own state helps nobody.
+pub fn fault(head: &str, error: &serde_saphyr::Error) -> String {
+    let at = error.without_snippet().location();
+    let at = at.map(|at| (usize::try_from(at.line()), usize::try_from(at.column())));
+    let Some((Ok(line), Ok(column))) = at.filter(|(line, _)| !matches!(line, Ok(0))) else {
+        return "its front matter is no YAML that can be read".to_owned();
+    };
+    // What a parser misses at the end of a line, it tells of the next.
+    let lines: Vec<&str> = head.lines().collect();
+    let at = line.min(lines.len()).max(1);
+    let text = lines.get(at - 1).map_or("", |text| text.trim_end());
+    let keys = lines[..at.min(lines.len())].iter().rev();
+    let key = key_before(text, column)
+        .or_else(|| keys.skip(1).find_map(|line| key_before(line, usize::MAX)));
+    let says: String = text.trim().chars().take(SHOWN_CHARS).collect();
+    // The line --- comes before it.
+    let line = at + 1;
+    match key.and_then(|key| Some((key, expected(key)?))) {
+        Some((key, want)) => format!("line {line} says {says:?}; {key} is {want}"),
+        None => format!(
+            "line {line} says {says:?}, which is no YAML for an entry: a key, a colon, a space, a \
+             value"
+        ),
+    }
+}
+
+/// The key of the value that stands at a column, counted from 1.
+fn key_before(line: &str, column: usize) -> Option<&str> {
+    let end = line
+        .char_indices()
+        .nth(column)
+        .map_or(line.len(), |(at, _)| at);
+    let is_key = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let colon = line[..end].rfind(':').or_else(|| line.find(':'))?;
+    let key = line[..colon].trim_end();
+    let from = key.rfind(|c| !is_key(c)).map_or(0, |at| at + 1);
+    Some(&key[from..]).filter(|key| !key.is_empty())
+}
+
+/// What the value of a key should be.
+fn expected(key: &str) -> Option<&'static str> {
+    Some(match key {
+        "id" => "lower-case letters, digits and hyphens",
+        "kind" => "one of optimization, anti-pattern, case, tip, technique",
+        "status" => "one of candidate, verified, refuted, superseded",
+        "basis" => "one of source-semantics, measured, single-observation, reported",
+        "risk" => "one of lossless, rounding, lossy",
+        "direction" => "one of algorithm, memory, tile, pipeline, resource, backend",
+        "scope" => "lists of words by device, backend, language, op, dtype, phase or threads",
+        "except" => "a list of scopes",
+        "device" | "backend" | "language" | "op" | "dtype" | "phase" | "threads" => {
+            "a list of words as [cpu, gpu]; in evidence, a text"
+        }
+        "aliases" | "counter-signals" => "a list of texts",
+        "triggers" => "a list of conditions, as ['l1_miss_pct > 5']",
+        "impact" => "two ratios, as {low: 1.1, high: 2.0}",
+        "apply" => "a list of actions, each with do and what it needs",
+        "do" => "one of knob, top, before-inner-loops, rewrite, flag, with all that it needs",
+        "evidence" => "a list of measurements",
+        "before" | "after" | "ratio" | "low" | "high" => "a number",
+        "n" => "a whole number",
+        "failed" | "not-faster" | "reported" => "true or false",
+        "interactions" => "lists of ids by depends-on, composes-with and so on",
+        "depends-on" | "composes-with" | "incompatible-with" | "alternative-to"
+        | "contained-in" | "on-top-of" => "a list of ids, as [loop-order]",
+        "retracted" => "a date and why",
+        "files" | "values" => "a list of texts",
+        "title" | "date" | "metric" | "workload" | "run" | "toolchain" | "note" | "parent"
+        | "disputed" | "superseded-by" | "why" | "name" | "line" | "pattern" | "to" | "flag"
+        | "variable" => "a text; between quotes, if it holds a colon, a bracket or a #",
+        _ => return None,
+    })
 }
 
 /// The title and the sections of a text. Headings inside fenced code are no headings.
@@ -170,11 +241,42 @@ mod tests {
         let check = |text: &str, want: &str| {
             let error = parse_entry(text).unwrap_err();
             assert!(error.contains(want), "{error}");
+            // Nothing of the parser's own words comes through.
+            for word in [
+                "saphyr", "column", "serde", "untagged", "scalar", "deserial",
+            ] {
+                assert!(!error.contains(word), "{error}");
+            }
         };
         check("# no front matter", "does not begin with a line ---");
         check("---\nid: x\n", "does not end with a line ---");
-        check("---\nid: [\n---\n", "");
-        check("---\nkind: wonder\n---\n", "wonder");
+        check("---\nid: [\n---\n", "line 2 says \"id: [\"");
+        check(
+            "---\nid: x\nkind: wonder\n---\n",
+            "line 3 says \"kind: wonder\"; kind is one of optimization, anti-pattern",
+        );
+        check(
+            "---\nid: x\ntriggers: 5\n---\n",
+            "triggers is a list of conditions",
+        );
+        check(
+            "---\nimpact: {low: much, high: 2}\n---\n",
+            "low is a number",
+        );
+        check(
+            "---\nscope:\n  op: gemm\n---\n",
+            "line 3 says \"op: gemm\"; op is a list",
+        );
+        check(
+            "---\nevidence:\n  - {metric: t, n: many}\n---\n",
+            "line 3 says \"- {metric: t, n: many}\"; n is a whole number",
+        );
+        check(
+            "---\napply:\n  - do: wonder\n---\n",
+            "do is one of knob, top",
+        );
+        check("---\nid: x\nid: y\n---\n", "line 3");
+        check("---\ntitle: a: b\n---\n", "line 2");
         check(
             &format!("---\n{}---\n", "a".repeat(ENTRY_BYTES_MAX)),
             "larger than",

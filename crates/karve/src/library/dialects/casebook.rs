@@ -1,7 +1,7 @@
 //! B's casebook: a page for each precedent, with front matter.
 
 use super::{Page, mark, renamed};
-use crate::library::markdown::{parse_sections, split_front_matter};
+use crate::library::markdown::{fault, parse_sections, split_front_matter};
 use karve_core::knowledge::{Basis, Entry, Evidence, Interactions, Kind, Risk, Scope, Section};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -43,11 +43,7 @@ const HEADINGS: [(&str, &str); 2] = [("Applies when", "Applies when"), ("Apply v
 
 pub(super) fn parse(text: &str) -> Result<Entry, String> {
     let (head, body) = split_front_matter(text)?;
-    let head: Head = serde_saphyr::from_str(head).map_err(|error| {
-        let text = error.to_string();
-        let line = text.lines().next().unwrap_or_default();
-        line.chars().take(200).collect::<String>()
-    })?;
+    let head: Head = serde_saphyr::from_str(head).map_err(|error| fault(head, &error))?;
     let (title, mut sections) = parse_sections(body);
     let is = |name: &'static str| move |s: &Section| s.heading.eq_ignore_ascii_case(name);
     let counter = sections.iter().position(is("Counter-signals"));

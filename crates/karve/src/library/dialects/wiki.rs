@@ -1,7 +1,7 @@
 //! D's wiki pages, whose claims are dated and scoped, and its playbook of lettered sections.
 
 use super::{Page, mark, slug, triggers_in};
-use crate::library::markdown::{parse_sections, split_front_matter};
+use crate::library::markdown::{fault, parse_sections, split_front_matter};
 use karve_core::knowledge::{Basis, Entry, Evidence, Impact, Kind, Scope, Section};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -24,15 +24,7 @@ struct Head {
 
 pub(super) fn parse(page: &Page) -> Result<Entry, String> {
     let (head, body) = split_front_matter(&page.text)?;
-    let head: Head = serde_saphyr::from_str(head).map_err(|error| {
-        let text = error.to_string();
-        text.lines()
-            .next()
-            .unwrap_or_default()
-            .chars()
-            .take(200)
-            .collect::<String>()
-    })?;
+    let head: Head = serde_saphyr::from_str(head).map_err(|error| fault(head, &error))?;
     let (heading, sections) = parse_sections(body);
     let title = if head.title.is_empty() {
         heading
