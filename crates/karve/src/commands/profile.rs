@@ -5,6 +5,7 @@ mod roof;
 mod seen;
 
 use crate::error::{CommandError, Result};
+use crate::library::recall::name_entries;
 use crate::library::situation::of_words;
 use crate::library::{Shelves, Stock};
 use crate::process::StopFlag;
@@ -206,10 +207,7 @@ impl Profile {
         });
         let entries: Vec<report::Fitting> = entries.collect();
         let mut diagnosis = diagnose(kernel, self.rules);
-        for opportunity in &mut diagnosis.opportunities {
-            let telling = stock.library.telling_of(opportunity, &query);
-            opportunity.entry = telling.map(|entry| entry.id.clone());
-        }
+        name_entries(stock, &query, &mut diagnosis);
         Shown {
             kernel: kernel.clone(),
             diagnosis,

@@ -1,7 +1,10 @@
 //! What of the library a campaign remembers: the entries that hold where its target is.
 
 use super::{Layer, Stock, learn};
-use karve_core::knowledge::{Entry, Kind, Known, Situation, Status, cut_at_sentence, expected};
+use karve_core::knowledge::{
+    Entry, Kind, Known, Query, Situation, Status, cut_at_sentence, expected,
+};
+use karve_core::profile::Diagnosis;
 
 /// Entries that a campaign remembers.
 const KNOWN_MAX: usize = 150;
@@ -37,6 +40,14 @@ pub fn known_in(stock: &Stock, at: &Situation) -> Vec<Known> {
         found.sort_by(|a, b| a.id.cmp(&b.id));
     }
     found
+}
+
+/// Names for each thing to try the entry that tells more of it, where there is one.
+pub fn name_entries(stock: &Stock, query: &Query<'_>, diagnosis: &mut Diagnosis) {
+    for opportunity in &mut diagnosis.opportunities {
+        let telling = stock.library.telling_of(opportunity, query);
+        opportunity.entry = telling.map(|entry| entry.id.clone());
+    }
 }
 
 /// One entry as a campaign remembers it, where somebody is.

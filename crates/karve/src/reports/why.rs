@@ -48,8 +48,12 @@ pub(super) fn profile_section(source: &Source<'_>, page: &mut Page) {
         lines.push(format!("{}: {note}", if same { whose } else { when }));
     }
     for opportunity in last.diagnosis.iter().flat_map(|d| &d.opportunities) {
+        let entry = opportunity.entry.as_ref();
+        let entry = entry.map_or_else(String::new, |id| {
+            format!("; see {}", code(&source.line(id, CELL_MAX)))
+        });
         lines.push(format!(
-            "Left to try: {}, by these counters about {:.0}% of the time ({})",
+            "Left to try: {}, by these counters about {:.0}% of the time ({}){entry}",
             source.markdown(&opportunity.name, CELL_MAX),
             opportunity.gain_pct,
             source.markdown(&opportunity.trigger, CELL_MAX)

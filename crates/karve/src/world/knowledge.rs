@@ -4,11 +4,13 @@ use super::World;
 use super::turn::Came;
 use crate::agents::{Said, Taught};
 use crate::error::{CommandError, ErrorKind, Result};
-use crate::library::recall::known_in;
+use crate::library::recall::{known_in, name_entries};
 use crate::library::situation::situation_of;
 use crate::library::{Layer, PROJECT_DIR, Shelves, learn};
 use karve_core::campaign::{Campaign, Event, Stage, Usage};
-use karve_core::knowledge::{Foretold, Known, Learning, Scope};
+use karve_core::knowledge::{Foretold, Known, Learning, Query, Scope};
+use karve_core::profile::classify::with_derived;
+use karve_core::profile::{Diagnosis, KernelProfile};
 use karve_core::strategy;
 
 /// Characters of why an agent said nothing.
@@ -43,10 +45,30 @@ impl World {
         Ok(known)
     }
 
+    /// Names the entry that tells more of each thing to try; none where the library cannot be read.
+    pub(super) fn name_entries(&self, kernel: &KernelProfile, diagnosis: &mut Diagnosis) {
+        let Ok(stock) = self.shelves().load() else {
+            return;
+        };
+        let situation = situation_of(&self.charter).with_op_in(&kernel.name);
+        let values = with_derived(kernel);
+        let query = Query {
+            situation: Some(&situation),
+            values: Some(&values),
+            ..Query::default()
+        };
+        name_entries(&stock, &query, diagnosis);
+        // What the campaign itself found is in its own rounds.
+        let own = strategy::found_prefix(&self.charter.name);
+        for opportunity in &mut diagnosis.opportunities {
+            opportunity.entry.take_if(|id| id.starts_with(&own));
+        }
+    }
+
     /// What changed in the library since the campaign last read it, before a proposal is asked for.
     pub(super) fn new_knowledge(&self, campaign: &Campaign) -> Result<Option<Event>> {
         let stage = campaign.current_round().map(|round| &round.stage);
-        if !matches!(stage, Some(Stage::Proposing { try_no: 1, .. })) {
+        if !matches!(stage, Some(Stage::Proposing { .. })) {
             return Ok(None);
         }
         let now = self.recall()?;

@@ -235,7 +235,8 @@ impl World {
             }
         }
         if let Some(kernel) = profile.kernels.first() {
-            let diagnosis = diagnose(kernel, rules_of(self.charter.policy.preset));
+            let mut diagnosis = diagnose(kernel, rules_of(self.charter.policy.preset));
+            self.name_entries(kernel, &mut diagnosis);
             if profile.bottleneck == Bottleneck::Unknown {
                 profile.bottleneck = diagnosis.bottleneck;
             }
@@ -246,16 +247,19 @@ impl World {
 
 /// A profile as an agent reads it.
 fn digest(profile: &Profile) -> String {
-    let rules = profile
-        .diagnosis
-        .as_ref()
-        .map_or(RuleSet::Karve, |d| d.rules);
+    let own = profile.diagnosis.as_deref();
+    let rules = own.map_or(RuleSet::Karve, |d| d.rules);
     let shown: Vec<Shown> = profile
         .kernels
         .iter()
-        .map(|kernel| Shown {
+        .enumerate()
+        .map(|(number, kernel)| Shown {
             kernel: kernel.clone(),
-            diagnosis: diagnose(kernel, rules),
+            // That of the first one names the entries that tell more.
+            diagnosis: match own.filter(|_| number == 0) {
+                Some(own) => own.clone(),
+                None => diagnose(kernel, rules),
+            },
             entries: Vec::new(),
             against: None,
         })

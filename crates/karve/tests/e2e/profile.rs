@@ -409,7 +409,22 @@ printf '# started on Sun Nov 15 22:57:09 2026\\n\\n'
 echo \"1000000,,instructions,276829,100.00,,\"
 echo \"$((t * 10000)),,cycles,276829,100.00,,\"
 echo \"100000,,L1-dcache-loads,276829,100.00,,\"
-echo \"$((t * 100)),,L1-dcache-load-misses,276829,100.00,,\"
+echo \"$((t * 200)),,L1-dcache-load-misses,276829,100.00,,\"
+";
+
+/// An entry of the project that fires on those misses, in words of what there is to try.
+const ROWS: &str = "---
+id: wombat-rows
+title: Block loops so that data stays in the first-level cache
+scope: {device: [cpu]}
+triggers: ['l1_miss_pct > 1']
+date: 2026-11
+---
+# Block loops so that data stays in the first-level cache
+
+## Mechanism
+
+Block the loops, so that data is used again while it is in the cache.
 ";
 
 #[test]
@@ -422,6 +437,8 @@ fn a_hypothesis_is_told_whether_the_counters_moved_that_it_named() {
         "profile = \"sh profile.sh\"\nartifacts = ",
     );
     fs::write(lab.path("profile.sh"), PERF).unwrap();
+    fs::create_dir_all(lab.path("knowledge")).unwrap();
+    fs::write(lab.path("knowledge/wombat-rows.md"), ROWS).unwrap();
     let claim = |title: &str| {
         format!(
             "echo '{{\"title\": \"{title}\", \"mechanism\": \"fewer misses\", \"expected_ratio\": \
@@ -444,9 +461,15 @@ fn a_hypothesis_is_told_whether_the_counters_moved_that_it_named() {
     assert_eq!(came(1), ["opposite", "unread"]);
     // Nothing is profiled twice: the kept candidate was looked at when its round was over.
     assert_eq!(lab.events("profiled").len(), 2);
+    // What there is to try names the entry that tells more of it.
+    let seen = &lab.events("profiled")[0]["profile"]["diagnosis"]["opportunities"];
+    let tries = seen.as_array().unwrap().iter();
+    let named = tries.filter(|of| of["entry"] == "wombat-rows");
+    assert!(named.count() > 0, "{seen}");
     let report = lab.read(".karve/toy/REPORT.md");
     for part in [
         "## Profile",
+        "; see `wombat-rows`",
         "Round 1 foretold: l1_miss_pct",
         "moved as foretold",
         "Round 2 foretold: l1_miss_pct",
