@@ -339,6 +339,7 @@ fn inner_loops(root: Node<'_>) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use karve_core::space;
 
     const KERNEL: &str = "void f(int n, float *a, const float *b) {\n    \
         for (int i = 0; i < n; i++) {\n        for (int k = 0; k < n; k++)\n    \
@@ -427,5 +428,59 @@ mod tests {
             files: c(&["*.c"]),
         };
         assert_eq!(after(&grows, "k.c", KERNEL), None);
+    }
+
+    /// An example of docs/knowledge.md: an action, and a file before and after it.
+    fn examples() -> Vec<(Action, Text, String)> {
+        let page = include_str!("../../../../../docs/knowledge.md");
+        let mut blocks = page.split("```").skip(1).step_by(2);
+        let mut found = Vec::new();
+        while let Some(block) = blocks.next() {
+            let Some(yaml) = block.strip_prefix("yaml\n") else {
+                continue;
+            };
+            let mut actions: Vec<Action> = serde_saphyr::from_str(yaml).unwrap();
+            let diff = blocks.next().and_then(|block| block.strip_prefix("diff\n"));
+            let diff = diff.unwrap_or_else(|| panic!("{yaml} has no diff"));
+            let (mut file, mut before, mut after) = ("", String::new(), String::new());
+            for line in diff.lines() {
+                if let Some(name) = line.strip_prefix("--- ") {
+                    file = name;
+                    continue;
+                }
+                let (mark, text) = line.split_at(1);
+                for (text_of, not) in [(&mut before, "+"), (&mut after, "-")] {
+                    if mark != not {
+                        text_of.push_str(text);
+                        text_of.push('\n');
+                    }
+                }
+            }
+            found.push((actions.remove(0), texts(file, &before).remove(0), after));
+        }
+        found
+    }
+
+    #[test]
+    fn every_action_has_an_example_in_the_docs_that_does_what_it_shows() {
+        let mut names = Vec::new();
+        for (action, text, want) in examples() {
+            let json = serde_json::to_value(&action).unwrap();
+            names.push(json["do"].as_str().unwrap().to_owned());
+            let knobs = space::parse_knobs(&text.file, &text.text, &[]).unwrap();
+            let got = match apply(&action, std::slice::from_ref(&text), &knobs).unwrap() {
+                Change::Texts(mut texts) => texts.remove(0).text,
+                Change::Knob(name, value) => {
+                    assert_eq!(knobs[0].name, name);
+                    space::set_knob(&text.text, &knobs[0], &value).unwrap()
+                }
+            };
+            assert_eq!(got, want, "{action:?}");
+        }
+        names.sort();
+        assert_eq!(
+            names,
+            ["before-inner-loops", "flag", "knob", "rewrite", "top"]
+        );
     }
 }
