@@ -11,9 +11,11 @@ mod phrases;
 mod tips;
 mod wiki;
 
+use super::difference::record;
 use super::markdown;
 use crate::table;
 use karve_core::knowledge::{Entry, Section, Status};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use pages::{render_cross_reference, render_index};
@@ -66,9 +68,36 @@ pub fn parse(form: Form, page: &Page) -> Result<Vec<Entry>, String> {
     Ok(entries)
 }
 
-/// What a form has no place for, and how many entries have it.
-pub fn lost(form: Form, entries: &[&Entry]) -> Vec<(&'static str, usize)> {
-    mark::lost(form, entries)
+/// What a form has no place for, and how many entries have it: each is written, read again and
+/// compared, so that this is what is lost and nothing else.
+pub fn lost(form: Form, entries: &[&Entry]) -> Vec<(String, usize)> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for entry in entries {
+        let pages = render(form, &[*entry]).unwrap_or_default();
+        let read = pages.iter().filter_map(|page| parse(form, page).ok());
+        let again = read.flatten().find(|again| again.id == entry.id);
+        let parts = match &again {
+            Some(again) => lost_parts(entry, again),
+            None => vec!["entries of that kind".to_owned()],
+        };
+        for part in parts {
+            *counts.entry(part).or_default() += 1;
+        }
+    }
+    counts.into_iter().collect()
+}
+
+/// The fields of an entry that came back otherwise than they went. That nobody else can verify an
+/// entry is no loss, and a summary that a form writes itself is no field of ours.
+fn lost_parts(entry: &Entry, again: &Entry) -> Vec<String> {
+    let (was, is) = (record(entry), record(again));
+    let kept = |name: &&String| *name != "status" && was.get(*name) != is.get(*name);
+    let mut parts: Vec<String> = was.keys().filter(kept).cloned().collect();
+    let whole = |section: &Section| again.section(&section.heading) == Some(section.text.trim());
+    if !entry.sections.iter().all(whole) {
+        parts.push("sections".to_owned());
+    }
+    parts
 }
 
 /// Writes entries.

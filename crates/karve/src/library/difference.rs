@@ -41,7 +41,8 @@ pub fn differences(old: &Entry, new: &Entry) -> Vec<String> {
     lines
 }
 
-fn record(entry: &Entry) -> serde_json::Map<String, Value> {
+/// The record of an entry by the names of its fields; what is empty is not there.
+pub(super) fn record(entry: &Entry) -> serde_json::Map<String, Value> {
     match serde_json::to_value(entry) {
         Ok(Value::Object(record)) => record,
         Ok(_) | Err(_) => serde_json::Map::new(),

@@ -12,7 +12,7 @@ const BEGIN: &str = "> karve: ";
 /// Characters of the reason.
 const WHY_CHARS: usize = 300;
 /// The section that tells why an entry is out, where no retraction does.
-const TAKEN_BACK: &str = "Taken back";
+pub(super) const TAKEN_BACK: &str = "Taken back";
 
 /// What such a line says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,7 +45,10 @@ pub(super) fn render(entry: &Entry) -> String {
             line.push_str(&format!(" retracted={date}"));
             retraction.why.clone()
         }
-        None if standing.is_out() => standing.why,
+        None if standing.is_out() => {
+            let told = entry.section(TAKEN_BACK).map(str::to_owned);
+            told.unwrap_or(standing.why)
+        }
         None => String::new(),
     };
     if !why.is_empty() {
@@ -119,28 +122,4 @@ impl Mark {
             });
         }
     }
-}
-
-/// What a form has no place for, and how many entries have it.
-pub(super) fn lost(form: super::Form, entries: &[&Entry]) -> Vec<(&'static str, usize)> {
-    use super::Form::{Casebook, HyperMla, Karve, Playbook, Tips, Wiki};
-    let count = |has: &dyn Fn(&Entry) -> bool| entries.iter().filter(|e| has(e)).count();
-    let acts = |e: &Entry| matches!(e.kind, Kind::Optimization | Kind::AntiPattern);
-    let kept_evidence = match form {
-        Karve | HyperMla | Wiki => usize::MAX,
-        Casebook => 1,
-        Tips | Playbook => 0,
-    };
-    let facts = match form {
-        Karve => return Vec::new(),
-        HyperMla => count(&|e| !acts(e)),
-        Casebook | Tips | Wiki | Playbook => 0,
-    };
-    let lost = [
-        ("entries that are no optimization or anti-pattern", facts),
-        ("exceptions", count(&|e| !e.except.is_empty())),
-        ("evidence", count(&|e| e.evidence.len() > kept_evidence)),
-        ("what a machine can apply", count(&|e| !e.apply.is_empty())),
-    ];
-    lost.into_iter().filter(|(_, n)| *n > 0).collect()
 }

@@ -1,7 +1,7 @@
 //! Each form is read, written and read again.
 
 use super::*;
-use karve_core::knowledge::{Basis, Evidence, Kind, Retraction, Risk, Scope, assess, lint};
+use karve_core::knowledge::{Basis, Evidence, Impact, Kind, Retraction, Risk, Scope, assess, lint};
 use proptest::prelude::*;
 
 fn page(path: &str, text: &str) -> Page {
@@ -270,6 +270,10 @@ proptest! {
                 continue;
             }
             let again = parse(form, &page).unwrap().remove(0);
+            // What comes back is written as it was: nothing more is lost on the way.
+            let twice = render(form, &[&again]).unwrap().remove(0);
+            let last = parse(form, &twice).unwrap().remove(0);
+            prop_assert_eq!(&last, &again, "{:?}\n{}\n{}", form, page.text, twice.text);
             prop_assert_eq!(&again.id, &entry.id, "{:?}\n{}", form, page.text);
             prop_assert_eq!((again.kind, again.risk), (entry.kind, entry.risk));
             // Others cannot vouch for anything.
@@ -315,4 +319,45 @@ fn conditions_in_words_become_triggers_only_when_they_are_clear() {
     check("the hundred <b> tags", &[]);
     check("spill > 3k", &[]);
     check("recipc > 3", &[]);
+}
+
+#[test]
+fn what_a_form_loses_is_told_and_what_it_keeps_is_not() {
+    let entry = Entry {
+        id: "x".into(),
+        title: "Do x".into(),
+        date: "2026-11".into(),
+        triggers: vec!["ipc < 1".into()],
+        impact: Some(Impact {
+            low: 1.1,
+            high: 1.5,
+        }),
+        scope: Scope {
+            device: vec!["cpu".into()],
+            op: vec!["gemm".into()],
+            backend: vec!["c".into()],
+            ..Scope::default()
+        },
+        sections: vec![Section {
+            heading: "Mechanism".into(),
+            text: "It is so.".into(),
+        }],
+        ..Entry::default()
+    };
+    assert!(lost(Form::Karve, &[&entry]).is_empty());
+    let of = |form| -> Vec<String> {
+        let told = lost(form, &[&entry]).into_iter();
+        told.map(|(what, _)| what).collect()
+    };
+    assert!(of(Form::Tips).contains(&"impact".to_owned()));
+    assert!(!of(Form::Tips).contains(&"scope".to_owned()));
+    assert!(!of(Form::Wiki).contains(&"sections".to_owned()));
+    let tip = Entry {
+        kind: Kind::Tip,
+        ..entry.clone()
+    };
+    assert_eq!(
+        lost(Form::HyperMla, &[&tip]),
+        [("entries of that kind".to_owned(), 1)]
+    );
 }

@@ -263,7 +263,12 @@ pub(super) fn render_playbook(entries: &[&Entry]) -> Page {
         for trigger in &entry.triggers {
             let _ = write!(text, "\n- when `{trigger}`");
         }
-        for section in &entry.sections {
+        // Why it was taken back is in its mark.
+        let told = entry
+            .sections
+            .iter()
+            .filter(|s| s.heading != mark::TAKEN_BACK);
+        for section in told {
             let _ = write!(text, "\n\n{}", section.text.trim());
         }
         text.push('\n');
