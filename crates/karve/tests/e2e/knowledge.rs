@@ -2,6 +2,7 @@
 
 use crate::lab::{Lab, Said};
 use std::fs;
+use std::process::Stdio;
 
 const ENTRY: &str = "---
 id: hold-rows
@@ -315,4 +316,39 @@ fn a_retraction_names_few_of_many_and_no_entry_takes_its_own_place() {
     lab.karve(&retract)
         .ends(2)
         .complains(&["rows-first cannot take its place", "retracted: luck"]);
+}
+
+#[test]
+fn an_import_that_is_killed_is_whole_or_nothing_for_the_next_command() {
+    const PAGES: usize = 80;
+    let lab = lab();
+    let dir = lab.beside("pages");
+    fs::create_dir_all(&dir).unwrap();
+    for n in 0..PAGES {
+        let text = ENTRY.replace("hold-rows", &format!("page-{n}"));
+        fs::write(dir.join(format!("{n}.md")), text).unwrap();
+    }
+    let from = dir.to_string_lossy();
+    let staged = lab.path(".karve/knowledge");
+    let files = |of: &str| {
+        let all = fs::read_dir(&staged).into_iter().flatten().flatten();
+        let names = all.map(|file| file.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.contains(of)).count()
+    };
+    // Killed as soon as so many files are there under another name, or in place.
+    for (mark, least) in [(".change", 1), (".new", 40), ("page-", PAGES), (".old", 0)] {
+        let mut import = lab.command(&["knowledge", "import", &from, "--replace"]);
+        import.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut import = import.spawn().unwrap();
+        while import.try_wait().unwrap().is_none() && files(mark) < least {
+            std::thread::yield_now();
+        }
+        let _ = import.kill();
+        import.wait().unwrap();
+        lab.karve(&["knowledge", "search", "quokka"]).ends(0);
+        let (whole, rest) = (files("page-"), [".new", ".old"].map(files));
+        assert!(whole == 0 || whole == PAGES, "{mark}: {whole}");
+        assert_eq!(rest, [0, 0], "{mark}");
+        assert!(!staged.join(".change.json").exists(), "{mark}");
+    }
 }
