@@ -236,6 +236,21 @@ impl Gate {
         }
     }
 
+    /// Whether it says something about the granted files themselves. Protected files that were
+    /// changed are not in the tree that is judged, so the tree is neither right nor wrong.
+    pub fn is_of_source(&self) -> bool {
+        match self {
+            Self::OutOfScope {
+                wrong_framework, ..
+            } => !wrong_framework.is_empty(),
+            Self::Passed
+            | Self::BuildFailed { .. }
+            | Self::WrongResult { .. }
+            | Self::TimedOut { .. }
+            | Self::Dishonest { .. } => true,
+        }
+    }
+
     /// One line for people and for the agent that mends.
     pub fn describe(&self) -> String {
         match self {

@@ -394,6 +394,26 @@ impl Verdict {
         }
     }
 
+    /// Whether the source of the candidate was judged: then the same source is not judged again.
+    /// What was never built, or only ran out of time, may come back.
+    pub fn is_of_source(&self) -> bool {
+        match self {
+            Self::Keep { .. } | Self::KeepGated { .. } | Self::Undecided { .. } => true,
+            Self::Drop { reason } => match reason {
+                DropReason::Gate { gate } => gate.is_of_source(),
+                DropReason::SameArtifact
+                | DropReason::NotFaster
+                | DropReason::Regressed { .. }
+                | DropReason::LayoutLuck { .. }
+                | DropReason::ClocksDisagree { .. } => true,
+                DropReason::NoCandidate { .. }
+                | DropReason::NoChange
+                | DropReason::AlreadyTried { .. }
+                | DropReason::RoundTimeUp => false,
+            },
+        }
+    }
+
     /// The same verdict, with the hypothesis's predicate if it keeps.
     #[must_use]
     pub fn gated_by(self, predicate: Option<&String>) -> Self {

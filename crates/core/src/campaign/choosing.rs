@@ -80,16 +80,10 @@ impl Campaign {
     }
 
     fn contenders(&self, round: &RoundState) -> Vec<(u32, Candidate)> {
-        let tried = |tree: &str| {
-            let of = |summary: &&super::RoundSummary| {
-                summary.candidate.as_ref().is_some_and(|c| c.tree == tree)
-            };
-            let found = self.rounds.iter().find(of).map(|summary| summary.number);
-            found.filter(|_| self.open_duel(&round.parent, tree).is_none())
-        };
         let is_new = |candidate: &Candidate| {
             let tree = &candidate.tree;
-            verdict::judge_source(tree, self.incumbent_tree(), tried(tree)).is_none()
+            let tried = self.judged_in(&round.parent, tree);
+            verdict::judge_source(tree, self.incumbent_tree(), tried).is_none()
         };
         variants::contenders(&round.variants, is_new)
     }

@@ -6,8 +6,7 @@ use super::{Campaign, Event};
 use crate::charter::CaseSet;
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::ladder::{LadderRule, Rung, Tuned};
-use crate::measurement::Gate;
-use crate::verdict::{self, Verdict};
+use crate::verdict::{self, DropReason, Verdict};
 
 /// One rung of the tuning ladder.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,16 +90,7 @@ impl Campaign {
         let open = self
             .open_duel(&round.parent, &candidate.tree)
             .map(|open| open.set);
-        let tried = self
-            .rounds
-            .iter()
-            .filter(|_| open.is_none())
-            .find(|s| {
-                s.candidate
-                    .as_ref()
-                    .is_some_and(|c| c.tree == candidate.tree)
-            })
-            .map(|summary| summary.number);
+        let tried = self.judged_in(&round.parent, &candidate.tree);
         let not_mended = unchanged_failure(round, candidate);
         round.candidate = Some(candidate.clone());
         round.retries = retry;
@@ -115,6 +105,35 @@ impl Campaign {
                 self.looked_at(round, retry, hypothesis, (candidate, set))
             }
         };
+    }
+
+    /// The round in which this source was judged, unless its duel may go on against this parent.
+    pub(super) fn judged_in(&self, parent: &str, tree: &str) -> Option<u32> {
+        let of_tree = |c: &Candidate| c.tree == tree;
+        let mut rounds = self.rounds.iter();
+        let judged = rounds.find(|summary| {
+            summary.verdict.is_of_source() && summary.candidate.as_ref().is_some_and(of_tree)
+        });
+        judged
+            .map(|summary| summary.number)
+            .filter(|_| self.open_duel(parent, tree).is_none())
+    }
+
+    /// Whether an earlier karve gave this verdict instead of asking the gate: it took every source
+    /// that had been handed in for judged. Its logs are read as they are.
+    pub(super) fn was_once_tried(&self, round: &RoundState, verdict: &Verdict) -> bool {
+        let asks = matches!(round.stage, Stage::Gating { .. } | Stage::Reviewing { .. });
+        let Verdict::Drop {
+            reason: DropReason::AlreadyTried { round: tried },
+        } = verdict
+        else {
+            return false;
+        };
+        let earlier = self.rounds.iter().find(|summary| summary.number == *tried);
+        let tree = |candidate: &Option<Candidate>| candidate.as_ref().map(|c| c.tree.clone());
+        asks && earlier.is_some_and(|earlier| {
+            !earlier.verdict.is_of_source() && tree(&earlier.candidate) == tree(&round.candidate)
+        })
     }
 
     fn first_set(&self) -> CaseSet {
@@ -157,10 +176,7 @@ impl Campaign {
         round.gate = Some(gate.clone());
         round.findings.clone_from(findings);
         round.errors.clone_from(errors);
-        // Protected files that were changed are not in the tree; all else that failed is.
-        let outside = matches!(gate, Gate::OutOfScope { wrong_framework, .. }
-            if wrong_framework.is_empty());
-        if !gate.passed() && !outside {
+        if !gate.passed() && gate.is_of_source() {
             round.failed_trees.push(candidate.tree.clone());
         }
         round.stage = if gate.mendable() && *retry < retries {

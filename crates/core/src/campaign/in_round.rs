@@ -206,6 +206,13 @@ impl Campaign {
     }
 
     fn take_ending(&mut self, round: &mut RoundState, record: &Record) -> Taken {
+        if let Event::Settled { verdict, .. } = &record.event
+            && self.was_once_tried(round, verdict)
+        {
+            round.stage = Stage::Settling {
+                verdict: verdict.clone(),
+            };
+        }
         match (&record.event, &round.stage) {
             (
                 Event::Settled {

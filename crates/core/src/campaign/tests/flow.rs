@@ -368,6 +368,58 @@ fn the_same_source_is_not_judged_twice() {
     assert_eq!(verdicts(&campaign)[3], dropped(tried));
 }
 
+/// Round 1 changed a protected file too, and round 2 hands in the same source without that.
+fn once_outside() -> Script {
+    let outside = Gate::OutOfScope {
+        paths: vec!["bench.c".into()],
+        wrong_framework: Vec::new(),
+    };
+    let mut script = script(&[1.3, 1.3]);
+    script.charter.policy.debug_retries = 0;
+    edit(&mut script, 1).attempts = vec![Attempt::fails(&outside)];
+    edit(&mut script, 1).attempts[0].tree = Some("t-good".into());
+    edit(&mut script, 2).attempts[0].tree = Some("t-good".into());
+    script
+}
+
+#[test]
+fn source_that_was_never_built_may_come_back() {
+    let mut script = once_outside();
+    let (campaign, _) = play(&script);
+    assert_eq!(verdicts(&campaign)[1], Verdict::Keep { notes: Vec::new() });
+    // What the gate said of the source itself stands.
+    edit(&mut script, 1).attempts[0].full = wrong_result("small");
+    let (campaign, _) = play(&script);
+    let tried = DropReason::AlreadyTried { round: 1 };
+    assert_eq!(verdicts(&campaign)[1], dropped(tried));
+}
+
+#[test]
+fn a_log_of_the_time_when_it_might_not_come_back_still_loads() {
+    let script = once_outside();
+    let gate = |step: &Step| matches!(step, Step::Gate { round: 2, .. });
+    let (mut campaign, log) = play_until(&script, &gate);
+    let settled = |verdict: Verdict| Event::Settled {
+        round: 2,
+        verdict,
+        commit: None,
+    };
+    let seq = log.len();
+    for other in [
+        Verdict::Keep { notes: Vec::new() },
+        dropped(DropReason::NotFaster),
+        dropped(DropReason::AlreadyTried { round: 2 }),
+    ] {
+        let record = script.record(seq, settled(other));
+        assert!(campaign.clone().record(&record).is_err());
+    }
+    let tried = dropped(DropReason::AlreadyTried { round: 1 });
+    campaign
+        .record(&script.record(seq, settled(tried)))
+        .unwrap();
+    assert!(matches!(campaign.next_step(), Some(Step::Learn { .. })));
+}
+
 #[test]
 fn a_gated_hypothesis_is_kept_behind_its_predicate() {
     let mut script = script(&[1.3]);
