@@ -6,6 +6,7 @@ pub mod builtin;
 pub mod cli;
 pub mod command;
 mod exchange;
+pub mod form;
 mod prompt;
 pub mod replay;
 pub mod scripted;

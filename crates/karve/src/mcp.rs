@@ -6,6 +6,7 @@
 
 pub mod http;
 
+use crate::agents::form::ProposalForm;
 use crate::agents::visitor::{Answer, Change};
 use crate::error::CommandError;
 use crate::library::Shelves;
@@ -21,14 +22,16 @@ use karve_core::campaign::{Campaign, Record, Step};
 use karve_core::knowledge::Query;
 use karve_core::profile::classify::with_derived;
 use rmcp::handler::server::router::tool::ToolRouter;
+use rmcp::handler::server::tool::ToolCallContext;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{
-    Implementation, ProgressNotificationParam, ProgressToken, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+    JsonObject, ProgressNotificationParam, ProgressToken, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
-use rmcp::{Peer, RoleServer, ServerHandler, schemars, tool, tool_handler, tool_router};
+use rmcp::{ErrorData, Peer, RoleServer, ServerHandler, schemars, tool, tool_handler, tool_router};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc};
@@ -37,6 +40,9 @@ use tokio::sync::{Mutex, mpsc};
 const ENTRIES_MAX: usize = 10;
 /// Characters of an entry's text in a search.
 const ENTRY_CHARS: usize = 1_200;
+/// Arguments that are refused by name, and characters of such a name.
+const NAMES_MAX: usize = 10;
+const NAME_CHARS: usize = 40;
 /// Messages about progress that wait to be sent; further ones are left out.
 const MESSAGES_MAX: usize = 64;
 
@@ -64,61 +70,16 @@ type Said = Result<String, String>;
 
 /// Which campaign.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[schemars(deny_unknown_fields)]
 struct NextArgs {
     /// Begin another campaign, where the last one is finished.
     #[serde(default)]
     begin: bool,
 }
 
-/// A hypothesis.
-#[derive(Debug, Deserialize, Serialize, schemars::JsonSchema)]
-struct ProposeArgs {
-    /// One line: the change.
-    #[serde(default)]
-    title: String,
-    /// What limits the kernel now.
-    #[serde(default)]
-    bottleneck: String,
-    /// I expect X because Y.
-    #[serde(default)]
-    mechanism: String,
-    /// The speedup that is expected, such as 1.15.
-    #[serde(default)]
-    expected_ratio: f64,
-    /// algorithm, memory, tile, pipeline, resource or backend.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    direction: String,
-    /// Whether it may break the kernel.
-    #[serde(default)]
-    high_risk: bool,
-    /// Files that will change.
-    #[serde(default)]
-    files: Vec<String>,
-    /// Counters that should move, such as "l2_hit_pct up".
-    #[serde(default)]
-    counters: Vec<String>,
-    /// The id of an entry of the library that is applied.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    entry: String,
-    /// What is different, if it repeats a refuted entry.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    differs: String,
-    /// A predicate over case parameters under which the change is active.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    gate: String,
-    /// The item of the agenda that is carried out, where the brief names one.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    task: String,
-    /// Whether karve tunes all knobs; nothing is changed then.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    sweep: bool,
-    /// Why nothing is left to try; ends the campaign.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    exhausted: String,
-}
-
 /// A change.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[schemars(deny_unknown_fields)]
 struct SubmitArgs {
     /// A patch against the parent, as git diff writes it. Without it, what was changed in the desk.
     #[serde(default)]
@@ -136,6 +97,7 @@ struct SubmitArgs {
 
 /// Which round.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[schemars(deny_unknown_fields)]
 struct RoundArgs {
     /// The round; the last one if 0.
     #[serde(default)]
@@ -144,6 +106,7 @@ struct RoundArgs {
 
 /// What is looked for in the library.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[schemars(deny_unknown_fields)]
 struct SearchArgs {
     /// Words; without any, what fits the last profile.
     #[serde(default)]
@@ -185,14 +148,10 @@ impl Server {
     )]
     async fn propose(
         &self,
-        Parameters(args): Parameters<ProposeArgs>,
+        Parameters(form): Parameters<ProposalForm>,
         context: RequestContext<RoleServer>,
     ) -> Said {
-        let text = match args.exhausted.is_empty() {
-            true => serde_json::to_string(&args),
-            false => serde_json::to_string(&json!({"exhausted": args.exhausted})),
-        };
-        let text = text.map_err(|error| error.to_string())?;
+        let text = serde_json::to_string(&form).map_err(|error| error.to_string())?;
         self.drive(Some(Answer::Proposal(text)), Start::GoOn, context)
             .await
     }
@@ -344,6 +303,20 @@ impl Server {
 
 #[tool_handler(router = self.tool_router)]
 impl ServerHandler for Server {
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let tool = self.tool_router.get(&request.name);
+        let strange = tool.and_then(|tool| strange_arguments(tool, request.arguments.as_ref()));
+        if let Some(refused) = strange {
+            return Ok(CallToolResult::error(vec![ContentBlock::text(refused)]).into());
+        }
+        let call = ToolCallContext::new(self, request, context);
+        self.tool_router.call(call).await
+    }
+
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
         let mut own = Implementation::from_build_env();
@@ -447,6 +420,31 @@ impl Server {
     }
 }
 
+/// What is wrong with arguments that a tool does not have: they would do nothing, and who sent them
+/// would not know.
+fn strange_arguments(tool: &Tool, given: Option<&JsonObject>) -> Option<String> {
+    let known = tool.input_schema.get("properties");
+    let known = known.and_then(Value::as_object).into_iter();
+    let known: Vec<&str> = known
+        .flat_map(|all| all.keys().map(String::as_str))
+        .collect();
+    let strange = given?.keys().filter(|name| !known.contains(&name.as_str()));
+    let shown =
+        strange.map(|name| format!("{:?}", name.chars().take(NAME_CHARS).collect::<String>()));
+    let shown: Vec<String> = shown.take(NAMES_MAX).collect();
+    let takes = match known.is_empty() {
+        true => "none".to_owned(),
+        false => known.join(", "),
+    };
+    (!shown.is_empty()).then(|| {
+        let name = &tool.name;
+        format!(
+            "the tool {name} has no argument {}; it takes: {takes}",
+            shown.join(", ")
+        )
+    })
+}
+
 fn words(error: CommandError) -> String {
     error.to_string()
 }
@@ -494,5 +492,32 @@ async fn tell(
         if peer.notify_progress(news).await.is_err() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(tool: &str, arguments: Value, want: Option<&str>) {
+        let router = Server::tool_router();
+        let got = strange_arguments(router.get(tool).unwrap(), arguments.as_object());
+        assert_eq!(got.as_deref(), want);
+    }
+
+    #[test]
+    fn an_argument_that_a_tool_does_not_have_is_refused_by_its_name() {
+        check("knowledge", json!({"text": "vectorize"}), None);
+        let says = "the tool knowledge has no argument \"query\"; it takes: text";
+        check("knowledge", json!({"query": "vectorize"}), Some(says));
+        let says = "the tool status has no argument \"a\", \"b\"; it takes: none";
+        check("status", json!({"a": 1, "b": 2}), Some(says));
+        check("status", json!({}), None);
+    }
+
+    #[test]
+    fn the_tool_takes_every_field_of_a_proposal() {
+        let form = json!({"task": "t", "question": "q", "sweep": true, "usage": {"tokens": 1}});
+        check("propose", form, None);
     }
 }

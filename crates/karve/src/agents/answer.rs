@@ -3,6 +3,7 @@
 //! An answer is data. Nothing in it is obeyed; it is either a claim in the contract or refused
 //! with every error listed.
 
+use super::form::{self, ProposalForm};
 use crate::messages;
 use karve_core::campaign::Usage;
 use karve_core::hypothesis::{Direction, Hypothesis};
@@ -14,8 +15,6 @@ use std::collections::BTreeMap;
 const FIELD_CHARS_MAX: usize = 2_000;
 /// Characters of one part of what a round taught, in words.
 const WORDS_CHARS_MAX: usize = 400;
-/// Entries of one list field.
-const LIST_MAX: usize = 50;
 /// The largest speedup that a hypothesis may expect.
 const EXPECTED_MAX: f64 = 10_000.0;
 
@@ -41,23 +40,30 @@ pub(super) fn parse_proposal(text: &str) -> Result<ProposalAnswer, Vec<String>> 
         return said.map(|hypothesis| ProposalAnswer::Stated(hypothesis, parse_usage(text)));
     }
     let fields = fields_of(text).map_err(|error| vec![error])?;
-    if let Some(why) = fields.get("exhausted") {
-        return Ok(ProposalAnswer::Exhausted(bounded(&plain(why))));
+    let form = ProposalForm::of(&fields).map_err(|error| vec![error])?;
+    if !form.exhausted.is_empty() {
+        return Ok(ProposalAnswer::Exhausted(bounded(&form.exhausted)));
     }
+    let hypothesis = hypothesis_of(&form)?;
+    Ok(ProposalAnswer::Stated(Box::new(hypothesis), usage(&fields)))
+}
+
+/// What a form claims, or everything that is wrong with it.
+fn hypothesis_of(form: &ProposalForm) -> Result<Hypothesis, Vec<String>> {
     let mut errors = Vec::new();
-    let title = required(&fields, "title", &mut errors);
-    let mechanism = required(&fields, "mechanism", &mut errors);
-    let expected_ratio = match number(fields.get("expected_ratio")) {
+    let title = required(("title", &form.title), &mut errors);
+    let mechanism = required(("mechanism", &form.mechanism), &mut errors);
+    let expected_ratio = match form.expected_ratio {
         Some(ratio) if ratio > 0.0 && ratio <= EXPECTED_MAX => ratio,
         _ => {
             errors.push("expected_ratio must be a number such as 1.15".into());
             1.0
         }
     };
-    let named = fields
-        .get("direction")
-        .map_or_else(|| "algorithm".to_owned(), plain);
-    let direction = Direction::by_name(named.trim());
+    let direction = match form.direction.trim() {
+        "" => Some(Direction::Algorithm),
+        named => Direction::by_name(named),
+    };
     if direction.is_none() {
         let names: Vec<&str> = Direction::ALL.iter().map(|d| d.name()).collect();
         errors.push(format!("direction must be one of {}", names.join(", ")));
@@ -65,26 +71,26 @@ pub(super) fn parse_proposal(text: &str) -> Result<ProposalAnswer, Vec<String>> 
     if !errors.is_empty() {
         return Err(errors);
     }
-    let optional = |name: &str| fields.get(name).map(|value| bounded(&plain(value)));
-    let hypothesis = Hypothesis {
+    let optional = |text: &str| Some(bounded(text)).filter(|text| !text.is_empty());
+    let list = |texts: &[String]| texts.iter().filter_map(|text| optional(text)).collect();
+    Ok(Hypothesis {
         title: title.replace('\n', " "),
-        bottleneck: optional("bottleneck").unwrap_or_default(),
+        bottleneck: bounded(&form.bottleneck),
         mechanism,
         expected_ratio,
         direction: direction.unwrap_or(Direction::Algorithm),
-        high_risk: truth(fields.get("high_risk")),
-        files: list(fields.get("files")),
-        counters: list(fields.get("counters")),
-        gate: optional("gate").filter(|gate| !gate.is_empty()),
+        high_risk: form.high_risk,
+        files: list(&form.files),
+        counters: list(&form.counters),
+        gate: optional(&form.gate),
         config: BTreeMap::new(),
-        question: optional("question").filter(|question| !question.is_empty()),
-        sweep: truth(fields.get("sweep")),
-        entry: optional("entry").filter(|entry| !entry.is_empty()),
+        question: optional(&form.question),
+        sweep: form.sweep,
+        entry: optional(&form.entry),
         variant: 0,
-        differs: optional("differs").filter(|differs| !differs.is_empty()),
-        task: optional("task").map(|task| task.trim().to_owned()),
-    };
-    Ok(ProposalAnswer::Stated(Box::new(hypothesis), usage(&fields)))
+        differs: optional(&form.differs),
+        task: optional(form.task.trim()),
+    })
 }
 
 /// Reads what an agent says after it implemented; plain text is a summary too.
@@ -99,9 +105,12 @@ pub(super) fn parse_implementation(text: &str) -> Result<(String, Usage), String
         return Ok((bounded(text.trim()), Usage::default()));
     };
     if let Some(why) = fields.get("give_up") {
-        return Err(format!("the agent gave up: {}", bounded(&plain(why))));
+        return Err(format!(
+            "the agent gave up: {}",
+            bounded(&form::text_of(why))
+        ));
     }
-    let summary = fields.get("summary").map(plain).unwrap_or_default();
+    let summary = fields.get("summary").map(form::text_of).unwrap_or_default();
     Ok((bounded(&summary), usage(&fields)))
 }
 
@@ -189,7 +198,7 @@ fn markdown_fields(text: &str) -> Map<String, Value> {
             .trim()
             .to_lowercase()
             .replace(' ', "_");
-        if KEYS.contains(&key.as_str()) {
+        if form::FIELDS.contains(&key.as_str()) || ["summary", "give_up"].contains(&key.as_str()) {
             let value = value.trim().trim_matches('*').trim();
             fields.insert(key, Value::from(value));
         }
@@ -197,44 +206,12 @@ fn markdown_fields(text: &str) -> Map<String, Value> {
     fields
 }
 
-/// Every key of the contract.
-const KEYS: [&str; 18] = [
-    "task",
-    "title",
-    "bottleneck",
-    "mechanism",
-    "expected_ratio",
-    "direction",
-    "high_risk",
-    "files",
-    "counters",
-    "gate",
-    "question",
-    "entry",
-    "differs",
-    "exhausted",
-    "summary",
-    "give_up",
-    "tokens",
-    "usd",
-];
-
-fn required(fields: &Map<String, Value>, name: &str, errors: &mut Vec<String>) -> String {
-    let text = fields
-        .get(name)
-        .map(|value| bounded(plain(value).trim()))
-        .unwrap_or_default();
+fn required((name, said): (&str, &str), errors: &mut Vec<String>) -> String {
+    let text = bounded(said.trim());
     if text.is_empty() {
         errors.push(format!("{name} is missing"));
     }
     text
-}
-
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 fn bounded(text: &str) -> String {
@@ -244,39 +221,14 @@ fn bounded(text: &str) -> String {
         .collect()
 }
 
-fn number(value: Option<&Value>) -> Option<f64> {
-    let number = match value? {
-        Value::Number(number) => number.as_f64()?,
-        Value::String(text) => text.trim().trim_end_matches('x').parse().ok()?,
-        _ => return None,
-    };
-    number.is_finite().then_some(number)
-}
-
-fn truth(value: Option<&Value>) -> bool {
-    match value {
-        Some(Value::Bool(truth)) => *truth,
-        Some(Value::String(text)) => matches!(text.trim(), "true" | "yes"),
-        _ => false,
-    }
-}
-
-fn list(value: Option<&Value>) -> Vec<String> {
-    let texts: Vec<String> = match value {
-        Some(Value::Array(items)) => items.iter().map(plain).collect(),
-        Some(Value::String(text)) => text.split(',').map(|item| item.trim().to_owned()).collect(),
-        _ => Vec::new(),
-    };
-    let usable = texts
-        .iter()
-        .map(|text| bounded(text))
-        .filter(|text| !text.is_empty());
-    usable.take(LIST_MAX).collect()
-}
-
 fn usage(fields: &Map<String, Value>) -> Usage {
     let inner = fields.get("usage").and_then(Value::as_object);
-    let find = |name: &str| number(inner.and_then(|u| u.get(name)).or_else(|| fields.get(name)));
+    let find = |name: &str| {
+        let said = inner
+            .and_then(|inner| inner.get(name))
+            .or_else(|| fields.get(name));
+        said.and_then(form::number_of)
+    };
     Usage {
         tokens: find("tokens").map_or(0, |tokens| tokens.max(0.0) as u64),
         usd: find("usd").map_or(0.0, |usd| usd.max(0.0)),
@@ -340,6 +292,17 @@ mod tests {
         let markdown = "- task: a-1\n- title: T\n- mechanism: m\n- expected ratio: 1.3x\n";
         assert_eq!(task(json).as_deref(), Some("a-1"));
         assert_eq!(task(markdown).as_deref(), Some("a-1"));
+    }
+
+    #[test]
+    fn what_is_null_is_left_out() {
+        let text = r#"{"title":"T","mechanism":"m","expected_ratio":1.1,"task":null,"gate":null,
+            "exhausted":null,"direction":null}"#;
+        let Ok(ProposalAnswer::Stated(hypothesis, _)) = parse_proposal(text) else {
+            panic!()
+        };
+        assert_eq!((hypothesis.task, hypothesis.gate), (None, None));
+        check(r#"{"exhausted":""}"#, Err("title is missing"));
     }
 
     #[test]

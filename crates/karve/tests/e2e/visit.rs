@@ -332,6 +332,30 @@ fn an_agent_drives_a_campaign_through_mcp() {
 }
 
 #[test]
+fn an_agenda_is_carried_out_through_mcp() {
+    let lab = lab();
+    let asks = "[campaign]\nonly = \"halve the work\"\n";
+    lab.replace("karve.toml", "[campaign]\n", asks).commit();
+    let mut client = Client::start(&lab, &["mcp", "--yes"]);
+    let turn = client.turn("next", json!({}));
+    let brief = turn["brief"].as_str().unwrap();
+    assert!(brief.contains("{\"task\": \"only\""), "{brief}");
+    let mut idea: Value = serde_json::from_str(&idea("halve the work")).unwrap();
+    let (text, error) = client.call("propose", idea.clone());
+    assert!(error && text.contains("is missing: the item"), "{text}");
+    idea["task"] = "only".into();
+    idea["question"] = "may the result be rounded?".into();
+    assert_eq!(client.turn("propose", idea)["turn"], "implement");
+    let turn = client.turn("submit", json!({"give_up": "it cannot be done"}));
+    assert_eq!(turn["last"]["verdict"], "drop", "{turn}");
+    drop(client);
+    lab.karve(&["queue"])
+        .ends(0)
+        .shows(&["may the result be rounded?"]);
+    is_tidy(&lab);
+}
+
+#[test]
 fn a_call_that_is_cancelled_ends_and_the_campaign_goes_on() {
     let lab = lab();
     let bench = lab.read("bench.sh");
