@@ -14,9 +14,10 @@ use crate::library::situation::situation_of;
 use crate::process::StopFlag;
 use crate::project::Place;
 use crate::reports;
+use crate::session::Wish;
 use crate::store;
 use crate::ui::Screen;
-use crate::visit::{tried, visit, wish_of};
+use crate::visit::{finished, tried, visit, wish_of};
 use crate::world::DESK;
 use karve_core::campaign::{Campaign, Record, Step};
 use karve_core::knowledge::Query;
@@ -382,41 +383,36 @@ impl Server {
         stop: &StopFlag,
         screen: &mut Progress,
     ) -> Said {
-        self.may_go_on(wants)?;
-        let wish = wish_of(&self.place);
+        let wish = self.wish(wants)?;
         let came = visit(&self.place, (wish, answer), stop, screen).map_err(words)?;
         pretty(&came)
     }
 }
 
 impl Server {
-    /// A campaign that is not finished goes on; another one is begun only where that is allowed,
-    /// and after the first only where it is asked for: an agent that asks on and on ends there.
-    fn may_go_on(&self, wants: Start) -> Result<(), String> {
+    /// Which campaign a call is about. One that is not finished goes on; another one is begun only
+    /// where that is allowed, and after the first only where it is asked for: an agent that asks on
+    /// and on ends there.
+    fn wish(&self, wants: Start) -> Result<Wish<'_>, String> {
         self.place.root().map_err(words)?;
-        let Some(dir) = self.place.pick().ok().filter(store::has_begun) else {
-            return match self.may {
-                Start::Begin => Ok(()),
-                Start::GoOn => Err(
-                    "there is no campaign: a person begins one with \"karve next --yes\", or \
-                     starts this server with \"karve mcp --yes\""
-                        .to_owned(),
-                ),
-            };
-        };
-        let campaign = store::read(&dir).map_err(words)?.campaign;
-        let Some(reason) = campaign.stop_reason().filter(|_| campaign.is_finished()) else {
-            return Ok(());
-        };
-        match (wants, self.may) {
-            (Start::Begin, Start::Begin) => Ok(()),
-            (Start::GoOn, _) | (_, Start::GoOn) => Err(format!(
-                "the campaign {} is finished: {}. See report; a person begins another one with \
-                 \"karve next --new\", a client of \"karve mcp --yes\" with begin=true",
-                dir.name(),
-                reason.describe()
-            )),
+        let is_there = self
+            .place
+            .pick()
+            .ok()
+            .is_some_and(|dir| store::has_begun(&dir));
+        if !is_there && self.may == Start::GoOn {
+            return Err(
+                "there is no campaign: a person begins one with \"karve next --yes\", or starts \
+                 this server with \"karve mcp --yes\""
+                    .to_owned(),
+            );
         }
+        let asked = (wants, self.may) == (Start::Begin, Start::Begin);
+        let another = asked && finished(&self.place).map_err(words)?.is_some();
+        Ok(match another {
+            true => Wish::New,
+            false => wish_of(&self.place),
+        })
     }
 }
 

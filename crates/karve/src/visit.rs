@@ -9,7 +9,7 @@ use crate::error::{CommandError, Result};
 use crate::process::StopFlag;
 use crate::project::Place;
 use crate::session::{self, Plan, Setting, Wish};
-use crate::store::CampaignDir;
+use crate::store::{self, CampaignDir};
 use crate::ui::Screen;
 use crate::world::DESK;
 use karve_core::campaign::{Campaign, Step};
@@ -82,6 +82,35 @@ pub fn wish_of(place: &Place) -> Wish<'_> {
     }
 }
 
+/// A campaign that is finished does not go on, and another one is begun only where that is asked
+/// for: the error that says so, if it is.
+pub fn finished(place: &Place) -> Result<Option<CommandError>> {
+    let Some(dir) = place.pick().ok().filter(store::has_begun) else {
+        return Ok(None);
+    };
+    let campaign = store::read(&dir)?.campaign;
+    // One that died after its last record still has to clean up and to report.
+    let ended = campaign.is_finished() && !store::was_killed(&dir);
+    Ok(ended.then(|| is_finished(&dir.name(), &why_ended(&campaign))))
+}
+
+fn is_finished(name: &str, why: &str) -> CommandError {
+    CommandError::usage(format!("the campaign {name} is finished: {why}"))
+        .hint("see what came of it: \"karve report\", or the tool `report`")
+        .hint(
+            "begin another one with \"karve next --new --yes\", or through \"karve mcp --yes\" by \
+             the tool `next` with begin=true",
+        )
+        .hint(format!(
+            "or go on with this one: \"karve run --campaign {name} --rounds N\""
+        ))
+}
+
+fn why_ended(campaign: &Campaign) -> String {
+    let reason = campaign.stop_reason();
+    reason.map_or_else(String::new, |reason| reason.describe())
+}
+
 /// Takes an answer, if there is one, and goes on until it is a visitor's turn.
 pub fn visit(
     place: &Place,
@@ -89,6 +118,11 @@ pub fn visit(
     stop: &StopFlag,
     screen: &mut dyn Screen,
 ) -> Result<Visit> {
+    if wish != Wish::New
+        && let Some(error) = finished(place)?
+    {
+        return Err(error);
+    }
     let overrides = Overrides {
         agent: Some(VISITOR.to_owned()),
         ..Overrides::default()
@@ -115,7 +149,7 @@ pub fn visit(
         .map_err(|error| session::with_way_on(error, &loaded.root))?;
     let turn = turn_of(&campaign, &dir, end);
     if brings.is_left() {
-        return Err(not_due(&turn));
+        return Err(not_due(&turn, &dir));
     }
     let mut seen = tried(&campaign);
     seen.truncate(1);
@@ -154,16 +188,14 @@ fn turn_of(campaign: &Campaign, dir: &CampaignDir, end: End) -> Turn {
             brief: brief(step),
         },
         (End::Finished, _) => Turn::Finished {
-            why: campaign
-                .stop_reason()
-                .map_or_else(String::new, |reason| reason.describe()),
+            why: why_ended(campaign),
         },
         (End::Paused | End::Waiting, _) => Turn::Stopped,
     }
 }
 
 /// An answer that nobody asked for changes nothing.
-fn not_due(turn: &Turn) -> CommandError {
+fn not_due(turn: &Turn, dir: &CampaignDir) -> CommandError {
     match turn {
         Turn::Propose { round, .. } => CommandError::usage(format!(
             "round {round} waits for a proposal, not for a change"
@@ -174,9 +206,7 @@ fn not_due(turn: &Turn) -> CommandError {
             let hint = format!("change {} and hand it in: \"karve submit\"", desk.display());
             CommandError::usage(message).hint(hint)
         }
-        Turn::Finished { why } => CommandError::usage(format!("the campaign is finished: {why}"))
-            .hint("go on with \"karve run --campaign NAME --rounds N\"")
-            .hint("or begin anew with \"karve next --new\""),
+        Turn::Finished { why } => is_finished(&dir.name(), why),
         Turn::Stopped => session::paused(),
     }
 }

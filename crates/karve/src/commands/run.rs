@@ -97,7 +97,7 @@ impl Run {
         }
         if let Plan::Start(charter) = &plan {
             warn_of_dirt(&repo)?;
-            confirm(charter, self.yes)?;
+            confirm(charter, self.yes, "karve run --yes")?;
         }
         let setting = Setting {
             repo,
@@ -320,15 +320,16 @@ fn agenda_of(charter: &Charter) -> String {
     text
 }
 
-pub(super) fn confirm(charter: &Charter, yes: bool) -> Result<()> {
+/// Has the user agree to a charter; `agree` is the command that does so without being asked.
+pub(super) fn confirm(charter: &Charter, yes: bool, agree: &str) -> Result<()> {
     if yes {
         return Ok(());
     }
     if !std::io::stdin().is_terminal() {
         return Err(
-            CommandError::usage("nobody is there to agree to the charter").hint(
-                "look at it with \"karve run --dry-run\", then agree with \"karve run --yes\"",
-            ),
+            CommandError::usage("nobody is there to agree to the charter").hint(format!(
+                "look at it with \"karve run --dry-run\", then agree with \"{agree}\""
+            )),
         );
     }
     ui::out(&render_charter(charter));

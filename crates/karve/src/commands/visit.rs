@@ -10,7 +10,7 @@ use crate::process::StopFlag;
 use crate::project::Place;
 use crate::session::{self, Plan, Wish};
 use crate::ui::{self, Plain, Screen, Silent};
-use crate::visit::{Turn, Visit, visit, wish_of};
+use crate::visit::{Turn, Visit, finished, visit, wish_of};
 use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
@@ -22,8 +22,8 @@ const PATCH_BYTES_MAX: u64 = 16 << 20;
 
 /// Do what is karve's to do, and say what is yours: the brief for the next proposal or change
 ///
-/// Goes on with the newest campaign that is not finished, or begins one. Whoever answers is the
-/// agent of the campaign from here on.
+/// Goes on with the newest campaign, or begins the first one; after a finished one, --new begins
+/// another. Whoever answers is the agent of the campaign from here on.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve next --yes              begin, and show the brief of the first round
@@ -34,7 +34,7 @@ pub struct Next {
     /// Agree to the charter of a new campaign without being asked
     #[arg(short, long)]
     yes: bool,
-    /// Start a new campaign even if one is not finished
+    /// Start a new campaign, whether the last one is finished or not
     #[arg(long)]
     new: bool,
     /// Print JSON
@@ -94,10 +94,19 @@ impl Next {
             agent: Some(VISITOR.to_owned()),
             ..Overrides::default()
         };
+        if wish != Wish::New
+            && let Some(error) = finished(place)?
+        {
+            return Err(error);
+        }
         let repo = place.repo()?;
         let loaded = place.load_in(&repo, &overrides)?;
         if let Plan::Start(charter) = session::plan(&loaded, &repo, wish, (None, None))? {
-            confirm(&charter, self.yes)?;
+            let agree = match self.new {
+                true => "karve next --new --yes",
+                false => "karve next --yes",
+            };
+            confirm(&charter, self.yes, agree)?;
         }
         show(go(place, (wish, None), self.json)?, self.json)
     }

@@ -107,7 +107,7 @@ fn a_person_with_an_editor_is_an_agent_too() {
     let lab = lab();
     lab.karve(&["next"])
         .ends(2)
-        .complains(&["nobody is there to agree"]);
+        .complains(&["nobody is there to agree", "karve next --yes"]);
     let first = lab.karve(&["next", "--yes"]).ends(0);
     first.shows(&["# Round 1: state one hypothesis", "karve propose FILE"]);
     // A change before a hypothesis is not taken.
@@ -326,8 +326,13 @@ fn an_agent_drives_a_campaign_through_mcp() {
     // Who asks on and on does not begin another one.
     let (text, error) = client.call("next", json!({}));
     assert!(error && text.contains("is finished"), "{text}");
-    assert!(!lab.path(".karve/toy-2").exists());
     drop(client);
+    for args in [&["next", "--yes"][..], &["submit"]] {
+        lab.karve(args)
+            .ends(2)
+            .complains(&["the campaign toy is finished", "karve next --new --yes"]);
+    }
+    assert!(!lab.path(".karve/toy-2").exists());
     is_tidy(&lab);
 }
 
