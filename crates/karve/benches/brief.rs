@@ -49,7 +49,7 @@ fn measure() -> Result<bool> {
     let mut text = String::new();
     let took = time(BUILDS, || {
         let step = campaign.next_step();
-        let brief = step.and_then(|step| agents::brief_of(&step, "here"));
+        let brief = step.and_then(|step| agents::brief_of(&step, "here", Path::new("desk")));
         text = brief.unwrap_or_default();
     });
     tell("bytes of the brief", text.len() as f64, "", None);

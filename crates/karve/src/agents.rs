@@ -185,13 +185,16 @@ pub struct Said {
     pub usage: Usage,
 }
 
-/// What an agent is asked at a step, in words; nothing at the steps that karve does itself.
-pub fn brief_of(step: &Step, answer_to: &str) -> Option<String> {
-    match step {
-        Step::Propose { brief, .. } => Some(prompt::render_propose(brief, answer_to)),
-        Step::Implement(step) => Some(prompt::render_implement(step)),
-        _ => None,
-    }
+/// What a visitor is asked at a step, in words, with the directory where the files lie; nothing at
+/// the steps that karve does itself.
+pub fn brief_of(step: &Step, answer_to: &str, files_in: &Path) -> Option<String> {
+    let brief = match step {
+        Step::Propose { brief, .. } => prompt::render_propose(brief, answer_to),
+        Step::Implement(step) => prompt::render_implement(step),
+        _ => return None,
+    };
+    // It stands in the first sentence, which is karve's own; a visitor stands elsewhere.
+    Some(brief.replacen(prompt::HERE, &files_in.display().to_string(), 1))
 }
 
 pub(crate) use prompt::render_review;

@@ -53,7 +53,7 @@ pub fn drive(session: &mut Session, screen: &mut dyn Screen) -> Result<End> {
         let Some(step) = session.campaign.next_step() else {
             return Ok(End::Finished);
         };
-        if session.world.awaits(&step)? {
+        if session.world.awaits(&step, &session.campaign)? {
             return Ok(End::Waiting);
         }
         screen.starts(&session.campaign, &step);

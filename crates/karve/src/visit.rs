@@ -32,6 +32,8 @@ pub enum Turn {
         try_no: u32,
         /// What was wrong with the last one.
         errors: Vec<String>,
+        /// The files to read lie here.
+        desk: PathBuf,
         /// All that is needed for it.
         brief: String,
     },
@@ -164,7 +166,8 @@ pub fn visit(
 /// Whose turn it is, and what is to be done.
 fn turn_of(campaign: &Campaign, dir: &CampaignDir, end: End) -> Turn {
     let step = campaign.next_step();
-    let brief = |step: &Step| agents::brief_of(step, ANSWER_TO).unwrap_or_default();
+    let desk = dir.join(DESK);
+    let brief = |step: &Step| agents::brief_of(step, ANSWER_TO, &desk).unwrap_or_default();
     match (end, &step) {
         (
             End::Waiting,
@@ -180,12 +183,13 @@ fn turn_of(campaign: &Campaign, dir: &CampaignDir, end: End) -> Turn {
             try_no: *try_no,
             errors: of.errors.clone(),
             brief: brief(step),
+            desk,
         },
         (End::Waiting, Some(step @ Step::Implement(of))) => Turn::Implement {
             round: of.round,
             retry: of.retry,
-            desk: dir.join(DESK),
             brief: brief(step),
+            desk,
         },
         (End::Finished, _) => Turn::Finished {
             why: why_ended(campaign),

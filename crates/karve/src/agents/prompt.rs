@@ -18,6 +18,9 @@ const LOG_CHARS_MAX: usize = 4_000;
 /// Characters of a change in a brief.
 const DIFF_CHARS_MAX: usize = 12_000;
 
+/// What the directory is called in a brief, for who was started in it.
+pub(super) const HERE: &str = "the current directory";
+
 /// Asks for the next hypothesis.
 pub(super) fn render_propose(brief: &Brief, answer_to: &str) -> String {
     let contract = match &brief.task {

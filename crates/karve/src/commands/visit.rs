@@ -191,7 +191,10 @@ fn show(came: Visit, json: bool) -> Result<()> {
         ui::out_json(&came);
     }
     match &came.turn {
-        Turn::Propose { brief, .. } if !json => ui::out(brief),
+        Turn::Propose { brief, desk, .. } if !json => {
+            ui::out(brief);
+            ui::outln(&format!("\nThe files are in {}.", desk.display()));
+        }
         Turn::Implement { brief, desk, .. } if !json => {
             ui::out(brief);
             ui::outln(&format!(

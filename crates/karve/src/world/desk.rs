@@ -1,12 +1,12 @@
-//! Where a visitor works: the parent's files in a directory of the campaign, with a repository of
-//! its own.
+//! Where a visitor reads and works: the parent's files in a directory of the campaign, with a
+//! repository of its own. It lies there from the proposal of a round to its end.
 
 use super::{World, bug};
 use crate::error::{Context, Result};
 use crate::git::{Applied, Oid, Past};
 use crate::plain_file;
 use crate::store;
-use karve_core::campaign::{ImplementStep, Step};
+use karve_core::campaign::{Campaign, ImplementStep, Step};
 use std::fs;
 use std::path::Path;
 
@@ -18,11 +18,17 @@ const LAID_BYTES_MAX: u64 = 1_000;
 
 impl World {
     /// Whether a visitor must come before this step; if so, the files are laid out that are to be
-    /// changed.
-    pub fn awaits(&mut self, step: &Step) -> Result<bool> {
+    /// read and changed.
+    pub fn awaits(&mut self, step: &Step, campaign: &Campaign) -> Result<bool> {
         let waits = self.agent.awaits(step);
-        if let (true, Step::Implement(step)) = (waits, step) {
-            self.lay_desk(step)?;
+        match step {
+            Step::Propose { round, .. } if waits => {
+                self.lay_desk(*round, campaign.incumbent(), None)?;
+            }
+            Step::Implement(step) if waits => {
+                self.lay_desk(step.round, &step.parent, Some(step))?;
+            }
+            _ => {}
         }
         Ok(waits)
     }
@@ -30,13 +36,14 @@ impl World {
     /// Lays out the parent's files, with the change that is to be mended if there is one; unless
     /// they lie there for this realization already: then the visitor may have changed them, and
     /// goes on.
-    fn lay_desk(&self, step: &ImplementStep) -> Result<()> {
+    fn lay_desk(&self, round: u32, parent: &str, step: Option<&ImplementStep>) -> Result<()> {
         let (desk, laid) = (self.dir.join(DESK), self.dir.join(LAID));
-        let variant = match step.variant {
+        let variant = match step.map_or(0, |step| step.variant) {
             0 => String::new(),
             variant => format!(", variant {}", variant + 1),
         };
-        let wanted = format!("round {} on {}{variant}\n", step.round, step.parent);
+        let wanted = format!("round {round} on {parent}{variant}
+");
         let found = plain_file::read_text(&laid, LAID_BYTES_MAX).unwrap_or_default();
         if desk.is_dir() && found == wanted {
             return Ok(());
@@ -46,11 +53,13 @@ impl World {
         if desk.exists() {
             fs::remove_dir_all(&desk).context(cannot)?;
         }
-        let tree = self.trees.fresh(&self.repo, DESK, &step.parent)?;
+        let tree = self.trees.fresh(&self.repo, DESK, parent)?;
         // Nothing that is done there reaches the user's repository.
-        let parent = Oid::named(&step.parent)?;
+        let parent = Oid::named(parent)?;
         self.repo.detach_worktree(&tree, &parent, Past::Sealed)?;
-        self.lay_mend(&tree, step)?;
+        if let Some(step) = step {
+            self.lay_mend(&tree, step)?;
+        }
         fs::rename(&tree, &desk).context(cannot)?;
         self.repo.prune_under(&self.dir.worktrees())?;
         store::write_atomic(&laid, wanted.as_bytes())

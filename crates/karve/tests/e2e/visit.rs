@@ -22,6 +22,10 @@ fn idea(title: &str) -> String {
         .to_string()
 }
 
+fn lab_desk(lab: &Lab) -> String {
+    fs::read_to_string(lab.campaign("desk").join("kernel.sh")).unwrap()
+}
+
 fn propose(lab: &Lab, title: &str) {
     fs::write(lab.beside("idea.json"), idea(title)).unwrap();
     let file = lab.beside("idea.json").to_string_lossy().into_owned();
@@ -109,7 +113,10 @@ fn a_person_with_an_editor_is_an_agent_too() {
         .ends(2)
         .complains(&["nobody is there to agree", "karve next --yes"]);
     let first = lab.karve(&["next", "--yes"]).ends(0);
-    first.shows(&["# Round 1: state one hypothesis", "karve propose FILE"]);
+    let desk = lab.campaign("desk");
+    let at = format!("Read the granted files in {}", desk.display());
+    first.shows(&["# Round 1: state one hypothesis", "karve propose FILE", &at]);
+    assert!(desk.join("kernel.sh").is_file());
     // A change before a hypothesis is not taken.
     lab.karve(&["submit"])
         .ends(2)
@@ -120,7 +127,6 @@ fn a_person_with_an_editor_is_an_agent_too() {
         .ends(1)
         .complains(&["the proposal was refused", "mechanism is missing"]);
     propose(&lab, "halve the work");
-    let desk = lab.campaign("desk");
     let kernel = fs::read_to_string(desk.join("kernel.sh")).unwrap();
     let fast = kernel.replace("TIME=100", "TIME=50");
     fs::write(desk.join("kernel.sh"), fast).unwrap();
@@ -133,6 +139,9 @@ fn a_person_with_an_editor_is_an_agent_too() {
         (&turn["turn"], &turn["round"]),
         (&json!("propose"), &json!(2))
     );
+    // What is to be read is the incumbent.
+    assert_eq!(turn["desk"], desk.to_string_lossy().as_ref());
+    assert!(lab_desk(&lab).contains("TIME=50"));
 
     // An attempt on the harness is refused, and can be mended or given up.
     propose(&lab, "skip the test");
