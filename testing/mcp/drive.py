@@ -27,6 +27,13 @@ async def call(client, tool, **arguments):
     return (text, True) if result.is_error else (json.loads(text), False)
 
 
+async def refused(client, tool, **arguments):
+    """What is to be handed in again: an error, with the turn in its text."""
+    value, failed = await call(client, tool, **arguments)
+    assert failed, value
+    return json.loads(value)
+
+
 async def turn(client, tool, **arguments):
     value, failed = await call(client, tool, **arguments)
     assert not failed, value
@@ -56,15 +63,15 @@ async def drive(client):
 
     now = await turn(client, "propose", title="answer without looking", **IDEA)
     change(now["desk"], "kernel.sh", "^result=.*", "result=8")
+    now = await refused(client, "submit")
+    assert now["turn"] == "implement", now
     now = await turn(client, "submit")
-    while now["turn"] == "implement":
-        now = await turn(client, "submit")
     assert now["last"]["verdict"] == "drop" and "mismatch" in now["last"]["why"], now
 
     now = await turn(client, "propose", title="skip the test", **IDEA)
     change(now["desk"], "kernel.sh", "^TIME=.*", "TIME=20")
     change(now["desk"], "test.sh", "exit 1", "exit 0")
-    now = await turn(client, "submit")
+    now = await refused(client, "submit")
     assert "protected files changed: test.sh" in now["brief"], now
     now = await turn(client, "submit", give_up="it is not allowed")
     assert now["last"]["verdict"] == "drop", now

@@ -385,7 +385,12 @@ impl Server {
     ) -> Said {
         let wish = self.wish(wants)?;
         let came = visit(&self.place, (wish, answer), stop, screen).map_err(words)?;
-        pretty(&came)
+        let said = pretty(&came)?;
+        // What is to be done again is an error for the client, with all that it needs for that.
+        match came.refused.is_empty() {
+            true => Ok(said),
+            false => Err(said),
+        }
     }
 }
 

@@ -66,6 +66,9 @@ pub struct Visit {
     pub speedup: f64,
     /// The round that was settled last.
     pub last: Option<Tried>,
+    /// Why what was handed in is to be mended and handed in again; empty if it was taken.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
     /// What is to be done next.
     #[serde(flatten)]
     pub turn: Turn,
@@ -138,6 +141,7 @@ pub fn visit(
                 .hint("begin one with \"karve next --yes\""),
         );
     }
+    let asks = answer.is_none();
     let visitor = answer.map_or_else(Visitor::default, Visitor::with);
     let brings = visitor.brings();
     let setting = Setting {
@@ -159,8 +163,26 @@ pub fn visit(
         campaign: dir.name(),
         speedup: campaign.lineage().cumulative_ratio(),
         last: seen.pop(),
+        refused: match asks {
+            true => Vec::new(),
+            false => refused(campaign.next_step().as_ref()),
+        },
         turn,
     })
+}
+
+/// Why an answer is to be given again: a proposal that was refused, or a change that the gate or a
+/// reviewer sends back. A round that was settled is none of this, whatever its verdict.
+fn refused(due: Option<&Step>) -> Vec<String> {
+    match due {
+        Some(Step::Propose { brief, .. }) => brief.errors.clone(),
+        Some(Step::Implement(step)) => match (&step.review, &step.mend) {
+            (Some(review), _) => vec![review.describe()],
+            (None, Some((_, gate))) => vec![gate.describe()],
+            (None, None) => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
 }
 
 /// Whose turn it is, and what is to be done.

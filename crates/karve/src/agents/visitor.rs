@@ -120,17 +120,11 @@ impl Agent for Visitor {
             // What is handed in is the whole change, so the one to be mended must not be there.
             desk.repo.worktree_add(desk.tree, &parent)?;
         }
-        let refused = match change {
-            Change::Patch(patch) => match desk.repo.apply_patch(desk.tree, &patch)? {
-                Applied::Refused(why) => Some(format!("the patch does not apply: {why}")),
-                _ => None,
-            },
-            Change::Tree(tree) => take_over(&tree, desk, &parent)?,
-        };
-        Ok(match refused {
-            Some(why) => Implementation::NotDone { why, usage },
-            None => Implementation::Done { summary, usage },
-        })
+        match change {
+            Change::Patch(patch) => take_patch(&patch, desk, step)?,
+            Change::Tree(tree) => take_over(&tree, desk, (&parent, step))?,
+        }
+        Ok(Implementation::Done { summary, usage })
     }
 
     fn reads_worktree(&self) -> bool {
@@ -159,19 +153,56 @@ fn write_down(desk: &Desk<'_>, (task, brief): (&str, &str), said: &str) -> Resul
     exchange::write_down(desk.exchange, asked, Ok(said), &secrets)
 }
 
+/// What was handed in is no change. A slip of the hand costs no round: nothing is recorded, and the
+/// round waits on.
+fn no_change(why: &str, step: &ImplementStep) -> CommandError {
+    let message = format!(
+        "the change was not taken, and round {} waits on",
+        step.round
+    );
+    CommandError::new(ErrorKind::Negative, message)
+        .cause(why)
+        .hint(
+            "hand it in again: \"karve submit\" takes the desk, --diff FILE a patch against the \
+             parent, --tree DIR a directory that holds the parent, changed",
+        )
+        .hint("or end the round with \"karve submit --give-up WHY\"")
+}
+
+/// A sweep changes nothing: karve tunes what is there.
+fn is_due(n_changes: usize, step: &ImplementStep) -> Result<()> {
+    match n_changes == 0 && !step.hypothesis.sweep {
+        true => Err(no_change("nothing differs from the parent", step)),
+        false => Ok(()),
+    }
+}
+
+fn take_patch(patch: &[u8], desk: &Desk<'_>, step: &ImplementStep) -> Result<()> {
+    is_due(patch.trim_ascii().len(), step)?;
+    match desk.repo.apply_patch(desk.tree, patch)? {
+        Applied::Refused(why) => {
+            let why = format!("the patch does not apply: {why}");
+            Err(no_change(&why, step))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Brings what differs in a directory to the desk. What is granted is decided later, as always.
-fn take_over(from: &Path, desk: &Desk<'_>, parent: &Oid) -> Result<Option<String>> {
+fn take_over(from: &Path, desk: &Desk<'_>, (parent, step): (&Oid, &ImplementStep)) -> Result<()> {
     let changes = desk.repo.changes(from, parent)?;
+    is_due(changes.len(), step)?;
     if changes.len() > FILES_MAX {
         let why = format!("more than {FILES_MAX} files differ from the parent");
-        return Ok(Some(why));
+        return Err(no_change(&why, step));
     }
     for change in changes {
         let inside = Path::new(&change.path)
             .components()
             .all(|part| matches!(part, Component::Normal(_)));
         if !inside {
-            return Ok(Some(format!("{} is no path of the project", change.path)));
+            let why = format!("{} is no path of the project", change.path);
+            return Err(no_change(&why, step));
         }
         let to = desk.tree.join(&change.path);
         let cannot = || format!("cannot write {}", to.display());
@@ -180,18 +211,20 @@ fn take_over(from: &Path, desk: &Desk<'_>, parent: &Oid) -> Result<Option<String
             continue;
         }
         if change.is_symlink() || !change.mode.is_file() {
-            return Ok(Some(format!("{} is no plain file", change.path)));
+            let why = format!("{} is no plain file", change.path);
+            return Err(no_change(&why, step));
         }
-        let bytes = match plain_file::read(&from.join(&change.path), FILE_BYTES_MAX) {
-            Ok(bytes) => bytes,
-            Err(error) => return Ok(Some(format!("cannot read {}: {error}", change.path))),
-        };
+        let bytes = plain_file::read(&from.join(&change.path), FILE_BYTES_MAX);
+        let bytes = bytes.map_err(|error| {
+            let why = format!("cannot read {}: {error}", change.path);
+            no_change(&why, step)
+        })?;
         if let Some(dir) = to.parent() {
             fs::create_dir_all(dir).context(cannot)?;
         }
         fs::write(&to, bytes).context(cannot)?;
     }
-    Ok(None)
+    Ok(())
 }
 
 fn nobody() -> CommandError {

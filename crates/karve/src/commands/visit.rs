@@ -19,6 +19,11 @@ use std::path::PathBuf;
 const PROPOSAL_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of a patch.
 const PATCH_BYTES_MAX: u64 = 16 << 20;
+/// How either is handed in.
+const PROPOSAL_FROM: &str = "name a plain file of at most 1 MiB: \"karve propose FILE\"; without \
+                             it standard input is read";
+const PATCH_FROM: &str = "name a plain file of at most 16 MiB: \"karve submit --diff FILE\"; - is \
+                          standard input";
 
 /// Do what is karve's to do, and say what is yours: the brief for the next proposal or change
 ///
@@ -115,7 +120,7 @@ impl Next {
 impl Propose {
     /// Runs the command.
     pub fn run(&self, place: &Place) -> Result<()> {
-        let text = read(self.file.as_ref(), PROPOSAL_BYTES_MAX)?;
+        let text = read(self.file.as_ref(), PROPOSAL_BYTES_MAX, PROPOSAL_FROM)?;
         let text = String::from_utf8_lossy(&text).into_owned();
         let came = go(
             place,
@@ -134,7 +139,8 @@ impl Submit {
             (_, _, Some(why)) => Answer::GiveUp(why.clone()),
             (Some(file), _, _) => {
                 let file = Some(file).filter(|file| file.as_os_str() != "-");
-                Answer::Change(Change::Patch(read(file, PATCH_BYTES_MAX)?), summary)
+                let patch = read(file, PATCH_BYTES_MAX, PATCH_FROM)?;
+                Answer::Change(Change::Patch(patch), summary)
             }
             (None, Some(tree), None) => {
                 let tree = fs::canonicalize(tree)
@@ -162,7 +168,8 @@ fn go(place: &Place, what: (Wish<'_>, Option<Answer>), quiet: bool) -> Result<Vi
     visit(place, what, &stop, screen.as_mut())
 }
 
-fn read(file: Option<&PathBuf>, bytes_max: u64) -> Result<Vec<u8>> {
+/// The bytes of a file, or of standard input; `hint` says how else to hand them in.
+fn read(file: Option<&PathBuf>, bytes_max: u64, hint: &str) -> Result<Vec<u8>> {
     let Some(file) = file else {
         let mut bytes = Vec::new();
         let stdin = std::io::stdin().lock();
@@ -174,18 +181,16 @@ fn read(file: Option<&PathBuf>, bytes_max: u64) -> Result<Vec<u8>> {
             return Err(CommandError::usage(format!(
                 "standard input is longer than {bytes_max} bytes"
             ))
-            .hint("hand in less, or a file: see \"karve propose --help\""));
+            .hint(hint));
         }
         return Ok(bytes);
     };
     plain_file::read(file, bytes_max)
         .context(|| format!("cannot read {}", file.display()))
-        .map_err(|error| {
-            error.hint("name a file that can be read; \"karve propose\" alone reads standard input")
-        })
+        .map_err(|error| error.hint(hint))
 }
 
-/// What is to be done next. A proposal that was refused is a negative answer.
+/// What is to be done next. An answer that must be given again is a negative one.
 fn show(came: Visit, json: bool) -> Result<()> {
     if json {
         ui::out_json(&came);
@@ -206,14 +211,19 @@ fn show(came: Visit, json: bool) -> Result<()> {
         Turn::Propose { .. } | Turn::Implement { .. } | Turn::Finished { .. } => {}
         Turn::Stopped => return Err(session::paused()),
     }
-    match &came.turn {
-        Turn::Propose { errors, .. } if !errors.is_empty() => {
-            let mut error = CommandError::new(ErrorKind::Negative, "the proposal was refused");
-            for why in errors {
-                error = error.cause(why);
-            }
-            Err(error.hint("state another one with \"karve propose FILE\""))
-        }
-        _ => Ok(()),
+    if came.refused.is_empty() {
+        return Ok(());
     }
+    let (message, hint) = match &came.turn {
+        Turn::Implement { .. } => (
+            "the change was refused",
+            "mend it and hand it in with \"karve submit\", or end the round with --give-up WHY",
+        ),
+        _ => (
+            "the proposal was refused",
+            "state another one with \"karve propose FILE\"",
+        ),
+    };
+    let error = CommandError::new(ErrorKind::Negative, message).hint(hint);
+    Err(came.refused.iter().fold(error, CommandError::cause))
 }

@@ -93,17 +93,36 @@ fn hand_in_wrong(lab: &Lab) -> Value {
     let patch = wrong(&fs::read_to_string(lab.campaign("desk").join("kernel.sh")).unwrap());
     fs::write(lab.beside("wrong.patch"), patch).unwrap();
     let file = lab.beside("wrong.patch").to_string_lossy().into_owned();
-    let mut turn = lab
-        .karve(&["submit", "--diff", &file, "--json"])
-        .ends(0)
-        .json();
-    while turn["turn"] == "implement" {
-        turn = lab
-            .karve(&["submit", "--diff", &file, "--json"])
-            .ends(0)
-            .json();
+    let args = ["submit", "--diff", &file, "--json"];
+    let refused = lab.karve(&args).ends(1).json();
+    assert_eq!(refused["turn"], "implement", "{refused}");
+    // The same again is not tested again, and the round is over.
+    lab.karve(&args).ends(0).json()
+}
+
+/// What is no change is not taken, and costs no round.
+fn hand_in_nothing(lab: &Lab) {
+    let file = lab.beside("bad.patch").to_string_lossy().into_owned();
+    for (patch, why) in [
+        (
+            "--- a/no.c\n+++ b/no.c\n@@ -1 +1 @@\n-a\n+b\n",
+            "the patch does not apply",
+        ),
+        ("\n", "nothing differs from the parent"),
+    ] {
+        fs::write(&file, patch).unwrap();
+        lab.karve(&["submit", "--diff", &file]).ends(1).complains(&[
+            why,
+            "round 1 waits on",
+            "--give-up",
+        ]);
     }
-    turn
+    lab.karve(&["submit"])
+        .ends(1)
+        .complains(&["nothing differs from the parent"]);
+    lab.karve(&["submit", "--diff", "/dev/null"])
+        .ends(3)
+        .complains(&["karve submit --diff FILE"]);
 }
 
 #[test]
@@ -128,6 +147,7 @@ fn a_person_with_an_editor_is_an_agent_too() {
         .complains(&["the proposal was refused", "mechanism is missing"]);
     propose(&lab, "halve the work");
     let kernel = fs::read_to_string(desk.join("kernel.sh")).unwrap();
+    hand_in_nothing(&lab);
     let fast = kernel.replace("TIME=100", "TIME=50");
     fs::write(desk.join("kernel.sh"), fast).unwrap();
     // The desk is the visitor's: to look again does not undo what was written there.
@@ -148,7 +168,7 @@ fn a_person_with_an_editor_is_an_agent_too() {
     let kernel = fs::read_to_string(desk.join("kernel.sh")).unwrap();
     fs::write(desk.join("kernel.sh"), kernel.replace("TIME=50", "TIME=40")).unwrap();
     fs::write(desk.join("test.sh"), "exit 0\n").unwrap();
-    let turn = lab.karve(&["submit", "--json"]).ends(0).json();
+    let turn = lab.karve(&["submit", "--json"]).ends(1).json();
     assert_eq!(
         (&turn["turn"], &turn["retry"]),
         (&json!("implement"), &json!(1))
@@ -306,6 +326,10 @@ fn an_agent_drives_a_campaign_through_mcp() {
     assert!(!text.contains("n=3"), "a hidden case is told: {text}");
     let (text, error) = client.call("submit", json!({"diff": "x"}));
     assert!(error && text.contains("waits for a proposal"), "{text}");
+    let (text, error) = client.call("propose", json!({"title": "no more", "task": "none"}));
+    assert!(error && text.contains("mechanism is missing"), "{text}");
+    let (text, error) = client.call("knowledge", json!({"query": "cache tiling"}));
+    assert!(error && text.contains("no argument \"query\""), "{text}");
     let idea: Value = serde_json::from_str(&idea("halve the work")).unwrap();
     let turn = client.turn("propose", idea);
     let desk = turn["desk"].as_str().unwrap().to_owned();
