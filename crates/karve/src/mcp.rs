@@ -17,7 +17,7 @@ use crate::reports;
 use crate::session::Wish;
 use crate::store;
 use crate::ui::Screen;
-use crate::visit::{finished, tried, visit, wish_of};
+use crate::visit::{Speed, finished, tried, visit, wish_of};
 use crate::world::DESK;
 use karve_core::campaign::{Campaign, Record, Step};
 use karve_core::knowledge::Query;
@@ -182,20 +182,24 @@ impl Server {
     }
 
     #[tool(
-        description = "How the campaign stands: speedup, rounds, what limits it, what is due",
+        description = "How the campaign stands: speedup (the number to quote: the headline of the \
+                       final duel, before that the product of the kept gains), rounds, what is due",
         annotations(read_only_hint = true)
     )]
     async fn status(&self) -> Said {
         let campaign = self.read()?;
         let due = campaign.next_step().map_or("nothing", |step| step.name());
         let charter = campaign.charter();
+        let speed = Speed::of(&campaign);
         pretty(&json!({
             "campaign": charter.map(|charter| &charter.name),
             "finished": campaign.is_finished(),
             "rounds": campaign.rounds().len(),
             "rounds_max": charter.map(|charter| charter.limits.rounds),
             "kept": campaign.lineage().kept().len(),
-            "speedup": campaign.lineage().cumulative_ratio(),
+            "speedup": speed.speedup,
+            "headline": speed.headline,
+            "kept_gains": speed.kept_gains,
             "due": due,
             "granted": charter.map(|charter| &charter.granted),
         }))
@@ -227,7 +231,7 @@ impl Server {
     }
 
     #[tool(
-        description = "The speedup after each round",
+        description = "What each round gained, and the product of the kept gains after it",
         annotations(read_only_hint = true)
     )]
     async fn trend(&self) -> Said {
@@ -237,7 +241,7 @@ impl Server {
                 "round": round.number,
                 "kept": round.verdict.keeps(),
                 "ratio": round.ratio(),
-                "speedup": round.cumulative_ratio,
+                "kept_gains": round.cumulative_ratio,
             })
         });
         pretty(&rounds.collect::<Vec<_>>())

@@ -41,8 +41,11 @@ pub use terminal::render_terminal_summary;
 use karve_core::campaign::{Campaign, RoundSummary};
 use source::Source;
 
+/// The final report.
+pub const REPORT: &str = "REPORT.md";
+
 /// Files that are only there once a campaign is finished.
-pub const AT_THE_END: [&str; 2] = ["REPORT.md", roofline::PLOT];
+pub const AT_THE_END: [&str; 2] = [REPORT, roofline::PLOT];
 
 /// One derived file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +66,7 @@ pub fn derived_files(campaign: &Campaign) -> Vec<DerivedFile> {
     let rounds = campaign.rounds().iter();
     files.extend(rounds.flat_map(|round| of_round(&source, round)));
     if campaign.is_finished() {
-        files.push(file("REPORT.md", render_final_report(campaign)));
+        files.push(file(REPORT, render_final_report(campaign)));
         files.extend(roofline::render_plot(&source).map(|svg| file(roofline::PLOT, svg)));
     }
     files

@@ -8,6 +8,7 @@ use crate::drive::End;
 use crate::error::{CommandError, Result};
 use crate::process::StopFlag;
 use crate::project::Place;
+use crate::reports;
 use crate::session::{self, Plan, Setting, Wish};
 use crate::store::{self, CampaignDir};
 use crate::ui::Screen;
@@ -52,9 +53,37 @@ pub enum Turn {
     Finished {
         /// Why.
         why: String,
+        /// The report.
+        report: PathBuf,
+        /// What came of it, for a terminal.
+        #[serde(skip)]
+        summary: String,
     },
     /// Nothing yet: the campaign was stopped on the way.
     Stopped,
+}
+
+/// How fast a campaign is, each number by its own name.
+#[derive(Clone, Debug, Serialize)]
+pub struct Speed {
+    /// The one number to quote: the headline, or the kept gains before there is one.
+    pub speedup: f64,
+    /// Original against final, measured by turns at the end.
+    pub headline: Option<f64>,
+    /// The product of what the kept rounds gained; it overstates.
+    pub kept_gains: f64,
+}
+
+impl Speed {
+    /// That of a campaign.
+    pub fn of(campaign: &Campaign) -> Self {
+        let view = campaign.view();
+        Self {
+            speedup: view.gain(),
+            headline: view.headline.map(|headline| headline.ratio),
+            kept_gains: view.cumulative_ratio,
+        }
+    }
 }
 
 /// How a campaign stands after a visit.
@@ -62,8 +91,9 @@ pub enum Turn {
 pub struct Visit {
     /// The campaign.
     pub campaign: String,
-    /// The speedup so far, as the rounds say.
-    pub speedup: f64,
+    /// How fast it is.
+    #[serde(flatten)]
+    pub speed: Speed,
     /// The round that was settled last.
     pub last: Option<Tried>,
     /// Why what was handed in is to be mended and handed in again; empty if it was taken.
@@ -161,7 +191,7 @@ pub fn visit(
     seen.truncate(1);
     Ok(Visit {
         campaign: dir.name(),
-        speedup: campaign.lineage().cumulative_ratio(),
+        speed: Speed::of(&campaign),
         last: seen.pop(),
         refused: match asks {
             true => Vec::new(),
@@ -215,6 +245,8 @@ fn turn_of(campaign: &Campaign, dir: &CampaignDir, end: End) -> Turn {
         },
         (End::Finished, _) => Turn::Finished {
             why: why_ended(campaign),
+            report: dir.join(reports::REPORT),
+            summary: reports::render_terminal_summary(campaign),
         },
         (End::Paused | End::Waiting, _) => Turn::Stopped,
     }
@@ -232,7 +264,7 @@ fn not_due(turn: &Turn, dir: &CampaignDir) -> CommandError {
             let hint = format!("change {} and hand it in: \"karve submit\"", desk.display());
             CommandError::usage(message).hint(hint)
         }
-        Turn::Finished { why } => is_finished(&dir.name(), why),
+        Turn::Finished { why, .. } => is_finished(&dir.name(), why),
         Turn::Stopped => session::paused(),
     }
 }

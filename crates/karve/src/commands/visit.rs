@@ -207,7 +207,16 @@ fn show(came: Visit, json: bool) -> Result<()> {
                 desk.display()
             ));
         }
-        Turn::Finished { why } if !json => ui::outln(&format!("finished  {why}")),
+        Turn::Finished {
+            report, summary, ..
+        } if !json => {
+            // Why it is finished stands in the line of that event.
+            ui::out(summary);
+            ui::outln(&format!(
+                "report    {}, or \"karve report\"",
+                report.display()
+            ));
+        }
         Turn::Propose { .. } | Turn::Implement { .. } | Turn::Finished { .. } => {}
         Turn::Stopped => return Err(session::paused()),
     }

@@ -356,6 +356,12 @@ fn an_agent_drives_a_campaign_through_mcp() {
     );
     let turn = client.turn("propose", json!({"exhausted": "nothing is left"}));
     assert_eq!(turn["turn"], "finished");
+    let status = client.turn("status", json!({}));
+    assert!(status["headline"].is_number(), "{status}");
+    for stands in [&turn, &status] {
+        assert_eq!(stands["speedup"], status["headline"]);
+        assert!(stands["kept_gains"].is_number());
+    }
     // Who asks on and on does not begin another one.
     let (text, error) = client.call("next", json!({}));
     assert!(error && text.contains("is finished"), "{text}");
