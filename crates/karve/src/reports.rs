@@ -47,6 +47,16 @@ pub const REPORT: &str = "REPORT.md";
 /// Files that are only there once a campaign is finished.
 pub const AT_THE_END: [&str; 2] = [REPORT, roofline::PLOT];
 
+/// Characters of why a campaign ended.
+const WHY_MAX: usize = 1_000;
+
+/// Why a campaign ended, in words that anybody may read.
+pub fn why_ended(campaign: &Campaign) -> String {
+    let source = Source::guarded(campaign);
+    let why = source.zip(campaign.stop_reason());
+    why.map_or_else(String::new, |(source, reason)| source.stop(reason, WHY_MAX))
+}
+
 /// One derived file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DerivedFile {

@@ -126,7 +126,7 @@ pub fn finished(place: &Place) -> Result<Option<CommandError>> {
     let campaign = store::read(&dir)?.campaign;
     // One that died after its last record still has to clean up and to report.
     let ended = campaign.is_finished() && !store::was_killed(&dir);
-    Ok(ended.then(|| is_finished(&dir.name(), &why_ended(&campaign))))
+    Ok(ended.then(|| is_finished(&dir.name(), &reports::why_ended(&campaign))))
 }
 
 fn is_finished(name: &str, why: &str) -> CommandError {
@@ -139,11 +139,6 @@ fn is_finished(name: &str, why: &str) -> CommandError {
         .hint(format!(
             "or go on with this one: \"karve run --campaign {name} --rounds N\""
         ))
-}
-
-fn why_ended(campaign: &Campaign) -> String {
-    let reason = campaign.stop_reason();
-    reason.map_or_else(String::new, |reason| reason.describe())
 }
 
 /// Takes an answer, if there is one, and goes on until it is a visitor's turn.
@@ -244,7 +239,7 @@ fn turn_of(campaign: &Campaign, dir: &CampaignDir, end: End) -> Turn {
             desk,
         },
         (End::Finished, _) => Turn::Finished {
-            why: why_ended(campaign),
+            why: reports::why_ended(campaign),
             report: dir.join(reports::REPORT),
             summary: reports::render_terminal_summary(campaign),
         },

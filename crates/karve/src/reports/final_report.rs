@@ -41,10 +41,9 @@ const ROUND_COLUMNS: [&str; 6] = [
     "Why",
 ];
 
-/// The final report, as `karve report` prints it. Hidden cases are told once the campaign is
-/// finished.
+/// The final report, as `karve report` prints it. Hidden cases have numbers.
 pub fn render_final_report(campaign: &Campaign) -> String {
-    let Some(source) = Source::open(campaign) else {
+    let Some(source) = Source::guarded(campaign) else {
         return "# No target is defined yet\n".to_owned();
     };
     let source = &source;
@@ -147,14 +146,15 @@ fn summary(source: &Source<'_>, page: &mut Page) {
     ]);
 }
 
+/// How a reader finds out which case is meant.
+const HIDDEN_CASES: &str = "Hidden cases are numbered as `cases.hidden` in `karve.toml` lists \
+                            them. Their names are in no report, because an agent may read it.";
+
 fn cases(source: &Source<'_>, page: &mut Page) {
     page.section("Case by case");
     if let Some(comparison) = headline(source) {
-        let told = comparison
-            .cases
-            .iter()
-            .filter(|case| source.tells(case.case));
-        let rows: Vec<Vec<String>> = told
+        let measured = comparison.cases.iter();
+        let rows: Vec<Vec<String>> = measured
             .map(|case| {
                 vec![
                     escaped(&source.case(case.case)),
@@ -168,6 +168,9 @@ fn cases(source: &Source<'_>, page: &mut Page) {
             })
             .collect();
         page.table(&CASE_COLUMNS, &rows);
+        if source.n_hidden() > 0 {
+            page.block(HIDDEN_CASES);
+        }
         return;
     }
     page.block("Original and result were not measured against each other. The baseline:");

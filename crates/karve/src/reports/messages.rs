@@ -173,19 +173,12 @@ fn case_table(source: &Source<'_>, page: &mut Page) {
         page.block("Original and result were not measured against each other.");
         return;
     };
-    let mut n_hidden = 0;
     let rows: Vec<Vec<String>> = comparison
         .cases
         .iter()
         .map(|case| {
-            let name = if source.tells(case.case) {
-                escaped(&source.case(case.case))
-            } else {
-                n_hidden += 1;
-                format!("hidden case {n_hidden}")
-            };
             vec![
-                name,
+                escaped(&source.case(case.case)),
                 escaped(&with_unit(source, Some(case.parent_median))),
                 escaped(&with_unit(source, Some(case.candidate_median))),
                 ratio(Some(case.estimate.ratio)),

@@ -1,8 +1,10 @@
 //! What every report draws from: the campaign, and which names may be told.
 //!
-//! Files of a campaign may be given to an agent, and an agent must not learn the hidden cases.
-//! `Source::guarded` therefore withholds their names, also inside free text such as logs and
-//! lessons; `Source::open` tells them once the campaign is finished, for the final report.
+//! Whatever is rendered here may be read by an agent: as a file of a campaign, through the server,
+//! or because it runs `karve report`. An agent must not learn the hidden cases, not even when the
+//! campaign is finished, for the next one is judged on the same ones. `Source` is the one place
+//! that withholds them: a hidden case has a number instead of its name, and names are taken out of
+//! free text such as logs and lessons. A person finds the names in `karve.toml`.
 
 use super::text::{bounded, escaped, fenced, one_line, printable};
 use karve_core::campaign::{Campaign, RoundSummary, StopReason};
@@ -94,7 +96,7 @@ fn withhold(text: &str, name: &str) -> String {
 }
 
 impl<'a> Source<'a> {
-    /// For a file that an agent may read; `None` before the target is defined.
+    /// What may be told of a campaign; `None` before the target is defined.
     pub(super) fn guarded(campaign: &'a Campaign) -> Option<Self> {
         let charter = campaign.charter()?;
         let guard = Guard::of_campaign(campaign, charter);
@@ -103,15 +105,6 @@ impl<'a> Source<'a> {
             charter,
             guard,
         })
-    }
-
-    /// For the final report: the hidden cases are told once the campaign is finished.
-    pub(super) fn open(campaign: &'a Campaign) -> Option<Self> {
-        let mut source = Self::guarded(campaign)?;
-        if campaign.is_finished() {
-            source.guard.names.clear();
-        }
-        Some(source)
     }
 
     /// One line, bounded, not escaped.
@@ -134,21 +127,15 @@ impl<'a> Source<'a> {
         fenced(&self.guard.clean(&printable(log)))
     }
 
-    /// Whether a case may be told.
-    pub(super) fn tells(&self, case: usize) -> bool {
-        let case = self.charter.cases.get(case);
-        case.is_none_or(|case| case.set != CaseSet::Hidden || self.guard.names.is_empty())
-    }
-
-    /// The name of a case, not escaped.
+    /// The name of a case, not escaped; of a hidden one its number among the hidden ones.
     pub(super) fn case(&self, case: usize) -> String {
-        if self.tells(case) {
-            // The name as it is measured: a case that was made smaller has another one.
-            let measured = self.campaign.case(case).map(|case| case.name);
-            one_line(&measured.unwrap_or_else(|| self.campaign.case_name(case)))
-        } else {
-            "a hidden case".to_owned()
+        let hidden = self.charter.hidden_cases();
+        if let Some(at) = hidden.iter().position(|hidden| *hidden == case) {
+            return format!("hidden case {}", at + 1);
         }
+        // The name as it is measured: a case that was made smaller has another one.
+        let measured = self.campaign.case(case).map(|case| case.name);
+        one_line(&measured.unwrap_or_else(|| self.campaign.case_name(case)))
     }
 
     /// How many cases are hidden.

@@ -37,7 +37,7 @@ impl World {
                 write_texts(&self.dir, campaign)
             }
             Event::Extended { .. } => {
-                // The final report names the hidden cases, so it goes while the work goes on.
+                // The final report is of a campaign that has ended, and this one goes on.
                 for name in reports::AT_THE_END {
                     let _ = std::fs::remove_file(self.dir.join(name));
                 }

@@ -288,14 +288,7 @@ impl Drop for Client {
     }
 }
 
-#[test]
-fn an_agent_drives_a_campaign_through_mcp() {
-    let lab = lab();
-    let mut shy = Client::start(&lab, &["mcp"]);
-    let (text, error) = shy.call("next", json!({}));
-    assert!(error && text.contains("karve next --yes"), "{text}");
-    drop(shy);
-    let mut client = Client::start(&lab, &["mcp", "--yes"]);
+fn has_all_tools(client: &mut Client) {
     let tools = client.ask("tools/list", json!({}));
     let tools = tools["result"]["tools"].as_array().unwrap();
     let names: Vec<&str> = tools
@@ -316,6 +309,35 @@ fn an_agent_drives_a_campaign_through_mcp() {
     ] {
         assert!(names.contains(&name), "{names:?}");
     }
+}
+
+/// The campaign comes to its end, which is told and stays one.
+fn ends(client: &mut Client) {
+    let turn = client.turn("propose", json!({"exhausted": "nothing is left"}));
+    assert_eq!(turn["turn"], "finished");
+    let (report, _) = client.call("report", json!({}));
+    assert!(report.contains("hidden case 1"), "{report}");
+    assert!(!report.contains("n=3"), "a hidden case is told: {report}");
+    let status = client.turn("status", json!({}));
+    assert!(status["headline"].is_number(), "{status}");
+    for stands in [&turn, &status] {
+        assert_eq!(stands["speedup"], status["headline"]);
+        assert!(stands["kept_gains"].is_number());
+    }
+    // Who asks on and on does not begin another one.
+    let (text, error) = client.call("next", json!({}));
+    assert!(error && text.contains("is finished"), "{text}");
+}
+
+#[test]
+fn an_agent_drives_a_campaign_through_mcp() {
+    let lab = lab();
+    let mut shy = Client::start(&lab, &["mcp"]);
+    let (text, error) = shy.call("next", json!({}));
+    assert!(error && text.contains("karve next --yes"), "{text}");
+    drop(shy);
+    let mut client = Client::start(&lab, &["mcp", "--yes"]);
+    has_all_tools(&mut client);
     let params = json!({"name": "next", "arguments": {}, "_meta": {"progressToken": "p"}});
     let id = client.begin("tools/call", params);
     let (answer, progress) = client.wait(id);
@@ -354,17 +376,7 @@ fn an_agent_drives_a_campaign_through_mcp() {
         report.contains("# Report") && !report.contains("n=3"),
         "{report}"
     );
-    let turn = client.turn("propose", json!({"exhausted": "nothing is left"}));
-    assert_eq!(turn["turn"], "finished");
-    let status = client.turn("status", json!({}));
-    assert!(status["headline"].is_number(), "{status}");
-    for stands in [&turn, &status] {
-        assert_eq!(stands["speedup"], status["headline"]);
-        assert!(stands["kept_gains"].is_number());
-    }
-    // Who asks on and on does not begin another one.
-    let (text, error) = client.call("next", json!({}));
-    assert!(error && text.contains("is finished"), "{text}");
+    ends(&mut client);
     drop(client);
     for args in [&["next", "--yes"][..], &["submit"]] {
         lab.karve(args)
