@@ -98,6 +98,9 @@ async def over_http():
         refused = httpx2.post(address, json={}, headers={"Authorization": "Bearer wrong"})
         assert refused.status_code == 401, refused
         headers = {"Authorization": f"Bearer {TOKEN}"}
+        elsewhere = {**headers, "Origin": "http://evil.example"}
+        foreign = httpx2.post(address, json={}, headers=elsewhere)
+        assert foreign.status_code == 403, foreign
         async with httpx2.AsyncClient(headers=headers, timeout=600) as http:
             async with Client(streamable_http_client(address, http_client=http)) as client:
                 await drive(client)

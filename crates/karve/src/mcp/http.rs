@@ -1,4 +1,5 @@
-//! The server on HTTP: on loopback alone, and only for who knows the token.
+//! The server on HTTP: on loopback alone, only for who knows the token, and for no page of another
+//! host that a browser shows.
 
 use super::Server;
 use crate::error::{CommandError, Context, Result};
@@ -21,9 +22,20 @@ use tower_service::Service;
 /// Connections that are served at the same time.
 const CONNECTIONS_MAX: usize = 32;
 
+/// Where a page may come from that talks to the server, if a browser says so; a request from
+/// elsewhere is answered with 403. What is no browser sends no origin.
+const ORIGINS: [&str; 6] = [
+    "http://localhost:*",
+    "http://127.0.0.1:*",
+    "http://[::1]:*",
+    "https://localhost:*",
+    "https://127.0.0.1:*",
+    "https://[::1]:*",
+];
+
 /// Serves until the process ends.
 pub async fn serve(server: Server, listener: TcpListener, token: String) -> Result<()> {
-    let config = StreamableHttpServerConfig::default();
+    let config = StreamableHttpServerConfig::default().with_allowed_origins(ORIGINS);
     let made = move || Ok(server.clone());
     let service =
         StreamableHttpService::new(made, Arc::new(LocalSessionManager::default()), config);
@@ -92,6 +104,55 @@ fn refused() -> Response<Body> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::project::Place;
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    const TOKEN: &str = "a-token-of-the-test";
+
+    /// The status of the answer to a first request with the right token.
+    fn status(at: SocketAddr, origin: &str) -> String {
+        let body = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":
+            "2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+        let mut stream = TcpStream::connect(at).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "POST / HTTP/1.1\r\nHost: {at}\r\n{origin}Authorization: Bearer {TOKEN}\r\n\
+             Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n\
+             Content-Length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut line = [0; 12];
+        stream.read_exact(&mut line).unwrap();
+        String::from_utf8_lossy(&line[9..]).into_owned()
+    }
+
+    #[test]
+    fn a_page_of_another_host_is_refused_whatever_it_knows() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let listener = runtime
+            .block_on(listen("127.0.0.1:0".parse().unwrap()))
+            .unwrap();
+        let at = listener.local_addr().unwrap();
+        let server = Server::new(Place::default(), false);
+        runtime.spawn(serve(server, listener, TOKEN.to_owned()));
+        for (origin, want) in [
+            ("", "200"),
+            ("Origin: http://localhost:6274\r\n", "200"),
+            ("Origin: http://127.0.0.1\r\n", "200"),
+            ("Origin: http://[::1]:80\r\n", "200"),
+            ("Origin: http://evil.example\r\n", "403"),
+            ("Origin: http://localhost.evil.example\r\n", "403"),
+            ("Origin: null\r\n", "403"),
+        ] {
+            assert_eq!(status(at, origin), want, "{origin}");
+        }
+    }
 
     #[test]
     fn a_token_is_compared_as_a_whole() {
