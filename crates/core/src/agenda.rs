@@ -230,7 +230,14 @@ impl Agenda {
     /// In one line.
     pub fn describe(&self) -> String {
         match &self.wanted {
-            Wanted::Only { item, .. } => format!("only {} ({})", item.id, item.title),
+            Wanted::Only { item, .. } => match item.how {
+                // Its id says no more than that it is the only one.
+                How::Words => format!("only: {}", item.title),
+                _ if item.id == item.title => format!("only {}", item.id),
+                How::Entry { .. } | How::Knobs { .. } | How::Sweep => {
+                    format!("only {} ({})", item.id, item.title)
+                }
+            },
             Wanted::Plan { items, .. } if items.len() == 1 => "a plan of 1 item".to_owned(),
             Wanted::Plan { items, .. } => format!("a plan of {} items", items.len()),
             Wanted::Autopilot { .. } => {

@@ -206,6 +206,16 @@ pub enum Better {
     Higher,
 }
 
+impl Better {
+    /// In a sentence.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lower => "lower",
+            Self::Higher => "higher",
+        }
+    }
+}
+
 /// One input shape or configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {

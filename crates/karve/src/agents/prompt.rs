@@ -325,7 +325,7 @@ fn push_situation(text: &mut String, brief: &Brief, cases: usize) {
     let _ = writeln!(
         text,
         "## Situation\n\n- target: {} ({}, {}) on {}\n- granted files: {}\n- metric: {} in {}, \
-         {:?} is better\n- speedup so far: {:.3}x\n- a change is kept from {:.3}x on, if no case \
+         {} is better\n- speedup so far: {:.3}x\n- a change is kept from {:.3}x on, if no case \
          loses more than allowed\n- changes per hypothesis: at most {}",
         target.op,
         target.backend,
@@ -334,7 +334,7 @@ fn push_situation(text: &mut String, brief: &Brief, cases: usize) {
         brief.granted.join(", "),
         brief.metric.name,
         brief.metric.unit,
-        brief.metric.better,
+        brief.metric.better.name(),
         brief.cumulative_ratio,
         brief.effect_ratio,
         brief.changes_per_round,

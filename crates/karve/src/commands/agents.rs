@@ -231,7 +231,7 @@ fn look_at_api(
         let variable = config.kind.key_env();
         listed.hint = Some(match listed.configured {
             true => format!("set the key that agents.{name} in karve.toml names, or {variable}"),
-            false => format!("set {variable} to use the {}", config.kind.title()),
+            false => format!("set {variable} to use {}", config.kind.title()),
         });
         return Ok(());
     }

@@ -186,7 +186,11 @@ fn find(opened: &Opened, number: u32) -> Result<&RoundSummary> {
         .iter()
         .find(|round| round.number == number)
         .ok_or_else(|| {
-            CommandError::usage(format!("round {number} is not settled"))
-                .hint("\"karve log\" lists the rounds")
+            let at_work = opened.campaign.current_round();
+            let message = match at_work.is_some_and(|round| round.number == number) {
+                true => format!("round {number} is not settled yet"),
+                false => format!("there is no round {number}"),
+            };
+            CommandError::usage(message).hint("\"karve log\" lists the rounds")
         })
 }

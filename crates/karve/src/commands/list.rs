@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::project::{self, Place};
+use crate::ui::style::counted;
 use crate::{store, ui};
 
 /// List the campaigns of this project
@@ -49,9 +50,9 @@ impl List {
                 "open"
             };
             ui::outln(&format!(
-                "{:<44} {state:<9} {:>4} rounds {:>3} kept {:>8.3}x",
+                "{:<44} {state:<9} {:>11} {:>3} kept {:>8.3}x",
                 view.campaign,
-                view.rounds_done,
+                counted(view.rounds_done as usize, "round"),
                 view.kept,
                 view.gain()
             ));

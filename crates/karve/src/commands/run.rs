@@ -291,7 +291,7 @@ fn render_charter(charter: &Charter) -> String {
         tested_by(charter),
         charter.metric.name,
         charter.metric.unit,
-        format!("{:?}", charter.metric.better).to_lowercase(),
+        charter.metric.better.name(),
         cases.join(" | "),
         policy.preset.name(),
         policy.accept.effect_ratio,

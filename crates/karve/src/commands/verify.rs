@@ -5,6 +5,7 @@ use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::git::{Oid, Repo};
 use crate::project::Place;
 use crate::store::{self, CampaignDir};
+use crate::ui::style::counted;
 use crate::{plain_file, reports, ui, world};
 use karve_core::campaign::{Campaign, Event, Record, Step};
 use serde::Serialize;
@@ -81,13 +82,12 @@ impl Verify {
             return;
         }
         ui::outln(&format!(
-            "judged {} rounds again from {} blocks in {} records; checked {} artifacts and {} \
-             commits",
-            findings.rounds,
-            findings.blocks,
-            findings.records,
-            findings.artifacts,
-            findings.commits
+            "judged {} again from {} in {}; checked {} and {}",
+            counted(findings.rounds, "round"),
+            counted(findings.blocks, "block"),
+            counted(findings.records, "record"),
+            counted(findings.artifacts, "artifact"),
+            counted(findings.commits, "commit")
         ));
         for difference in &findings.differences {
             ui::outln(&format!("differs   {}", ui::style::safe(difference, 300)));

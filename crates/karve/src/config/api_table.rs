@@ -116,7 +116,7 @@ impl ApiConfig {
     pub fn model_for(&self, agent: &str) -> Result<&str> {
         let kind = agent.split(':').next().unwrap_or(agent);
         let hint = format!(
-            "name one: \"karve run --agent {kind}:MODEL\", or agents.{kind}.model in karve.toml"
+            "name a model: \"karve run --agent {kind}:MODEL\", or agents.{kind}.model in karve.toml"
         );
         match self.model.as_deref() {
             None => Err(CommandError::usage(format!("the agent {agent} has no model")).hint(hint)),

@@ -7,6 +7,9 @@ use karve_core::charter::{Case, Metric, Output};
 use karve_core::expr::parse_expr;
 use karve_core::measurement::{FailureCategory, Gate};
 
+/// Characters of the name of a row.
+const NAME_CHARS: usize = 60;
+
 /// The format of that name, if there is one.
 pub(super) fn format_by_name(name: &str) -> Option<Format> {
     serde_json::from_value(serde_json::Value::from(name)).ok()
@@ -118,10 +121,17 @@ fn row_of<'a>(rows: &'a [Row], case: &Case, only: Option<&'a Row>) -> Gated<&'a 
     match found[..] {
         [row] => Ok(row),
         [] => {
-            // What the others are called is not said: a hidden case may be among them.
-            let others = match rows.len() {
-                1 => "one other row".to_owned(),
-                n_rows => format!("{n_rows} other rows"),
+            // What several others are called is not said: a hidden case may be among them. The only
+            // row of a benchmark is what it answers for the case that it was asked for.
+            let others = match rows {
+                [row] => match &row.case {
+                    Some(name) => format!(
+                        "one for {:?}",
+                        name.chars().take(NAME_CHARS).collect::<String>()
+                    ),
+                    None => format!("one without a name on line {}", row.line),
+                },
+                rows => format!("{} other rows", rows.len()),
             };
             let why = format!(
                 "the benchmark's output has no row for {}, but {others}",
@@ -262,11 +272,11 @@ mod tests {
             &output("libtest"),
             "time_ns",
             &two,
-            Err("no row for n=64, but one other row"),
+            Err("no row for n=64, but one for \"sum\""),
         );
         let other = "{\"benchmarks\": [{\"name\": \"BM/n:8\", \"real_time\": 1,
                      \"cpu_time\": 1, \"time_unit\": \"ns\"}]}";
-        let want = Err("no row for n=64, but one other row");
+        let want = Err("no row for n=64, but one for \"BM/n:8\"");
         check(
             other,
             &output("google-benchmark"),

@@ -110,25 +110,29 @@ pub fn render_pull_request(campaign: &Campaign) -> String {
     page.section("Summary");
     let now = speedup_now(source);
     page.block(format!("Speedup: {}.", headline_sentence(source)));
-    page.list(&[
-        format!(
-            "{}: {} before, {} after (geometric mean of the visible cases)",
-            source.markdown(&source.charter.metric.name, CELL_MAX),
-            escaped(&with_unit(source, campaign.baseline_aggregate())),
-            escaped(&with_unit(source, campaign.aggregate_at(now)))
-        ),
+    let times = format!(
+        "{}: {} before, {} after (geometric mean of the visible cases)",
+        source.markdown(&source.charter.metric.name, CELL_MAX),
+        escaped(&with_unit(source, campaign.baseline_aggregate())),
+        escaped(&with_unit(source, campaign.aggregate_at(now)))
+    );
+    // Where the peak is not known, there is nothing to say of it.
+    let peak = campaign.peak_share_at(1.0).map(|before| {
         format!(
             "Share of the measured peak: {} before, {} after",
-            share(campaign.peak_share_at(1.0)),
+            share(Some(before)),
             share(campaign.peak_share_at(now))
-        ),
-        format!("Files: {}", files(source)),
-        format!(
-            "Base {}, result {}",
-            code(&short(campaign.base_commit())),
-            code(&short(campaign.incumbent()))
-        ),
-    ]);
+        )
+    });
+    let mut items = vec![times];
+    items.extend(peak);
+    items.push(format!("Files: {}", files(source)));
+    items.push(format!(
+        "Base {}, result {}",
+        code(&short(campaign.base_commit())),
+        code(&short(campaign.incumbent()))
+    ));
+    page.list(&items);
     page.section("Case by case");
     case_table(source, &mut page);
     page.section("How it was measured");

@@ -11,7 +11,7 @@ use super::text::{
 };
 use super::trend::status;
 use karve_core::campaign::RoundSummary;
-use karve_core::charter::{Better, Branch, Mode};
+use karve_core::charter::{Branch, Mode};
 use karve_core::hypothesis::Direction;
 use karve_core::policy::StopRule;
 use karve_core::strategy::{self, Trigger};
@@ -46,10 +46,7 @@ fn basic_information(source: &Source<'_>, page: &mut Page) {
         Mode::Repo => "repo",
         Mode::Workspace { .. } => "workspace",
     };
-    let better = match charter.metric.better {
-        Better::Lower => "lower is better",
-        Better::Higher => "higher is better",
-    };
+    let better = format!("{} is better", charter.metric.better.name());
     let branch = match &charter.branch {
         Branch::Named { name } => text(name),
         Branch::Hidden => "none".to_owned(),

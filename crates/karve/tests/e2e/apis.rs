@@ -526,7 +526,7 @@ fn what_is_there_is_listed_and_a_trial_says_what_works() {
     stage
         .karve(&["agents", "--trial"])
         .ends(1)
-        .shows(&["FAILED", "cannot be reached"]);
+        .shows(&["FAILED", "cannot be reached: 127.0.0.1:"]);
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn looking_back_shows_it(lab: &Lab) {
     assert_eq!(round["title"], "prefetch further ahead");
     lab.karve(&["show", "9"])
         .ends(2)
-        .complains(&["round 9 is not settled", "karve log"]);
+        .complains(&["there is no round 9", "karve log"]);
     lab.karve(&["diff"])
         .ends(0)
         .shows(&["-TIME=100", "+TIME=40"]);

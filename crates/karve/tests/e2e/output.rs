@@ -24,7 +24,7 @@ const BAD: [[&str; 3]; 8] = [
     ],
     [
         "s/TIME=.*/TIME=50\\nset -- n=9/",
-        "has no row for n=1, but one other row",
+        "has no row for n=1, but one for \"n=9\"",
         "case=n=9",
     ],
     [

@@ -148,8 +148,18 @@ impl Client {
         let asks = std::thread::Builder::new().name("karve-model".into());
         asks.spawn(move || hear(request, &body, &sender))
             .map_err(|error| Lost::Way(error.to_string()))?;
-        pass_on(&pieces, patience, on)
+        pass_on(&pieces, patience, on).map_err(|lost| match lost {
+            Lost::Way(why) => Lost::Way(format!("{}: {why}", host_of(&self.base_url))),
+            lost @ (Lost::Stopped | Lost::OverTime) => lost,
+        })
     }
+}
+
+/// The host and port of an address, and nothing that may be secret in it.
+fn host_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    authority.rsplit('@').next().unwrap_or(authority)
 }
 
 /// Certificates to trust: those of a file that the user names, or the built-in ones.
