@@ -1,10 +1,13 @@
 //! Transcripts: what was said between karve and an agent in a round, from the artifacts that its
 //! events name, in bounded memory.
 
+mod kept;
 mod text;
 
 pub use self::text::render_transcript;
 
+use self::kept::Kept;
+use crate::agents::api::Telling;
 use crate::agents::cli::{Kind, told_of};
 use crate::agents::told::Told;
 use crate::error::{CommandError, Context, Result};
@@ -14,17 +17,8 @@ use karve_core::campaign::{Event, Record, Refusal, Usage};
 use karve_core::knowledge::Lesson;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 
-/// Utterances of one turn that are kept from its beginning.
-const FIRST_MAX: usize = 60;
-/// Utterances that are kept from its end.
-const LAST_MAX: usize = 140;
-/// Characters of what an agent says at once.
-const SAID_CHARS_MAX: usize = 4_000;
-/// Characters of what goes to a tool, or comes from it.
-const TOOL_CHARS_MAX: usize = 600;
 /// Characters of a brief.
 const BRIEF_CHARS_MAX: usize = 24_000;
 /// A line of an exchange is read up to this size; a longer one is left out.
@@ -200,11 +194,7 @@ fn read_turn(dir: &CampaignDir, hash: &str) -> Result<TurnView> {
         .context(cannot)
         .map_err(|error| error.hint("see what else is lost with \"karve verify\""))?;
     let mut reader = BufReader::new(file);
-    let mut kept = Kept::default();
-    let mut turn = TurnView {
-        exchange: hash.to_owned(),
-        ..TurnView::default()
-    };
+    let mut reading = Reading::default();
     let mut line = Vec::new();
     let mut place = Place::First;
     loop {
@@ -218,19 +208,18 @@ fn read_turn(dir: &CampaignDir, hash: &str) -> Result<TurnView> {
         }
         if n as u64 == LINE_BYTES_MAX && line.last() != Some(&b'\n') {
             reader.skip_until(b'\n').context(cannot)?;
-            kept.push(Told::Notes(
-                "a line that is too long to be shown".to_owned(),
-            ));
+            let note = "a line that is too long to be shown".to_owned();
+            reading.kept.push(Told::Notes(note));
             continue;
         }
         if reader.fill_buf().is_ok_and(<[u8]>::is_empty) && place != Place::First {
             place = Place::Last;
         }
-        take_line(&mut turn, &mut kept, (place, &line));
+        reading.take(place, &line);
         place = Place::Between;
     }
-    turn.left_out = kept.left_out;
-    turn.said = kept.finish();
+    let mut turn = reading.finish();
+    turn.exchange = hash.to_owned();
     Ok(turn)
 }
 
@@ -242,126 +231,82 @@ enum Place {
     Last,
 }
 
-/// The first line and the last are karve's. Those between are as a command-line agent printed
-/// them, and may pretend to be anything; all other agents have theirs written down by karve.
-fn take_line(turn: &mut TurnView, kept: &mut Kept, (place, line): (Place, &[u8])) {
-    let is_quoted = Kind::by_name(&turn.agent).is_some();
-    let own = match place {
-        Place::Between if is_quoted => None,
-        Place::First | Place::Between | Place::Last => serde_json::from_slice::<Value>(line).ok(),
-    };
-    let own = own.unwrap_or_default();
-    let word = |key: &str| own.get(key).and_then(Value::as_str).map(str::to_owned);
-    let text = || word("text").unwrap_or_default();
-    match (place, word("karve").unwrap_or_default().as_str()) {
-        (Place::First, "brief") => {
-            turn.task = word("task").unwrap_or_default();
-            turn.agent = word("agent").unwrap_or_default();
-            turn.model = word("model");
-            let brief = word("brief").unwrap_or_default();
-            turn.brief = brief.chars().take(BRIEF_CHARS_MAX).collect();
-        }
-        (Place::Last, "end") => {
-            turn.exit = word("exit");
-            turn.fault = word("fault");
-            let complaint = word("stderr").filter(|text| !text.is_empty());
-            if let Some(complaint) = complaint.filter(|_| turn.fault.is_some()) {
-                kept.push(Told::Notes(complaint));
-            }
-        }
-        (_, "answer" | "says") => kept.push(Told::Says(text())),
-        (_, "call") => kept.push(Told::Calls {
-            tool: word("tool").unwrap_or_default(),
-            with: word("with").unwrap_or_default(),
-        }),
-        (_, "gives") => kept.push(Told::Gives {
-            text: text(),
-            failed: own.get("failed").and_then(Value::as_bool) == Some(true),
-        }),
-        _ => told_of(&turn.agent, line)
-            .into_iter()
-            .for_each(|told| kept.push(told)),
-    }
-}
-
-/// What is kept of what was said: the beginning and the end.
+/// An exchange that is read line by line.
 #[derive(Debug, Default)]
-struct Kept {
-    first: Vec<Utterance>,
-    last: VecDeque<Utterance>,
-    left_out: usize,
+struct Reading {
+    turn: TurnView,
+    kept: Kept,
+    /// Who puts the answers of a model API together.
+    telling: Option<Telling>,
 }
 
-impl Kept {
-    fn push(&mut self, told: Told) {
-        let (who, tool, text, failed) = match told {
-            Told::More(text) => match self.latest() {
-                Some(latest) if latest.who == Who::Agent => {
-                    let room = SAID_CHARS_MAX.saturating_sub(latest.text.chars().count());
-                    latest.text.extend(text.chars().take(room));
-                    return;
+impl Reading {
+    /// The first line and the last are karve's. Those between are as a command-line agent printed
+    /// them, and may pretend to be anything, or the events of a model API with karve's notes among
+    /// them; all other agents have theirs written down by karve.
+    fn take(&mut self, place: Place, line: &[u8]) {
+        let own = match place {
+            Place::Between if Kind::by_name(&self.turn.agent).is_some() => None,
+            Place::First | Place::Between | Place::Last => serde_json::from_slice(line).ok(),
+        };
+        let own: Value = own.unwrap_or_default();
+        let word = |key: &str| own.get(key).and_then(Value::as_str).map(str::to_owned);
+        let text = || word("text").unwrap_or_default();
+        match (place, word("karve").unwrap_or_default().as_str()) {
+            (Place::First, "brief") => self.begin(&own),
+            (Place::Last, "end") => {
+                self.tell_rest();
+                self.turn.exit = word("exit");
+                self.turn.fault = word("fault");
+                let complaint = word("stderr").filter(|text| !text.is_empty());
+                if let Some(complaint) = complaint.filter(|_| self.turn.fault.is_some()) {
+                    self.kept.push(Told::Notes(complaint));
                 }
-                _ => (Who::Agent, None, text, false),
+            }
+            (_, name) => match (&mut self.telling, name) {
+                (Some(telling), _) => {
+                    let told = telling.take(line);
+                    told.into_iter().for_each(|told| self.kept.push(told));
+                }
+                (None, "answer" | "says") => self.kept.push(Told::Says(text())),
+                (None, "call") => self.kept.push(Told::Calls {
+                    tool: word("tool").unwrap_or_default(),
+                    with: word("with").unwrap_or_default(),
+                }),
+                (None, "gives") => self.kept.push(Told::Gives {
+                    text: text(),
+                    failed: own.get("failed").and_then(Value::as_bool) == Some(true),
+                }),
+                (None, _) => told_of(&self.turn.agent, line)
+                    .into_iter()
+                    .for_each(|told| self.kept.push(told)),
             },
-            Told::Says(text) => (Who::Agent, None, text, false),
-            Told::Calls { tool, with } => (Who::Call, Some(tool), with, false),
-            Told::Gives { text, failed } => (Who::Result, None, text, failed),
-            Told::Notes(text) => (Who::Note, None, text, false),
-        };
-        let is_said = |latest: &mut Utterance| latest.who == who && latest.text == text;
-        let is_again = who == Who::Agent && self.latest().is_some_and(is_said);
-        if is_again || text.trim().is_empty() && matches!(who, Who::Agent | Who::Note) {
-            return;
-        }
-        let most = match who {
-            Who::Agent => SAID_CHARS_MAX,
-            Who::Call | Who::Result | Who::Note => TOOL_CHARS_MAX,
-        };
-        let utterance = Utterance {
-            who,
-            tool: tool.map(|tool| cut(&tool, 100)),
-            text: cut(&text, most),
-            failed,
-        };
-        if self.first.len() < FIRST_MAX {
-            self.first.push(utterance);
-            return;
-        }
-        self.last.push_back(utterance);
-        if self.last.len() > LAST_MAX {
-            self.last.pop_front();
-            self.left_out += 1;
         }
     }
 
-    fn latest(&mut self) -> Option<&mut Utterance> {
-        match self.last.is_empty() {
-            true => self.first.last_mut(),
-            false => self.last.back_mut(),
-        }
+    fn begin(&mut self, own: &Value) {
+        let word = |key: &str| own.get(key).and_then(Value::as_str).map(str::to_owned);
+        self.turn.task = word("task").unwrap_or_default();
+        self.turn.agent = word("agent").unwrap_or_default();
+        self.turn.model = word("model");
+        let brief = word("brief").unwrap_or_default();
+        self.turn.brief = brief.chars().take(BRIEF_CHARS_MAX).collect();
+        self.telling = Telling::of(&self.turn.agent);
     }
 
-    fn finish(mut self) -> Vec<Utterance> {
-        if self.left_out > 0 {
-            let count = self.left_out;
-            self.first.push(Utterance {
-                who: Who::Note,
-                tool: None,
-                text: format!("{count} more were said here"),
-                failed: false,
-            });
-        }
-        self.first.extend(self.last);
-        self.first
+    fn tell_rest(&mut self) {
+        let told = self.telling.as_mut().map(Telling::rest);
+        let told = told.into_iter().flatten();
+        told.for_each(|told| self.kept.push(told));
     }
-}
 
-fn cut(text: &str, chars_max: usize) -> String {
-    let mut out: String = text.chars().take(chars_max).collect();
-    if out.len() < text.len() {
-        out.push('…');
+    fn finish(mut self) -> TurnView {
+        // One that was cut short has no last line.
+        self.tell_rest();
+        self.turn.left_out = self.kept.left_out();
+        self.turn.said = self.kept.finish();
+        self.turn
     }
-    out
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@
 //! tools    what the model may ask for
 //! turn     one turn, from the brief to the last words
 //! exchange writes a turn down
+//! tells    what such a writing tells people
 //! key      where the key comes from
 //! trial    a small turn, to see whether it works from here
 //! ```
@@ -34,12 +35,14 @@ mod reply;
 mod retry;
 mod sse;
 mod talk;
+mod tells;
 #[cfg(test)]
 mod tests;
 mod tools;
 mod trial;
 mod turn;
 
+pub use self::tells::Telling;
 pub use self::trial::{has_key, try_turn};
 
 use self::http::Client;

@@ -1,5 +1,6 @@
 //! What real agents said is told in the same words, and what nobody should say does no harm.
 
+use super::kept::{FIRST_MAX, LAST_MAX};
 use super::*;
 use std::fs;
 use std::path::Path;
@@ -52,6 +53,69 @@ fn what_real_agents_said_is_told_in_the_same_words() {
             ("implement", kind)
         );
         assert_eq!(turn.exit.as_deref(), Some("exit code 0"));
+    }
+}
+
+/// The events of a recorded answer of a model API, one on each line.
+fn events_of(kind: &str) -> String {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/agents/api");
+    let text = fs::read_to_string(dir.join(format!("{kind}.sse"))).unwrap();
+    let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
+    let events = data.filter(|data| *data != "[DONE]");
+    events.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn what_models_said_is_told_in_words() {
+    for kind in ["anthropic", "openai", "openai-chat", "google"] {
+        let question = r#"{"bytes":5432,"items":1,"karve":"question","number":1}"#;
+        let tool = r#"{"karve":"tool","name":"read","input":{"path":"kernel.c"},"failed":false,
+            "text":"int main"}"#;
+        let tool = tool.replace('\n', "");
+        let failed = r#"{"karve":"failed","why":"Busy"}"#;
+        let events = events_of(kind);
+        let lines = [question, &events, &tool, question, failed, question, &events];
+        let turn = turn_of(kind, &lines.join("\n"));
+        let told = |said: &Utterance| {
+            let tool = said.tool.as_deref().map(|tool| format!("{tool} "));
+            let tool = tool.unwrap_or_default();
+            format!("{:?} {tool}{}", said.who, said.text)
+        };
+        let want = [
+            "Agent I read the kernel.",
+            r#"Call read {"path":"kernel.c"}"#,
+            "Result int main",
+            "Note failed: Busy",
+            "Agent I read the kernel.",
+            r#"Call read {"path":"kernel.c"}"#,
+        ];
+        assert_eq!(turn.said.iter().map(told).collect::<Vec<_>>(), want, "{kind}");
+        assert_eq!(turn.exit.as_deref(), Some("exit code 0"), "{kind}");
+    }
+}
+
+#[test]
+fn a_long_answer_is_shown_with_its_end() {
+    let line = |n: usize| format!("line {n}: {}", "x".repeat(300));
+    let all: Vec<String> = (0..9).map(line).collect();
+    let answer = format!("{}\n{{\"title\": \"{}\"}}", all.join("\n"), "y".repeat(400));
+    let note = serde_json::json!({"karve": "answer", "text": answer});
+    let shown = render_transcript(
+        &Transcript {
+            round: 1,
+            turns: vec![turn_of("command", &note.to_string())],
+        },
+        false,
+    );
+    for part in ["line 0: x", "line 8: x", &format!("{}\"}}", "y".repeat(80))] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let many: Vec<String> = (0..100).map(|n| format!("word {n}")).collect();
+    let note = serde_json::json!({"karve": "answer", "text": many.join("\n")});
+    let turns = vec![turn_of("command", &note.to_string())];
+    let shown = render_transcript(&Transcript { round: 1, turns }, false);
+    for part in ["word 19\n", "… 60 lines …", "word 80\n", "word 99\n"] {
+        assert!(shown.contains(part), "{part}: {shown}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! A transcript for people: who said what, line by line, safe for a terminal.
 
+use super::kept::SAID_CHARS_MAX;
 use super::{Transcript, TurnView, Utterance, Who};
 use crate::ui::style::{Tone, safe, safe_lines, toned};
 use std::fmt::Write;
@@ -68,7 +69,7 @@ fn render_utterance(text: &mut String, said: &Utterance, colour: bool) {
         (Who::Note, _) => ("note", Some(Tone::Dim)),
     };
     let lines = match said.who {
-        Who::Agent => safe_lines(&said.text, SAID_LINES_MAX, COLUMNS_MAX),
+        Who::Agent => said_lines(&said.text),
         Who::Call => {
             let tool = said.tool.as_deref().unwrap_or_default();
             vec![safe(&format!("{tool} {}", said.text), COLUMNS_MAX)]
@@ -84,4 +85,25 @@ fn render_utterance(text: &mut String, said: &Utterance, colour: bool) {
         };
         let _ = writeln!(text, "  {who:<7} {line}");
     }
+}
+
+/// What an agent says: long lines go on below, and of many those in the middle are left out, for
+/// the last ones are the answer.
+fn said_lines(text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    for line in safe_lines(text, SAID_CHARS_MAX, SAID_CHARS_MAX) {
+        let all: Vec<char> = line.chars().collect();
+        let pieces = all.chunks(COLUMNS_MAX).map(|piece| piece.iter().collect());
+        lines.extend(pieces);
+        if all.is_empty() {
+            lines.push(String::new());
+        }
+    }
+    if lines.len() > SAID_LINES_MAX {
+        let half = SAID_LINES_MAX / 2;
+        let n = lines.len() - 2 * half;
+        let mark = format!("… {n} lines …");
+        lines.splice(half..half + n, [mark]);
+    }
+    lines
 }

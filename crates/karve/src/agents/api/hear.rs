@@ -102,7 +102,8 @@ impl<'a> Hearing<'a> {
             return;
         }
         let written = match serde_json::from_slice::<Value>(data) {
-            Ok(event) if event.is_object() => {
+            // What karve writes down of its own is marked by this key, and by nobody else.
+            Ok(event) if event.is_object() && event.get("karve").is_none() => {
                 (self.wire.read)(&mut self.reply, &event);
                 // On one line, whatever the server thinks of lines.
                 match data.contains(&b'\n') {

@@ -1,0 +1,164 @@
+//! What is kept of what was said in a turn: its beginning and its end, in bounded memory. The end
+//! holds the answer, so what is too long is cut in its middle.
+
+use super::{Utterance, Who};
+use crate::agents::told::Told;
+use std::collections::VecDeque;
+
+/// Utterances of one turn that are kept from its beginning.
+pub(super) const FIRST_MAX: usize = 60;
+/// Utterances that are kept from its end.
+pub(super) const LAST_MAX: usize = 140;
+/// Characters of what an agent says at once.
+pub(super) const SAID_CHARS_MAX: usize = 4_000;
+/// Characters of what goes to a tool, or comes from it.
+const TOOL_CHARS_MAX: usize = 600;
+/// Characters of the name of a tool.
+const NAME_CHARS_MAX: usize = 100;
+
+/// The beginning and the end of a turn.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    first: Vec<Utterance>,
+    last: VecDeque<Utterance>,
+    left_out: usize,
+}
+
+impl Kept {
+    /// Takes in what was said next.
+    pub(super) fn push(&mut self, told: Told) {
+        let (who, tool, text, failed) = match told {
+            Told::More(text) => match self.latest() {
+                Some(latest) if latest.who == Who::Agent => {
+                    latest.text.push_str(&text);
+                    // Not at every piece, for each takes a look at all of it.
+                    if latest.text.len() > 8 * SAID_CHARS_MAX {
+                        latest.text = cut(&latest.text, SAID_CHARS_MAX);
+                    }
+                    return;
+                }
+                _ => (Who::Agent, None, text, false),
+            },
+            Told::Says(text) => (Who::Agent, None, text, false),
+            Told::Calls { tool, with } => (Who::Call, Some(tool), with, false),
+            Told::Gives { text, failed } => (Who::Result, None, text, failed),
+            Told::Notes(text) => (Who::Note, None, text, false),
+        };
+        self.end_latest();
+        let most = chars_max(who);
+        let text = cut(&text, most);
+        let is_said = |latest: &mut Utterance| latest.who == who && latest.text == text;
+        let is_again = who == Who::Agent && self.latest().is_some_and(is_said);
+        if is_again || text.trim().is_empty() && matches!(who, Who::Agent | Who::Note) {
+            return;
+        }
+        let utterance = Utterance {
+            who,
+            tool: tool.map(|tool| cut(&tool, NAME_CHARS_MAX)),
+            text,
+            failed,
+        };
+        if self.first.len() < FIRST_MAX {
+            self.first.push(utterance);
+            return;
+        }
+        self.last.push_back(utterance);
+        if self.last.len() > LAST_MAX {
+            self.last.pop_front();
+            self.left_out += 1;
+        }
+    }
+
+    /// Utterances in the middle that are not kept.
+    pub(super) fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    fn latest(&mut self) -> Option<&mut Utterance> {
+        match self.last.is_empty() {
+            true => self.first.last_mut(),
+            false => self.last.back_mut(),
+        }
+    }
+
+    /// Nothing is added to the latest any more.
+    fn end_latest(&mut self) {
+        if let Some(latest) = self.latest() {
+            latest.text = cut(&latest.text, chars_max(latest.who));
+        }
+    }
+
+    /// All that is kept, in order.
+    pub(super) fn finish(mut self) -> Vec<Utterance> {
+        self.end_latest();
+        if self.left_out > 0 {
+            let count = self.left_out;
+            self.first.push(Utterance {
+                who: Who::Note,
+                tool: None,
+                text: format!("{count} more were said here"),
+                failed: false,
+            });
+        }
+        self.first.extend(self.last);
+        self.first
+    }
+}
+
+fn chars_max(who: Who) -> usize {
+    match who {
+        Who::Agent => SAID_CHARS_MAX,
+        Who::Call | Who::Result | Who::Note => TOOL_CHARS_MAX,
+    }
+}
+
+/// A text that is no longer than it may: its beginning and its end, with a mark between.
+fn cut(text: &str, chars_max: usize) -> String {
+    let count = match text.len() <= chars_max {
+        true => return text.to_owned(),
+        false => text.chars().count(),
+    };
+    if count <= chars_max {
+        return text.to_owned();
+    }
+    let room = chars_max.saturating_sub(1);
+    let tail = room / 2;
+    let head: String = text.chars().take(room - tail).collect();
+    let end: String = text.chars().skip(count - tail).collect();
+    format!("{head}…{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_too_long_is_cut_in_its_middle() {
+        assert_eq!(cut("abcdef", 6), "abcdef");
+        assert_eq!(cut("abcdefgh", 5), "ab…gh");
+        assert_eq!(cut("ééé", 3), "ééé");
+        assert_eq!(cut("abc", 1), "…");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn words_that_come_in_pieces_keep_their_beginning_and_their_end(
+            pieces in prop::collection::vec("[a-zé]{0,400}", 0..60)
+        ) {
+            let mut kept = Kept::default();
+            kept.push(Told::Says("begin".into()));
+            pieces.iter().for_each(|piece| kept.push(Told::More(piece.clone())));
+            kept.push(Told::More("the end".into()));
+            let said = kept.finish();
+            prop_assert_eq!(said.len(), 1);
+            let text = &said[0].text;
+            prop_assert!(text.chars().count() <= SAID_CHARS_MAX);
+            prop_assert!(text.starts_with("begin") && text.ends_with("the end"));
+            let whole = format!("begin{}the end", pieces.concat());
+            prop_assert_eq!(text.contains('…'), whole.chars().count() > SAID_CHARS_MAX);
+            prop_assert!(text.matches('…').count() <= 1);
+        }
+    }
+}
