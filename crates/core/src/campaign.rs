@@ -3,6 +3,7 @@
 //! A campaign is a fold over its events. `next_step` is pure, `record` takes in what was made
 //! durable and refuses what is out of order. Nothing else changes a campaign.
 
+mod artifacts;
 mod choosing;
 mod controls;
 mod duels;

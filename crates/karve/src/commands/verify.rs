@@ -9,6 +9,7 @@ use crate::ui::style::counted;
 use crate::{plain_file, reports, ui, world};
 use karve_core::campaign::{Campaign, Event, Record, Step};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fs;
 
 /// Judge every round again from the stored samples, and report any difference
@@ -51,9 +52,8 @@ impl Verify {
             campaign,
         };
         let repo = repo_of(place, &opened)?;
-        check_candidates(&repo, &opened.dir, &opened.campaign, &mut findings)?;
-        check_raw(&opened.dir, &opened.records, &mut findings);
-        check_exchanges(&opened.dir, &opened.records, &mut findings);
+        check_candidates(&repo, &opened.campaign, &mut findings)?;
+        check_artifacts(&opened.dir, &opened.records, &mut findings);
         check_kept(&repo, &opened.campaign, &mut findings)?;
         for name in world::lost_refs(&repo, &opened.campaign)? {
             let name = format!("the ref {name} is gone; \"karve run --campaign NAME\" restores it");
@@ -149,22 +149,11 @@ fn judge_again(dir: &CampaignDir, findings: &mut Findings) -> Result<(Campaign, 
     Ok((campaign, records))
 }
 
-fn check_candidates(
-    repo: &Repo,
-    dir: &CampaignDir,
-    campaign: &Campaign,
-    findings: &mut Findings,
-) -> Result<()> {
+fn check_candidates(repo: &Repo, campaign: &Campaign, findings: &mut Findings) -> Result<()> {
     for round in campaign.rounds() {
         let Some(candidate) = &round.candidate else {
             continue;
         };
-        findings.artifacts += 1;
-        if let Err(error) = store::get_artifact(dir, &candidate.patch) {
-            findings
-                .differences
-                .push(format!("round {}: {}", round.number, error.message));
-        }
         findings.commits += 1;
         let commit = Oid::named(&candidate.commit)?;
         match repo.tree_of(&commit) {
@@ -182,42 +171,28 @@ fn check_candidates(
     Ok(())
 }
 
-/// Output that could not be used is still what it was.
-fn check_raw(dir: &CampaignDir, records: &[Record], findings: &mut Findings) {
+/// Every artifact that an event names is still what was stored: patches, those of variants that
+/// were not chosen too, exchanges, profiles, and output that could not be used.
+fn check_artifacts(dir: &CampaignDir, records: &[Record], findings: &mut Findings) {
+    let mut seen = BTreeSet::new();
     for record in records {
-        let raw = match &record.event {
-            Event::BlockFailed { raw, .. } => raw,
-            Event::BaselineMeasured(baseline) => &baseline.raw,
-            _ => continue,
-        };
-        let Some(hash) = raw else { continue };
-        findings.artifacts += 1;
-        if let Err(error) = store::get_artifact(dir, hash) {
+        for hash in record.event.artifacts() {
+            if !seen.insert(hash) {
+                continue;
+            }
+            findings.artifacts += 1;
+            let path = dir.join("artifacts").join(hash);
+            // It may be large, so it is read in pieces.
+            let difference = match store::sha256_file(&path) {
+                Ok(found) if found == hash => continue,
+                Ok(_) => format!("{} is not what was stored there", path.display()),
+                Err(error) => error.message,
+            };
             let seq = record.seq;
-            let difference = format!("record {seq}: {}", error.message);
-            findings.differences.push(difference);
+            findings
+                .differences
+                .push(format!("record {seq}: {difference}"));
         }
-    }
-}
-
-/// What was said is still what was written down.
-fn check_exchanges(dir: &CampaignDir, records: &[Record], findings: &mut Findings) {
-    for record in records {
-        let Some(hash) = record.event.exchange() else {
-            continue;
-        };
-        findings.artifacts += 1;
-        let path = dir.join("artifacts").join(hash);
-        // It may be large, so it is read in pieces.
-        let difference = match store::sha256_file(&path) {
-            Ok(found) if found == hash => continue,
-            Ok(_) => format!("{} is not what was stored there", path.display()),
-            Err(error) => error.message,
-        };
-        let seq = record.seq;
-        findings
-            .differences
-            .push(format!("record {seq}: {difference}"));
     }
 }
 
@@ -246,7 +221,59 @@ fn check_kept(repo: &Repo, campaign: &Campaign, findings: &mut Findings) -> Resu
 mod tests {
     use super::*;
     use karve_core::campaign::{LOG_VERSION, Usage};
+    use karve_core::hypothesis::Candidate;
     use karve_core::knowledge::Lesson;
+
+    fn variant(dir: &CampaignDir, number: u32) -> Record {
+        let patch = store::put_artifact(dir, format!("patch {number}").as_bytes()).unwrap();
+        let exchange = store::put_artifact(dir, format!("said {number}").as_bytes()).unwrap();
+        let candidate = Candidate {
+            commit: "c".into(),
+            tree: "t".into(),
+            files: Vec::new(),
+            patch,
+            out_of_scope: Vec::new(),
+            summary: String::new(),
+        };
+        Record {
+            v: 2,
+            seq: number.into(),
+            at_ms: 0,
+            spent_ms: 0,
+            event: Event::Implemented {
+                round: 1,
+                retry: 0,
+                variant: number,
+                candidate,
+                usage: Usage::default(),
+                exchange: Some(exchange),
+            },
+        }
+    }
+
+    #[test]
+    fn one_byte_more_in_any_artifact_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = CampaignDir::new(root.path(), "c");
+        fs::create_dir_all(dir.join("artifacts")).unwrap();
+        let records = [variant(&dir, 0), variant(&dir, 1)];
+        let found = |records: &[Record]| {
+            let mut findings = Findings::default();
+            check_artifacts(&dir, records, &mut findings);
+            assert_eq!(findings.artifacts, 4);
+            findings.differences.len()
+        };
+        assert_eq!(found(&records), 0);
+        for (n, file) in fs::read_dir(dir.join("artifacts")).unwrap().enumerate() {
+            let path = file.unwrap().path();
+            let mut bytes = fs::read(&path).unwrap();
+            bytes.push(b' ');
+            // What is stored is not to be written to.
+            fs::remove_file(&path).unwrap();
+            fs::write(&path, bytes).unwrap();
+            assert_eq!(found(&records), n + 1);
+        }
+    }
 
     fn learnt(exchange: Option<String>) -> Record {
         Record {
@@ -271,7 +298,7 @@ mod tests {
         let hash = store::put_artifact(&dir, b"said\n").unwrap();
         let check = |records: &[Record]| {
             let mut findings = Findings::default();
-            check_exchanges(&dir, records, &mut findings);
+            check_artifacts(&dir, records, &mut findings);
             findings
         };
         // An older log names none.

@@ -1,0 +1,48 @@
+//! Which artifacts an event names. Each holds what was true when its event was written, so all of
+//! them are checked.
+
+use super::Event;
+
+impl Event {
+    /// The artifacts with what was said between karve and agents, in order.
+    pub fn exchanges(&self) -> Vec<&str> {
+        self.exchange().into_iter().collect()
+    }
+
+    /// Every artifact that it names.
+    pub fn artifacts(&self) -> Vec<&str> {
+        let mut all = self.exchanges();
+        let more = match self {
+            Self::BaselineMeasured(baseline) => {
+                [baseline.raw.as_deref(), baseline.reference.as_deref()]
+            }
+            Self::Profiled { profile, .. } => [profile.artifact.as_deref(), None],
+            Self::Implemented { candidate, .. } => [Some(candidate.patch.as_str()), None],
+            Self::Tuned { tuned, .. } => {
+                let candidate = tuned.candidate.as_ref();
+                [candidate.map(|candidate| candidate.patch.as_str()), None]
+            }
+            Self::BlockFailed { raw, .. } => [raw.as_deref(), None],
+            Self::TargetDefined { .. }
+            | Self::Prepared(_)
+            | Self::EngagementChecked { .. }
+            | Self::TipsRead { .. }
+            | Self::KnowledgeRead { .. }
+            | Self::Proposed { .. }
+            | Self::ProposalRefused { .. }
+            | Self::NotImplemented { .. }
+            | Self::Chosen { .. }
+            | Self::Reviewed { .. }
+            | Self::Gated { .. }
+            | Self::BlockMeasured { .. }
+            | Self::Settled { .. }
+            | Self::Learnt { .. }
+            | Self::Extended { .. }
+            | Self::Answered { .. }
+            | Self::Finished { .. }
+            | Self::Unknown => [None, None],
+        };
+        all.extend(more.into_iter().flatten());
+        all
+    }
+}
