@@ -2,6 +2,7 @@
 //! events name, in bounded memory.
 
 mod kept;
+mod outcome;
 mod text;
 
 pub use self::text::render_transcript;
@@ -13,8 +14,7 @@ use crate::agents::told::Told;
 use crate::error::{CommandError, Context, Result};
 use crate::plain_file;
 use crate::store::CampaignDir;
-use karve_core::campaign::{Event, Record, Refusal, Usage};
-use karve_core::knowledge::Lesson;
+use karve_core::campaign::{Record, Usage};
 use serde::Serialize;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
@@ -36,7 +36,7 @@ pub struct Transcript {
 /// One turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TurnView {
-    /// What was asked for: propose, implement or mend.
+    /// What was asked for: propose, implement, mend, review or learn.
     pub task: String,
     /// Who was asked: a kind of agent, `command` or `visitor`.
     pub agent: String,
@@ -90,23 +90,17 @@ pub enum Who {
 
 /// The artifacts with what was said in a round.
 pub fn exchanges(records: &[Record], round: u32) -> Vec<String> {
-    let of_round = records
-        .iter()
-        .filter(|record| round_of(&record.event) == Some(round));
-    let named = of_round.filter_map(|record| record.event.exchange());
-    named.map(str::to_owned).collect()
+    let turns = outcome::turns_of(records, round).into_iter();
+    turns.map(|(_, told)| told.exchange.to_owned()).collect()
 }
 
 /// Reads the transcript of a round.
 pub fn read(dir: &CampaignDir, records: &[Record], round: u32) -> Result<Transcript> {
     let mut turns = Vec::new();
-    for record in records {
-        let event = &record.event;
-        let (Some(hash), true) = (event.exchange(), round_of(event) == Some(round)) else {
-            continue;
-        };
-        let mut turn = read_turn(dir, hash)?;
-        (turn.outcome, turn.usage) = outcome(event);
+    for (_, told) in outcome::turns_of(records, round) {
+        let mut turn = read_turn(dir, told.exchange)?;
+        turn.outcome = told.outcome;
+        turn.usage = told.usage;
         turns.push(turn);
     }
     match turns.is_empty() {
@@ -116,66 +110,6 @@ pub fn read(dir: &CampaignDir, records: &[Record], round: u32) -> Result<Transcr
         ))
         .hint("the built-in strategy and recordings say nothing; see docs/agents.md")
         .hint("\"karve log\" lists the rounds")),
-    }
-}
-
-fn round_of(event: &Event) -> Option<u32> {
-    match event {
-        Event::Proposed { round, .. }
-        | Event::ProposalRefused { round, .. }
-        | Event::Implemented { round, .. }
-        | Event::NotImplemented { round, .. }
-        | Event::Reviewed { round, .. }
-        | Event::Learnt { round, .. } => Some(*round),
-        _ => None,
-    }
-}
-
-/// What came of a turn, and what it used.
-fn outcome(event: &Event) -> (String, Usage) {
-    match event {
-        Event::Proposed {
-            hypothesis, usage, ..
-        } => {
-            let expected = hypothesis.expected_ratio;
-            let told = format!("stated \"{}\", expects {expected:.3}x", hypothesis.title);
-            (told, *usage)
-        }
-        Event::ProposalRefused { refusal, usage, .. } => {
-            let told = match refusal {
-                Refusal::Unreadable { errors } => format!("refused: {}", errors.join("; ")),
-                Refusal::AgentFailed { why } => format!("failed: {why}"),
-                Refusal::Exhausted { why } => format!("nothing left to try: {why}"),
-            };
-            (told, *usage)
-        }
-        Event::Implemented {
-            candidate, usage, ..
-        } => {
-            let told = match (
-                candidate.files.as_slice(),
-                candidate.out_of_scope.as_slice(),
-            ) {
-                ([], []) => "changed nothing".to_owned(),
-                (files, []) => format!("changed {}", files.join(", ")),
-                (_, strays) => format!("changed protected files: {}", strays.join(", ")),
-            };
-            (told, *usage)
-        }
-        Event::NotImplemented { why, usage, .. } => (format!("no change: {why}"), *usage),
-        Event::Reviewed { review, usage, .. } => (review.describe(), *usage),
-        Event::Learnt { lesson, usage, .. } => (taught(lesson), *usage),
-        _ => (String::new(), Usage::default()),
-    }
-}
-
-/// What was said about a round.
-fn taught(lesson: &Lesson) -> String {
-    let learning = lesson.learning.as_ref();
-    match learning.map(|learning| (learning.words.is_empty(), learning.unsaid.as_str())) {
-        Some((false, _)) => "said what the round taught".to_owned(),
-        Some((true, "")) | None => "said nothing about the round".to_owned(),
-        Some((true, why)) => format!("said nothing about the round: {why}"),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::kept::{FIRST_MAX, LAST_MAX};
 use super::*;
+use karve_core::campaign::Event;
 use std::fs;
 use std::path::Path;
 
@@ -74,7 +75,9 @@ fn what_models_said_is_told_in_words() {
         let tool = tool.replace('\n', "");
         let failed = r#"{"karve":"failed","why":"Busy"}"#;
         let events = events_of(kind);
-        let lines = [question, &events, &tool, question, failed, question, &events];
+        let lines = [
+            question, &events, &tool, question, failed, question, &events,
+        ];
         let turn = turn_of(kind, &lines.join("\n"));
         let told = |said: &Utterance| {
             let tool = said.tool.as_deref().map(|tool| format!("{tool} "));
@@ -89,7 +92,11 @@ fn what_models_said_is_told_in_words() {
             "Agent I read the kernel.",
             r#"Call read {"path":"kernel.c"}"#,
         ];
-        assert_eq!(turn.said.iter().map(told).collect::<Vec<_>>(), want, "{kind}");
+        assert_eq!(
+            turn.said.iter().map(told).collect::<Vec<_>>(),
+            want,
+            "{kind}"
+        );
         assert_eq!(turn.exit.as_deref(), Some("exit code 0"), "{kind}");
     }
 }
@@ -207,39 +214,41 @@ fn an_agent_cannot_speak_for_karve() {
     );
 }
 
+/// A recorded log in which every event of a round names an exchange.
+fn told_log() -> Vec<Record> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/logs/v2-small.jsonl");
+    let text = fs::read_to_string(path).unwrap();
+    let mut records: Vec<Record> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for record in &mut records {
+        if let Event::Proposed { exchange, .. }
+        | Event::ProposalRefused { exchange, .. }
+        | Event::Implemented { exchange, .. }
+        | Event::Learnt { exchange, .. } = &mut record.event
+        {
+            *exchange = Some(format!("{:064}", record.seq));
+        }
+    }
+    records
+}
+
 #[test]
-fn what_was_said_about_a_round_is_in_its_transcript() {
-    let begin = serde_json::json!({"karve": "brief", "version": 1, "agent": "command",
-        "task": "learn", "brief": "# Round 3: what it taught"});
-    let answer = r#"{"karve":"answer","text":"{\"mechanism\": \"fewer loads\"}"}"#;
-    let end = r#"{"karve":"end","fault":null}"#;
-    let (_root, dir, hash) = stored(&format!("{begin}\n{answer}\n{end}\n"));
-    let learning = karve_core::knowledge::Learning {
-        unsaid: "killed: signal 9".into(),
-        ..Default::default()
+fn a_proposal_that_was_refused_is_told_as_refused() {
+    let records = told_log();
+    let turns = outcome::turns_of(&records, 3);
+    let told: Vec<&str> = turns.iter().map(|(_, t)| t.outcome.as_str()).collect();
+    let [duplicate, stated, changed, learnt] = told.as_slice() else {
+        panic!("{told:?}")
     };
-    let records = [Record {
-        v: 1,
-        seq: 0,
-        at_ms: 0,
-        spent_ms: 0,
-        event: Event::Learnt {
-            round: 3,
-            lesson: Lesson {
-                learning: Some(Box::new(learning)),
-                ..Lesson::default()
-            },
-            usage: Usage::default(),
-            exchange: Some(hash.clone()),
-        },
-    }];
-    assert_eq!(exchanges(&records, 3), [hash]);
-    assert!(exchanges(&records, 2).is_empty());
-    let transcript = read(&dir, &records, 3).unwrap();
-    let turn = &transcript.turns[0];
-    assert_eq!(turn.task, "learn");
-    assert_eq!(
-        turn.outcome,
-        "said nothing about the round: killed: signal 9"
+    let refused = "refused: \"prefetch further ahead\" is a duplicate of round 2 (it stated";
+    assert!(duplicate.starts_with(refused), "{duplicate}");
+    assert!(
+        stated.starts_with("stated \"say more in comments\""),
+        "{stated}"
     );
+    assert!(changed.starts_with("changed "), "{changed}");
+    assert_eq!(*learnt, "said nothing");
+    assert_eq!(exchanges(&records, 3).len(), 4);
 }

@@ -1,0 +1,120 @@
+//! What came of the turns of an event, in words: as the campaign took it in, not as the agent
+//! meant it.
+
+use karve_core::campaign::{Campaign, Event, Record, Refusal, Usage};
+use karve_core::knowledge::Lesson;
+
+/// A turn that an event tells of.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Told<'a> {
+    /// The artifact with what was said.
+    pub(super) exchange: &'a str,
+    /// What came of it.
+    pub(super) outcome: String,
+    /// What it used.
+    pub(super) usage: Usage,
+}
+
+/// The turns of a round, in order. The log is folded up to there: a proposal that an agent stated
+/// may have been refused for what the campaign knows.
+pub(super) fn turns_of(records: &[Record], round: u32) -> Vec<(&Event, Told<'_>)> {
+    let mut campaign = Campaign::new();
+    let mut turns = Vec::new();
+    for record in records {
+        let refused = |campaign: &Campaign| campaign.current_round().map(|r| r.refused.clone());
+        let before = refused(&campaign).unwrap_or_default().len();
+        // What cannot be taken in was told when the log was opened.
+        let _ = campaign.record(record);
+        let event = &record.event;
+        if round_of(event) != Some(round) {
+            continue;
+        }
+        let after = refused(&campaign).unwrap_or_default();
+        let why = after.get(before..).unwrap_or_default();
+        turns.extend(told(event, why).into_iter().map(|told| (event, told)));
+        if matches!(event, Event::Learnt { .. }) {
+            break;
+        }
+    }
+    turns
+}
+
+fn round_of(event: &Event) -> Option<u32> {
+    match event {
+        Event::Proposed { round, .. }
+        | Event::ProposalRefused { round, .. }
+        | Event::Implemented { round, .. }
+        | Event::NotImplemented { round, .. }
+        | Event::Reviewed { round, .. }
+        | Event::Learnt { round, .. } => Some(*round),
+        _ => None,
+    }
+}
+
+fn told<'a>(event: &'a Event, refused: &[String]) -> Vec<Told<'a>> {
+    let (outcome, usage) = outcome(event, refused);
+    let last = event.exchange().map(|exchange| Told {
+        exchange,
+        outcome,
+        usage,
+    });
+    last.into_iter().collect()
+}
+
+/// What came of a turn, and what it used.
+fn outcome(event: &Event, refused: &[String]) -> (String, Usage) {
+    match event {
+        Event::Proposed {
+            hypothesis, usage, ..
+        } => {
+            let expected = hypothesis.expected_ratio;
+            let stated = format!("stated \"{}\", expects {expected:.3}x", hypothesis.title);
+            let told = match refused {
+                [] => stated,
+                why => format!("refused: {} (it {stated})", why.join("; ")),
+            };
+            (told, *usage)
+        }
+        Event::ProposalRefused { refusal, usage, .. } => {
+            let told = match refusal {
+                Refusal::Unreadable { errors } => format!("refused: {}", errors.join("; ")),
+                Refusal::AgentFailed { why } => format!("failed: {why}"),
+                Refusal::Exhausted { why } => format!("nothing left to try: {why}"),
+            };
+            (told, *usage)
+        }
+        Event::Implemented {
+            candidate, usage, ..
+        } => {
+            let told = match (
+                candidate.files.as_slice(),
+                candidate.out_of_scope.as_slice(),
+            ) {
+                ([], []) => "changed nothing".to_owned(),
+                (files, []) => format!("changed {}", files.join(", ")),
+                (_, strays) => format!("changed protected files: {}", strays.join(", ")),
+            };
+            (told, *usage)
+        }
+        Event::NotImplemented { why, usage, .. } => (format!("no change: {why}"), *usage),
+        Event::Reviewed { review, usage, .. } => (review.describe(), *usage),
+        Event::Learnt { lesson, usage, .. } => (taught(lesson), *usage),
+        _ => (String::new(), Usage::default()),
+    }
+}
+
+/// What the agent said that a round taught.
+fn taught(lesson: &Lesson) -> String {
+    let Some(learning) = &lesson.learning else {
+        return "said nothing".to_owned();
+    };
+    if learning.words.is_empty() {
+        return match learning.unsaid.as_str() {
+            "" => "said nothing".to_owned(),
+            why => format!("said nothing of use: {why}"),
+        };
+    }
+    let parts = learning.words.named().into_iter();
+    let parts = parts.map(|(name, text)| format!("{name}: {text}"));
+    format!("taught {}", parts.collect::<Vec<_>>().join("; "))
+}
