@@ -29,7 +29,7 @@ pub use event::{
 };
 pub use gating::TuneStep;
 pub use record::OutOfOrder;
-pub use reviewing::ReviewStep;
+pub use reviewing::{ReviewStep, Unread, last_usage};
 pub use round::{LayoutTrial, Layouts, Measuring, RoundState, RoundSummary, Stage};
 pub use stop_reason::StopReason;
 pub use tasks::Task;

@@ -139,5 +139,6 @@ fn reviewed(
         }),
         usage: crate::campaign::Usage::default(),
         exchange: None,
+        earlier: Vec::new(),
     }
 }

@@ -6,7 +6,12 @@ use super::Event;
 impl Event {
     /// The artifacts with what was said between karve and agents, in order.
     pub fn exchanges(&self) -> Vec<&str> {
-        self.exchange().into_iter().collect()
+        let earlier = match self {
+            Self::Reviewed { earlier, .. } => earlier.as_slice(),
+            _ => &[],
+        };
+        let earlier = earlier.iter().filter_map(|turn| turn.exchange.as_deref());
+        earlier.chain(self.exchange()).collect()
     }
 
     /// Every artifact that it names.

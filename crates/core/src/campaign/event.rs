@@ -3,7 +3,7 @@
 use super::choosing::ChooseStep;
 use super::controls::Control;
 use super::gating::TuneStep;
-use super::reviewing::ReviewStep;
+use super::reviewing::{ReviewStep, Unread};
 use super::stop_reason::StopReason;
 use crate::charter::{CaseSet, Charter, Limits};
 use crate::contract::{Arg, Examined};
@@ -129,9 +129,13 @@ pub enum Event {
         round: u32,
         retry: u32,
         review: Box<Review>,
+        /// What all its turns used.
         usage: Usage,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exchange: Option<String>,
+        /// Turns before the last one, whose answers could not be read.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        earlier: Vec<Unread>,
     },
     /// The candidate was audited, built and tested.
     Gated {

@@ -5,7 +5,7 @@
 
 use super::record::{Taken, not_due};
 use super::round::{RoundState, Stage};
-use super::{Campaign, Event, Step};
+use super::{Campaign, Event, Step, Usage};
 use crate::charter::CaseSet;
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::measurement::Gate;
@@ -14,6 +14,7 @@ use crate::roles::Review;
 use crate::spending::Asked;
 use crate::strategy::Brief;
 use crate::verdict;
+use serde::{Deserialize, Serialize};
 
 /// Reviews of one round at most.
 const REVIEWS_MAX: usize = 4;
@@ -35,6 +36,27 @@ pub struct ReviewStep {
     pub candidate: Candidate,
     /// The same brief that the proposal had.
     pub brief: Box<Brief>,
+}
+
+/// A turn of a reviewer whose answer could not be read, so that it was asked again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Unread {
+    /// What was wrong with it.
+    pub errors: Vec<String>,
+    /// What it used.
+    pub usage: Usage,
+    /// The artifact with what was said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exchange: Option<String>,
+}
+
+/// What the last turn of a reviewer used: all that was used, without what the earlier ones did.
+pub fn last_usage(all: Usage, earlier: &[Unread]) -> Usage {
+    earlier.iter().fold(all, |left, turn| Usage {
+        tokens: left.tokens.saturating_sub(turn.usage.tokens),
+        usd: (left.usd - turn.usage.usd).max(0.0),
+    })
 }
 
 impl Campaign {
@@ -91,6 +113,7 @@ impl Campaign {
                 retry,
                 review,
                 usage,
+                earlier,
                 ..
             },
             Stage::Reviewing {
@@ -113,7 +136,10 @@ impl Campaign {
         let (hypothesis, candidate) = (hypothesis.clone(), candidate.clone());
         let (retry, set) = (*retry, *set);
         let mended = round.reviews.iter().any(Review::doubts);
-        self.count(round, Asked::Review, *usage);
+        for turn in earlier {
+            self.count(round, Asked::Review, turn.usage);
+        }
+        self.count(round, Asked::Review, last_usage(*usage, earlier));
         round.reviews.push(review.as_ref().clone());
         round.stage = match rule {
             ReviewRule::Skip if review.doubts() => Stage::Settling {

@@ -1,7 +1,7 @@
 //! What came of the turns of an event, in words: as the campaign took it in, not as the agent
 //! meant it.
 
-use karve_core::campaign::{Campaign, Event, Record, Refusal, Usage};
+use karve_core::campaign::{Campaign, Event, Record, Refusal, Usage, last_usage};
 use karve_core::knowledge::Lesson;
 
 /// A turn that an event tells of.
@@ -52,13 +52,24 @@ fn round_of(event: &Event) -> Option<u32> {
 }
 
 fn told<'a>(event: &'a Event, refused: &[String]) -> Vec<Told<'a>> {
+    let earlier = match event {
+        Event::Reviewed { earlier, .. } => earlier.as_slice(),
+        _ => &[],
+    };
+    let unread = earlier.iter().filter_map(|turn| {
+        Some(Told {
+            exchange: turn.exchange.as_deref()?,
+            outcome: format!("refused: {}", turn.errors.join("; ")),
+            usage: turn.usage,
+        })
+    });
     let (outcome, usage) = outcome(event, refused);
     let last = event.exchange().map(|exchange| Told {
         exchange,
         outcome,
         usage,
     });
-    last.into_iter().collect()
+    unread.chain(last).collect()
 }
 
 /// What came of a turn, and what it used.
@@ -97,7 +108,12 @@ fn outcome(event: &Event, refused: &[String]) -> (String, Usage) {
             (told, *usage)
         }
         Event::NotImplemented { why, usage, .. } => (format!("no change: {why}"), *usage),
-        Event::Reviewed { review, usage, .. } => (review.describe(), *usage),
+        Event::Reviewed {
+            review,
+            usage,
+            earlier,
+            ..
+        } => (review.describe(), last_usage(*usage, earlier)),
         Event::Learnt { lesson, usage, .. } => (taught(lesson), *usage),
         _ => (String::new(), Usage::default()),
     }

@@ -9,7 +9,7 @@ use crate::git::{Oid, Repo};
 use crate::messages;
 use crate::store;
 use globset::GlobSet;
-use karve_core::campaign::{Campaign, Event, ReviewStep, Usage};
+use karve_core::campaign::{Campaign, Event, ReviewStep, Unread, Usage};
 use karve_core::hypothesis::Candidate;
 use karve_core::measurement::Gate;
 use karve_core::roles::{Review, Stray, strays};
@@ -44,7 +44,8 @@ impl World {
         let patch = store::get_artifact(&self.dir, &step.candidate.patch)?;
         let patch = String::from_utf8_lossy(&patch).into_owned();
         let (mut usage, mut errors) = (Usage::default(), Vec::new());
-        let (mut review, mut exchange) = (None, None);
+        let (mut review, mut earlier) = (None, Vec::new());
+        let mut last: Option<Unread> = None;
         let mut setting = self.setting(campaign);
         let before = setting.spent;
         for _ in 0..REVIEW_TRIES {
@@ -57,24 +58,30 @@ impl World {
                 brief: &brief,
             };
             let commit = &step.candidate.commit;
-            let (answered, said) =
+            let (answered, exchange) =
                 self.turn_at(commit, &setting, |agent, desk| agent.ask(&question, desk))?;
-            exchange = said.or(exchange);
-            let (text, used) = match answered {
-                Answered::Said { text, usage } => (text, usage),
-                Answered::Failed { why, usage: used } => {
-                    usage = sum(usage, used);
-                    errors = vec![why];
-                    break;
-                }
+            earlier.extend(last.take());
+            let (said, used) = match answered {
+                Answered::Said { text, usage } => (Ok(text), usage),
+                Answered::Failed { why, usage } => (Err(why), usage),
             };
             usage = sum(usage, used);
-            match messages::review_of(&step.candidate.tree, &text)? {
-                Ok(said) => {
-                    review = Some(said);
-                    break;
-                }
+            let is_answered = said.is_ok();
+            let read = match said {
+                Ok(text) => messages::review_of(&step.candidate.tree, &text)?,
+                Err(why) => Err(vec![why]),
+            };
+            last = Some(Unread {
+                errors: read.as_ref().err().cloned().unwrap_or_default(),
+                usage: used,
+                exchange,
+            });
+            match read {
+                Ok(said) => review = Some(said),
                 Err(faults) => errors = faults,
+            }
+            if review.is_some() || !is_answered {
+                break;
             }
         }
         let tree = &step.candidate.tree;
@@ -84,7 +91,8 @@ impl World {
             retry: step.retry,
             review: Box::new(review.unwrap_or_else(failed)),
             usage,
-            exchange,
+            exchange: last.and_then(|turn| turn.exchange),
+            earlier,
         })
     }
 }

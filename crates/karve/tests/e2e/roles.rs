@@ -249,7 +249,13 @@ fn a_reviewer_that_says_nothing_of_use_is_asked_once_more_and_then_noted() {
     );
     let lab = lab(&again, REVIEWER);
     lab.commit().karve(&["run", "--yes"]).ends(0);
-    assert_eq!(lab.events("reviewed")[0]["review"]["advice"], "AGREE");
+    let reviewed = &lab.events("reviewed")[0];
+    assert_eq!(reviewed["review"]["advice"], "AGREE");
+    // Both turns are kept, and shown.
+    assert_eq!(reviewed["earlier"].as_array().map(Vec::len), Some(1));
+    lab.karve(&["show", "1", "--transcript"])
+        .ends(0)
+        .shows(&["outcome refused: rule_verdicts is missing", "outcome AGREE"]);
 }
 
 #[test]

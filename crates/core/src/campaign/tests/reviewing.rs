@@ -1,10 +1,11 @@
 //! A review before the gate: recorded, mended or skipped by the policy, and never a pass.
 
 use super::{edit, verdicts};
-use crate::campaign::{Event, Record};
+use crate::campaign::{Campaign, Event, Record, Unread, Usage};
 use crate::measurement::Gate;
 use crate::policy::ReviewRule;
 use crate::roles::Advice;
+use crate::spending::Asked;
 use crate::testing::script::{Attempt, Script, play, script, wrong_result};
 use crate::verdict::{DropReason, Verdict};
 
@@ -114,4 +115,32 @@ fn a_review_of_another_tree_is_refused() {
         campaign.record(&record).unwrap();
     }
     panic!("no review");
+}
+
+#[test]
+fn every_turn_of_a_reviewer_is_counted_with_what_it_used() {
+    let usage = |tokens, usd| Usage { tokens, usd };
+    let (_, mut log) = play(&reviewed(ReviewRule::Record, Advice::Agree));
+    let mut campaign = Campaign::new();
+    for record in &mut log {
+        if let Event::Reviewed {
+            usage: all,
+            earlier,
+            ..
+        } = &mut record.event
+        {
+            *all = usage(30, 0.75);
+            *earlier = vec![Unread {
+                errors: vec!["review_reason is missing".into()],
+                usage: usage(10, 0.25),
+                exchange: Some("first".into()),
+            }];
+        }
+        campaign.record(record).unwrap();
+    }
+    let spent = campaign.spending().of(Asked::Review);
+    assert_eq!((spent.turns, spent.tokens, spent.usd), (2, 30, 0.75));
+    assert_eq!(campaign.rounds()[0].usage, usage(30, 0.75));
+    let named = log.iter().flat_map(|record| record.event.artifacts());
+    assert!(named.into_iter().any(|name| name == "first"));
 }
