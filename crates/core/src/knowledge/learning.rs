@@ -2,6 +2,7 @@
 
 use super::Evidence;
 use crate::profile::compare::{Came, Moved};
+use crate::profile::counters::known;
 use serde::{Deserialize, Serialize};
 
 /// What a round taught, in words and numbers.
@@ -93,10 +94,12 @@ pub struct Foretold {
 impl Foretold {
     /// In words.
     pub fn describe(&self) -> String {
-        let what = if self.values.is_empty() {
-            &self.counter
-        } else {
-            &self.values
+        let what = match self.values.as_str() {
+            "" if known(&self.counter).is_none() => {
+                return format!("\"{}\" was not read: no counter is called so", self.counter);
+            }
+            "" => &self.counter,
+            values => values,
         };
         format!("{what} {}", self.came.words())
     }

@@ -1,6 +1,6 @@
 //! Two profiles of the same kernel: what moved, and whether that is what a hypothesis foretold.
 
-use super::counters::{Better, known};
+use super::counters::{Better, known, named_in};
 use super::predicate::short;
 use super::{KernelProfile, Profile};
 use serde::{Deserialize, Serialize};
@@ -125,17 +125,17 @@ pub fn compare_kernels(before: &KernelProfile, after: &KernelProfile) -> Vec<Mov
     both.collect()
 }
 
-/// What a line such as `l2_hit_pct up` or `dram_bytes: fewer` expects; nothing if it names no
-/// counter that karve knows.
+/// What a line such as `l2_hit_pct up`, `dram_bytes: fewer` or `more instructions per cycle`
+/// expects; nothing if it names no counter that karve knows.
 pub fn parse_expectation(line: &str) -> Option<Expectation> {
-    let lower = line.to_lowercase();
+    let lower = line.to_lowercase().replace('/', " per ");
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     let words: Vec<&str> = lower
         .split(|c| !is_word(c))
         .map(|word| word.trim_matches('.'))
         .filter(|word| !word.is_empty())
         .collect();
-    let counter = words.iter().find(|word| known(word).is_some())?;
+    let counter = named_in(&words)?;
     let any_of = |list: &[&str]| words.iter().any(|word| list.contains(word));
     let up = any_of(UP) || lower.contains('>') || lower.contains('↑');
     let down = any_of(DOWN) || lower.contains('<') || lower.contains('↓');
@@ -145,7 +145,7 @@ pub fn parse_expectation(line: &str) -> Option<Expectation> {
         _ => Way::Any,
     };
     Some(Expectation {
-        counter: (*counter).to_owned(),
+        counter: counter.to_owned(),
         way,
     })
 }
@@ -248,6 +248,27 @@ mod tests {
         );
         assert_eq!(moved[0].is_better(), Some(false));
         assert_eq!(moved[2].is_better(), None);
+    }
+
+    #[test]
+    fn the_longest_name_of_a_counter_wins() {
+        let check = |line: &str, want: Option<(&str, Way)>| {
+            let found = parse_expectation(line);
+            let found = found.as_ref().map(|one| (one.counter.as_str(), one.way));
+            assert_eq!(found, want, "{line}");
+        };
+        check("instructions per cycle up", Some(("ipc", Way::Up)));
+        check("more instructions/cycle", Some(("ipc", Way::Up)));
+        check("IPC rises", Some(("ipc", Way::Up)));
+        check("fewer instructions", Some(("instructions", Way::Down)));
+        check("L2 hit rate up", Some(("l2_hit_pct", Way::Up)));
+        check(
+            "dram bytes per s fall",
+            Some(("dram_bytes_per_s", Way::Down)),
+        );
+        check("DRAM bytes fall", Some(("dram_bytes", Way::Down)));
+        check("cycles per element down", None);
+        check("bytes per request, fewer", None);
     }
 
     #[test]

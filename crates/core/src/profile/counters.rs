@@ -45,6 +45,76 @@ pub fn known(name: &str) -> Option<Known> {
         .copied()
 }
 
+/// How people call counters whose names are others.
+const SPOKEN: &[(&str, &str)] = &[
+    ("instructions per cycle", "ipc"),
+    ("instructions per clock", "ipc"),
+    ("instructions in a cycle", "ipc"),
+    ("retired instructions", "instructions"),
+    ("bank conflicts", "bank_conflict_pct"),
+    ("branch misses", "branch_miss_pct"),
+    ("branch mispredictions", "branch_miss_pct"),
+    ("tlb misses", "tlb_miss_pct"),
+    ("l1 misses", "l1_miss_pct"),
+    ("llc misses", "llc_miss_pct"),
+    ("l1 hits", "l1_hit_pct"),
+    ("l2 hits", "l2_hit_pct"),
+    ("llc hits", "llc_hit_pct"),
+    ("occupancy", "occupancy_pct"),
+    ("operations per second", "flops_per_s"),
+    ("arithmetic intensity", "intensity"),
+];
+
+/// What stands between two quantities of a rate.
+const PER: &str = "per";
+
+/// The counter that some lower-case words name: by its name, by that in words (`dram bytes`,
+/// `l2 hit rate`), or as people call it. The longest wins. What stands beside a `per` is a part of
+/// a rate, which is another quantity than its parts.
+pub fn named_in<'a>(words: &[&'a str]) -> Option<&'a str> {
+    let is_part = |from: usize, to: usize| {
+        let before = from.checked_sub(1).and_then(|at| words.get(at));
+        [before, words.get(to)].contains(&Some(&PER))
+    };
+    let mut found: Option<(usize, &'a str)> = None;
+    for from in 0..words.len() {
+        for to in from + 1..=words.len().min(from + PHRASE_MAX) {
+            let longer = found.is_none_or(|(length, _)| to - from > length);
+            if longer
+                && !is_part(from, to)
+                && let Some(name) = called(&words[from..to])
+            {
+                found = Some((to - from, name));
+            }
+        }
+    }
+    found.map(|(_, name)| name)
+}
+
+/// Words of a counter at most.
+const PHRASE_MAX: usize = 5;
+
+/// The counter that these words are, all of them.
+fn called<'a>(words: &[&'a str]) -> Option<&'a str> {
+    if let [word] = words
+        && known(word).is_some()
+    {
+        return Some(word);
+    }
+    let phrase = words.join(" ");
+    if let Some((_, name)) = SPOKEN.iter().find(|(spoken, _)| *spoken == phrase) {
+        return Some(name);
+    }
+    // A name of one word is one that stands there as it is.
+    let joined = words.join("_");
+    let share = joined
+        .strip_suffix("_rate")
+        .or(joined.strip_suffix("_ratio"));
+    let share = share.map(|share| format!("{share}_pct"));
+    let is_it = |counter: &&Known| counter.name == joined || Some(counter.name) == share.as_deref();
+    COUNTERS.iter().find(is_it).map(|counter| counter.name)
+}
+
 /// Shares that may be above the whole: of a ceiling that was measured, and of several processors.
 const ABOVE_WHOLE: [&str; 2] = ["ceiling_pct", "cpu_busy_pct"];
 /// A share may be above the whole by what its parts were read at different times, in percent.
@@ -358,6 +428,22 @@ pub const COUNTERS: &[Known] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_people_call_counters_leads_to_them() {
+        for (spoken, name) in SPOKEN {
+            assert!(known(name).is_some(), "{name}");
+            assert!(spoken.split(' ').count() <= PHRASE_MAX, "{spoken}");
+            let words: Vec<&str> = spoken.split(' ').collect();
+            assert_eq!(named_in(&words), Some(*name));
+        }
+        for counter in COUNTERS {
+            assert_eq!(named_in(&[counter.name]), Some(counter.name));
+            let words: Vec<&str> = counter.name.split('_').collect();
+            assert!(words.len() <= PHRASE_MAX, "{}", counter.name);
+            assert_eq!(named_in(&words), Some(counter.name));
+        }
+    }
 
     #[test]
     fn every_counter_has_one_name_that_an_expression_can_hold() {

@@ -9,7 +9,7 @@ use crate::comparison::Comparison;
 use crate::hypothesis::Hypothesis;
 use crate::knowledge::{Evidence, Foretold, Learning, Lesson, Words};
 use crate::measurement::Gate;
-use crate::profile::compare::{Expectation, Moved, assess, compare, parse_expectation};
+use crate::profile::compare::{Came, Expectation, Moved, assess, compare, parse_expectation};
 use crate::profile::{Profile, ProfileDepth};
 use crate::stats;
 use crate::verdict::{DropReason, Verdict};
@@ -27,6 +27,8 @@ const ASSUMED_RATIO: f64 = 1.05;
 
 /// Counters that a hypothesis is told about.
 const FORETOLD_MAX: usize = 8;
+/// Characters of what a hypothesis foretold of something that is no counter.
+const STRANGE_MAX: usize = 80;
 /// Characters of the note of a piece of evidence.
 const NOTE_MAX: usize = 400;
 /// Counters before and after that a lesson keeps.
@@ -67,8 +69,15 @@ fn expected(round: &RoundState) -> Vec<Expectation> {
     all
 }
 
-/// What became of what the hypothesis foretold.
+/// What became of what the hypothesis foretold. What no counter is called was not read.
 fn foretold(round: &RoundState, moved: &[Moved]) -> Vec<Foretold> {
+    let lines = round.hypothesis.iter().flat_map(|h| &h.counters);
+    let strange = lines.filter(|line| parse_expectation(line).is_none());
+    let strange = strange.map(|line| Foretold {
+        counter: line.chars().take(STRANGE_MAX).collect(),
+        came: Came::Unread,
+        values: String::new(),
+    });
     let tell = |expected: Expectation| {
         let found = moved.iter().find(|m| m.counter == expected.counter);
         Foretold {
@@ -77,7 +86,8 @@ fn foretold(round: &RoundState, moved: &[Moved]) -> Vec<Foretold> {
             counter: expected.counter,
         }
     };
-    expected(round).into_iter().map(tell).collect()
+    let known = expected(round).into_iter().map(tell);
+    known.chain(strange).take(FORETOLD_MAX).collect()
 }
 
 /// What the round under way taught, in numbers; with the profile of its candidate, if one was
