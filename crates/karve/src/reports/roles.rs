@@ -4,7 +4,8 @@ use super::page::Page;
 use super::source::Source;
 use super::text::{CELL_MAX, PARAGRAPH_MAX, code, escaped};
 use karve_core::campaign::RoundSummary;
-use karve_core::roles::signals_of;
+use karve_core::policy::ReviewRule;
+use karve_core::roles::{Review, signals_of};
 
 /// Who was asked, with every rule that spoke.
 pub(super) fn asked(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
@@ -43,7 +44,22 @@ pub(super) fn reviews(source: &Source<'_>, round: &RoundSummary, page: &mut Page
         let columns = ["Signal", "Reviewer, before", "Figures, after", "Why"];
         page.table(&columns, &rows);
     }
-    page.block("A review is advice: the gate and the duel decided.");
+    page.block(decided(source.charter.policy.review, round));
+}
+
+/// Who decided: where the policy skips what a reviewer doubts, nobody else was asked.
+fn decided(rule: ReviewRule, round: &RoundSummary) -> &'static str {
+    let doubted = round.reviews.last().is_some_and(Review::doubts);
+    let is_measured = round.comparison.is_some() || round.quick.is_some();
+    match (rule, &round.gate) {
+        (ReviewRule::Skip, _) if doubted => {
+            "The policy drops what a reviewer doubts (`policy.review = \"skip\"`): the gate and the \
+             duel were not asked about this candidate."
+        }
+        (_, _) if is_measured => "A review is advice: the gate and the duel decided.",
+        (_, Some(_)) => "A review is advice: the gate decided.",
+        (_, None) => "A review is advice: the round ended before its gate.",
+    }
 }
 
 /// What reviewers said, round by round, for the final report.
