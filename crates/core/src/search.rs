@@ -162,6 +162,11 @@ impl Search {
         self.record.tell(point, reading);
     }
 
+    /// Takes down that the builds of two settings are the same.
+    pub fn tell_same(&mut self, a: Point, b: Point) {
+        self.record.same(a, b);
+    }
+
     /// By which factor the next setting is expected to be faster than the best, less one.
     pub fn expected_gain(&self) -> Option<f64> {
         self.strategy.expected_gain()

@@ -51,7 +51,8 @@ impl Race {
                 readings: entry.readings.len(),
             })
         };
-        let mut all: Vec<Contender> = record.entries().iter().filter_map(contender).collect();
+        let own = record.entries().iter().filter(|e| !record.is_again(e));
+        let mut all: Vec<Contender> = own.filter_map(contender).collect();
         all.sort_by(|a, b| a.value.total_cmp(&b.value).then(a.point.cmp(&b.point)));
         let error = |one: &Contender| noise * one.value / (one.readings as f64).sqrt();
         let first = all.first().copied();

@@ -17,6 +17,8 @@ pub struct Entry {
     pub readings: Vec<f64>,
     /// Whether a try failed; then its values do not count.
     pub failed: bool,
+    /// The setting that was asked for before and whose build is the same, if there is one.
+    pub same_as: Option<Point>,
 }
 
 impl Entry {
@@ -72,17 +74,27 @@ impl Record {
         self.entry(point).and_then(Entry::value)
     }
 
+    /// Whether it is another setting by another name: what is read of it says nothing of its own.
+    pub fn is_again(&self, entry: &Entry) -> bool {
+        entry
+            .same_as
+            .is_some_and(|first| self.value(first).is_some())
+    }
+
+    /// The settings that have a value of their own.
+    fn valued(&self) -> impl Iterator<Item = (Point, f64)> + '_ {
+        let own = self.entries.iter().filter(|entry| !self.is_again(entry));
+        own.filter_map(|entry| Some((entry.point, entry.value()?)))
+    }
+
     /// The setting of the least value, as far as is known.
     pub fn best(&self) -> Option<(Point, f64)> {
-        let valued = |entry: &Entry| Some((entry.point, entry.value()?));
-        let all = self.entries.iter().filter_map(valued);
-        all.min_by(|a, b| a.1.total_cmp(&b.1))
+        self.valued().min_by(|a, b| a.1.total_cmp(&b.1))
     }
 
     /// The settings that have a value, the best first.
     pub fn ranking(&self) -> Vec<(Point, f64)> {
-        let valued = |entry: &Entry| Some((entry.point, entry.value()?));
-        let mut all: Vec<(Point, f64)> = self.entries.iter().filter_map(valued).collect();
+        let mut all: Vec<(Point, f64)> = self.valued().collect();
         all.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
         all
     }
@@ -112,8 +124,24 @@ impl Record {
             point,
             readings: Vec::new(),
             failed: false,
+            same_as: None,
         });
         true
+    }
+
+    /// Takes down that the builds of two settings are the same: who was asked for later is the
+    /// other one by another name.
+    pub(super) fn same(&mut self, a: Point, b: Point) {
+        let (Some(&at_a), Some(&at_b)) = (self.places.get(&a), self.places.get(&b)) else {
+            return;
+        };
+        let (first, later) = match at_a <= at_b {
+            true => (a, at_b),
+            false => (b, at_a),
+        };
+        if let Some(entry) = self.entries.get_mut(later).filter(|e| e.point != first) {
+            entry.same_as = Some(first);
+        }
     }
 
     /// Takes down what came of a setting. What is no number above zero is a failure.

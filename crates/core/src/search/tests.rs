@@ -187,3 +187,21 @@ fn what_looks_best_is_confirmed_before_others_are_read_again() {
     assert_eq!(race.confirm(), None);
     assert_eq!(race.again(), Some(Point(1)), "it may still be the best");
 }
+
+#[test]
+fn a_setting_whose_build_is_the_same_is_the_first_one() {
+    let mut record = Record::default();
+    for (point, value) in [(4, 10.0), (5, 9.0), (6, 12.0)] {
+        record.tell(Point(point), Reading::Value(value));
+    }
+    // Whoever says it: the one that was asked for first stays.
+    record.same(Point(5), Point(4));
+    record.same(Point(4), Point(4));
+    assert_eq!(record.best(), Some((Point(4), 10.0)));
+    assert_eq!(record.ranking().len(), 2);
+    let race = Race::new(&record);
+    assert!(race.contenders().iter().all(|one| one.point != Point(5)));
+    // If nothing is known of the first, the other one speaks for itself.
+    record.tell(Point(4), Reading::Failed);
+    assert_eq!(record.best(), Some((Point(5), 9.0)));
+}

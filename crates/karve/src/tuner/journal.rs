@@ -40,6 +40,9 @@ pub enum Line {
         /// The metric of each case.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         cases: Vec<f64>,
+        /// The digest of what its build made: settings that make the same are the same.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        artifacts: Option<String>,
         /// How long it took, with build and test.
         spent_ms: u64,
     },
@@ -70,6 +73,7 @@ impl Line {
                 } else {
                     Vec::new()
                 },
+                artifacts: None,
                 spent_ms,
             },
             Tried::Failed { why, failure } => Self::Failed {
@@ -79,6 +83,15 @@ impl Line {
                 spent_ms,
             },
         }
+    }
+
+    /// The same, with the digest of what the build made.
+    #[must_use]
+    pub fn made(mut self, digest: Option<&String>) -> Self {
+        if let Self::Read { artifacts, .. } = &mut self {
+            *artifacts = digest.cloned();
+        }
+        self
     }
 
     /// How long it took.

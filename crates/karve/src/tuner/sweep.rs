@@ -92,8 +92,8 @@ pub struct Sweep {
     spent: Duration,
     /// Settings that were tried before.
     recalled: usize,
-    /// What was read of settings by the digest of their artifacts.
-    artifacts: BTreeMap<String, Config>,
+    /// The first setting that made these artifacts, by their digest.
+    artifacts: BTreeMap<String, Point>,
     /// Settings whose artifacts were looked at.
     looked_at: usize,
     /// Settings that are read again just now.
@@ -161,16 +161,17 @@ impl Sweep {
     /// Tells the search what an earlier run read.
     fn recall(&mut self, line: &Line) {
         self.spent += Duration::from_millis(line.spent_ms());
-        let (config, tried) = match line {
+        let (config, tried, digest) = match line {
             Line::Space { .. } => return,
             Line::Read {
                 config,
                 value,
                 cases,
+                artifacts,
                 ..
             } => {
                 let (value, cases) = (*value, cases.clone());
-                (config, Tried::Read { value, cases })
+                (config, Tried::Read { value, cases }, artifacts.as_ref())
             }
             Line::Failed {
                 config,
@@ -179,11 +180,12 @@ impl Sweep {
                 ..
             } => {
                 let (why, failure) = (why.clone(), *failure);
-                (config, Tried::Failed { why, failure })
+                (config, Tried::Failed { why, failure }, None)
             }
         };
         if let Some(point) = self.search.grid().point(config) {
             self.take(point, &tried);
+            self.made(point, digest);
         }
     }
 
@@ -284,20 +286,22 @@ impl Sweep {
     }
 
     /// The value of an earlier setting whose build made the same as this one.
-    fn same(&mut self, built: &Built, config: &Config) -> Option<f64> {
-        let digest = built.artifacts.as_ref()?;
-        self.looked_at += 1;
-        let twin = self.artifacts.get(digest);
-        let value = twin.and_then(|twin| self.record().value(self.search.grid().point(twin)?));
-        if value.is_none() {
-            self.artifacts.insert(digest.clone(), config.clone());
-        }
-        value
+    fn same(&mut self, built: &Built, point: Point) -> Option<f64> {
+        self.looked_at += usize::from(built.artifacts.is_some());
+        let twin = self.made(point, built.artifacts.as_ref())?;
+        self.record().value(twin)
+    }
+
+    /// Takes down what the build of a setting made; gives another one that made the same.
+    fn made(&mut self, point: Point, digest: Option<&String>) -> Option<Point> {
+        let twin = *self.artifacts.entry(digest?.clone()).or_insert(point);
+        self.search.tell_same(twin, point);
+        (twin != point).then_some(twin)
     }
 
     fn takes(&mut self, (point, turn): (Point, Turn), one: &One, watch: Watch<'_>) -> Result<()> {
         let spent_ms = u64::try_from(one.spent.as_millis()).unwrap_or(u64::MAX);
-        let line = Line::of(&one.config, &one.tried, spent_ms);
+        let line = Line::of(&one.config, &one.tried, spent_ms).made(one.artifacts.as_ref());
         self.journal.append(&line)?;
         self.take(point, &one.tried);
         let record = self.search.record();
@@ -327,6 +331,8 @@ impl Sweep {
 struct One {
     config: Config,
     tried: Tried,
+    /// The digest of what the build made.
+    artifacts: Option<String>,
     spent: Duration,
     better: Better,
     unit: String,
@@ -397,13 +403,14 @@ impl<'a> Shared<'a> {
             let _working = worker.quiet.build();
             worker.workshop.build(&config)?
         };
-        let tried = match built {
-            Err(gate) => Tried::from(&gate),
-            Ok(built) => self.tried(&built, (&config, turn), worker)?,
+        let (tried, artifacts) = match built {
+            Err(gate) => (Tried::from(&gate), None),
+            Ok(built) => (self.tried(&built, (point, turn), worker)?, built.artifacts),
         };
         Ok(One {
             config,
             tried,
+            artifacts,
             spent: started.elapsed(),
             better: worker.workshop.charter().metric.better,
             unit: worker.workshop.charter().metric.unit.clone(),
@@ -413,11 +420,11 @@ impl<'a> Shared<'a> {
     fn tried(
         &self,
         built: &Built,
-        (config, turn): (&Config, Turn),
+        (point, turn): (Point, Turn),
         worker: &mut Worker<'_>,
     ) -> Result<Tried> {
         if turn == Turn::First {
-            if let Some(value) = self.sweep().same(built, config) {
+            if let Some(value) = self.sweep().same(built, point) {
                 let cases = Vec::new();
                 return Ok(Tried::Read { value, cases });
             }

@@ -6,6 +6,7 @@ use crate::tuner::journal::Line;
 use crate::tuner::recorded::Failure;
 use crate::tuner::workshop::{Tried, Workshop};
 use karve_core::grid::Point;
+use karve_core::space::Config;
 
 /// Settings that may be wrong on a hidden case before the default stays.
 const WRONG_MAX: usize = 3;
@@ -22,7 +23,8 @@ impl Sweep {
             };
             let config = self.search.grid().config(point);
             if workshop.is_right_on_hidden(&config)? {
-                return Ok((best, wrong));
+                let pared = self.pare((point, &config), workshop)?;
+                return Ok((Some(pared), wrong));
             }
             let tried = Tried::Failed {
                 why: "it is wrong on a hidden case".to_owned(),
@@ -33,5 +35,44 @@ impl Sweep {
         }
         let stays = default.filter(|point| self.record().value(*point).is_some());
         Ok((stays, WRONG_MAX))
+    }
+
+    /// The same without values that change nothing: each that can be the default's while the build
+    /// makes the same is the default's. So nothing stands in a difference for no reason.
+    fn pare(
+        &mut self,
+        (point, config): (Point, &Config),
+        workshop: &mut Workshop,
+    ) -> Result<Point> {
+        let grid = self.search.shared_grid().clone();
+        let made = |workshop: &mut Workshop, config: &Config| -> Result<Option<String>> {
+            Ok(workshop.build(config)?.ok().and_then(|b| b.artifacts))
+        };
+        let (Some(default), Some(digest)) = (grid.default_point(), made(workshop, config)?) else {
+            return Ok(point);
+        };
+        let mut pared = config.clone();
+        for (name, value) in grid.config(default) {
+            if pared.get(&name) == Some(&value) {
+                continue;
+            }
+            let mut less = pared.clone();
+            less.insert(name, value);
+            let is_valid = grid.point(&less).is_some();
+            if is_valid && made(workshop, &less)?.as_ref() == Some(&digest) {
+                pared = less;
+            }
+        }
+        let (Some(same), Some(value)) = (grid.point(&pared), self.record().value(point)) else {
+            return Ok(point);
+        };
+        if same != point && self.record().value(same).is_none() {
+            let cases = Vec::new();
+            let tried = Tried::Read { value, cases };
+            self.journal
+                .append(&Line::of(&pared, &tried, 0).made(Some(&digest)))?;
+            self.take(same, &tried);
+        }
+        Ok(same)
     }
 }
