@@ -261,15 +261,20 @@ impl Reader {
     fn begin(&mut self, number: usize, id: &str, rest: &str) {
         self.close();
         let levelled = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-        let Some((name, title)) = levelled else {
-            let fault = "a recommendation begins with [High], [Medium] or [Low]";
-            self.faults.push((number, fault.to_owned()));
-            return;
+        let (expected_ratio, title) = match levelled.map(|(name, title)| (name, level(name), title))
+        {
+            Some((_, Some(ratio), title)) => (ratio, title),
+            Some((name, None, title)) => {
+                self.faults.push((number, no_level(name)));
+                (EXPECTED_RATIO, title)
+            }
+            None => {
+                let fault = "a recommendation begins with [High], [Medium] or [Low]";
+                self.faults.push((number, fault.to_owned()));
+                (EXPECTED_RATIO, rest)
+            }
         };
-        let Some(expected_ratio) = level(name) else {
-            self.faults.push((number, no_level(name)));
-            return;
-        };
+        // What is below it is looked at all the same, so that every fault is told at once.
         self.named = Some(Named::default());
         let item = Item {
             id: id.to_owned(),
@@ -443,6 +448,11 @@ mod tests {
                 (8, "`much`"),
                 (9, "`UNROLL`"),
             ],
+        );
+        check(
+            "# Analysis\n## Recommendations\n1. [Hihg] rows first\n   more words\n   \
+             - effort: tiny\n2. Unroll\n   - expected: much\n",
+            &[(3, "`Hihg`"), (5, "`tiny`"), (6, "[High]"), (7, "`much`")],
         );
         check(
             "Recommendations:\n1. [Low] y\n   - entry: e\n   - sweep: yes\n",
