@@ -12,6 +12,7 @@ mod gating;
 mod in_round;
 mod plausible;
 mod record;
+mod refusal;
 mod reviewing;
 mod round;
 mod stop_reason;
@@ -25,10 +26,11 @@ pub use choosing::ChooseStep;
 pub use controls::{CONTROL_SLOWDOWN, Control, ControlKind, ControlResult, Detectable};
 pub use event::{
     Baseline, DuelName, Event, Halved, ImplementStep, LOG_VERSION, MeasureStep, PlantedFault,
-    Preparation, Provenance, Record, Refusal, Repeats, Step, Tip, Usage,
+    Preparation, Provenance, Record, Repeats, Step, Tip, Usage,
 };
 pub use gating::TuneStep;
 pub use record::OutOfOrder;
+pub use refusal::Refusal;
 pub use reviewing::{ReviewStep, Unread, last_usage};
 pub use round::{LayoutTrial, Layouts, Measuring, RoundState, RoundSummary, Stage};
 pub use stop_reason::StopReason;

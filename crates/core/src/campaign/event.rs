@@ -3,6 +3,7 @@
 use super::choosing::ChooseStep;
 use super::controls::Control;
 use super::gating::TuneStep;
+use super::refusal::Refusal;
 use super::reviewing::{ReviewStep, Unread};
 use super::stop_reason::StopReason;
 use crate::charter::{CaseSet, Charter, Limits};
@@ -305,19 +306,6 @@ impl Usage {
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
-}
-
-/// Why there is no hypothesis.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "refusal", rename_all = "snake_case")]
-#[allow(missing_docs)]
-pub enum Refusal {
-    /// The answer does not follow the contract.
-    Unreadable { errors: Vec<String> },
-    /// The agent failed, or ran past its limit.
-    AgentFailed { why: String },
-    /// The agent has nothing left to try.
-    Exhausted { why: String },
 }
 
 /// Which duel a block belongs to.

@@ -327,7 +327,17 @@ impl Campaign {
             }
             Refusal::Exhausted { why } => {
                 // The round never had a hypothesis, so it does not count.
-                self.phase = self.closing(StopReason::Exhausted { why: why.clone() });
+                self.phase = self.closing(StopReason::Exhausted {
+                    why: why.clone(),
+                    limit: false,
+                });
+            }
+            // Neither for this item nor for another one can the agent be asked again.
+            Refusal::LimitReached { why } => {
+                self.phase = self.closing(StopReason::Exhausted {
+                    why: why.clone(),
+                    limit: true,
+                });
             }
         }
     }

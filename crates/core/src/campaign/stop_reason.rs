@@ -27,8 +27,13 @@ pub enum StopReason {
     NoGain { rounds: u32 },
     /// The last gain was small.
     SmallGain,
-    /// The agent has nothing left to try.
-    Exhausted { why: String },
+    /// The agent has nothing left to try, or nothing to try it with.
+    Exhausted {
+        why: String,
+        /// What is left of a limit is less than the next question may cost.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        limit: bool,
+    },
     /// Every item of the agenda is done with.
     AgendaThrough { kept: u32, items: u32 },
     /// The agent gave no candidate in so many rounds in a row.
@@ -53,7 +58,8 @@ impl StopReason {
             Self::CostUsed => "the agent's budget is used".into(),
             Self::NoGain { rounds } => format!("{rounds} rounds in a row gained nothing"),
             Self::SmallGain => "the last gain was small".into(),
-            Self::Exhausted { why } => format!("nothing is left to try: {why}"),
+            Self::Exhausted { why, limit: false } => format!("nothing is left to try: {why}"),
+            Self::Exhausted { why, limit: true } => format!("a limit is reached: {why}"),
             Self::MeasurementInvalid { found } => format!(
                 "measurement invalid: the incumbent and its own copy differ by the {}, twice in \
                  a row",

@@ -95,7 +95,7 @@ impl Turned {
         let text = match self.ended {
             Ended::Said(text) => text,
             Ended::Failed(why) => return refused(Refusal::AgentFailed { why }),
-            Ended::Spent(why) => return refused(Refusal::Exhausted { why }),
+            Ended::Spent(why) => return refused(Refusal::LimitReached { why }),
         };
         match answer::parse_proposal(&text) {
             Ok(ProposalAnswer::Stated(hypothesis, claimed)) => {

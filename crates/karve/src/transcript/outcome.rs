@@ -1,7 +1,7 @@
 //! What came of the turns of an event, in words: as the campaign took it in, not as the agent
 //! meant it.
 
-use karve_core::campaign::{Campaign, Event, Record, Refusal, Usage, last_usage};
+use karve_core::campaign::{Campaign, Event, Record, Usage, last_usage};
 use karve_core::knowledge::Lesson;
 
 /// A turn that an event tells of.
@@ -86,14 +86,7 @@ fn outcome(event: &Event, refused: &[String]) -> (String, Usage) {
             };
             (told, *usage)
         }
-        Event::ProposalRefused { refusal, usage, .. } => {
-            let told = match refusal {
-                Refusal::Unreadable { errors } => format!("refused: {}", errors.join("; ")),
-                Refusal::AgentFailed { why } => format!("failed: {why}"),
-                Refusal::Exhausted { why } => format!("nothing left to try: {why}"),
-            };
-            (told, *usage)
-        }
+        Event::ProposalRefused { refusal, usage, .. } => (refusal.describe(), *usage),
         Event::Implemented {
             candidate, usage, ..
         } => {

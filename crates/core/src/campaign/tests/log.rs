@@ -31,7 +31,10 @@ fn events_that_a_script_seldom_shows_survive_too() {
         StopReason::NotEngaged,
         StopReason::TargetMet,
         StopReason::RoundsUsed { rounds: 3 },
-        StopReason::Exhausted { why: "µ".into() },
+        StopReason::Exhausted {
+            why: "µ".into(),
+            limit: true,
+        },
     ] {
         check(Event::Finished { reason });
     }

@@ -1,7 +1,7 @@
 //! When a campaign ends, why, and when it goes on.
 
 use super::{check_refused, edit, varied, verdicts};
-use crate::campaign::{Campaign, DuelName, Event, Record, Step, StopReason};
+use crate::campaign::{Campaign, DuelName, Event, Record, Refusal, Step, StopReason};
 use crate::charter::{Better, Goal, Limits};
 use crate::policy::{Preset, SmallGain, StopRule};
 use crate::testing::policy;
@@ -34,7 +34,42 @@ fn under(preset: Preset, speeds: &[f64]) -> Script {
 fn exhausted() -> StopReason {
     StopReason::Exhausted {
         why: "no ideas".into(),
+        limit: false,
     }
+}
+
+#[test]
+fn a_limit_that_is_reached_is_called_so_and_an_older_karve_can_read_it() {
+    let (_, mut log) = play(&script(&[]));
+    let mut campaign = Campaign::new();
+    let why = || "the next question may cost more than is left".to_owned();
+    for record in &mut log {
+        match &mut record.event {
+            Event::ProposalRefused { refusal, .. } => {
+                *refusal = Refusal::LimitReached { why: why() };
+                let stored = serde_json::to_value(&*refusal).unwrap();
+                assert_eq!(
+                    (&stored["refusal"], &stored["limit"]),
+                    (&"exhausted".into(), &true.into())
+                );
+                assert_eq!(serde_json::from_value::<Refusal>(stored).unwrap(), *refusal);
+            }
+            Event::Finished { reason } => {
+                *reason = StopReason::Exhausted {
+                    why: why(),
+                    limit: true,
+                };
+                assert!(
+                    reason
+                        .describe()
+                        .starts_with("a limit is reached: the next")
+                );
+            }
+            _ => {}
+        }
+        campaign.record(record).unwrap();
+    }
+    assert!(campaign.is_finished());
 }
 
 #[test]
