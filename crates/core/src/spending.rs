@@ -40,6 +40,22 @@ impl Asked {
     }
 }
 
+/// Shown money is rounded to this many parts of a dollar: sums of decimal fractions are not exact.
+const SHOWN_PARTS: f64 = 1e6;
+
+/// US dollars as they are shown.
+pub fn shown_usd(usd: f64) -> f64 {
+    (usd * SHOWN_PARTS).round() / SHOWN_PARTS
+}
+
+/// What was used, as it is shown.
+pub fn shown(usage: Usage) -> Usage {
+    Usage {
+        usd: shown_usd(usage.usd),
+        ..usage
+    }
+}
+
 /// What the turns of one kind used together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Spent {
@@ -151,6 +167,20 @@ mod tests {
         check(usage(5_000, 0.5), 1.25, Some((Some(0.02), Some(200.0))));
         check(usage(5_000, 0.0), 1.5, Some((None, Some(100.0))));
         check(usage(0, 3.0), 4.0, Some((Some(0.01), None)));
+    }
+
+    #[test]
+    fn money_is_shown_without_what_sums_of_fractions_leave() {
+        let sum = 0.05 + 0.05 + 0.1 - 1e-17;
+        for (usd, want) in [
+            (sum, "0.2"),
+            (0.1 + 0.2, "0.3"),
+            (0.0847, "0.0847"),
+            (0.0, "0"),
+        ] {
+            assert_eq!(shown_usd(usd).to_string(), want);
+        }
+        assert_eq!(shown(usage(3, 0.1 + 0.2)), usage(3, 0.3));
     }
 
     #[test]

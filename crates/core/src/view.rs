@@ -196,7 +196,7 @@ impl Campaign {
             kept: u32::try_from(self.lineage().kept().len()).unwrap_or(u32::MAX),
             streak: self.streak(),
             spent_s: self.spent_ms() as f64 / 1_000.0,
-            usage: self.cost(),
+            usage: spending::shown(self.cost()),
             cost: self.cost_view(),
             metric: charter
                 .map(|c| (c.metric.name.clone(), c.metric.unit.clone()))
@@ -227,9 +227,17 @@ impl Campaign {
         let asked = spent.into_iter().filter(|(_, spent)| spent.turns > 0);
         let headline = self.final_comparison().map(|c| c.overall.ratio);
         let gain = headline.unwrap_or_else(|| self.lineage().cumulative_ratio());
+        let shown = |(name, spent): (String, Spent)| {
+            let usd = spending::shown_usd(spent.usd);
+            (name, Spent { usd, ..spent })
+        };
+        let price = spending::per_percent(self.cost(), gain);
         CostView {
-            turns: asked.collect(),
-            per_percent: spending::per_percent(self.cost(), gain),
+            turns: asked.map(shown).collect(),
+            per_percent: price.map(|price| PerPercent {
+                usd: price.usd.map(spending::shown_usd),
+                ..price
+            }),
         }
     }
 
