@@ -74,6 +74,8 @@ pub struct Campaign {
     /// Time that tuning took.
     tuned_ms: u64,
     cost: Usage,
+    /// Who proposed or implemented, in the order in which they came.
+    agents: Vec<String>,
     spending: Spending,
     unknown_events: u32,
     answers: Vec<String>,

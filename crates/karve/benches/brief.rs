@@ -149,6 +149,7 @@ fn play() -> Result<Campaign> {
             seq,
             at_ms: 0,
             spent_ms: 1,
+            by: None,
             event: answer(&step, &charter)?,
         };
         campaign

@@ -103,6 +103,12 @@ pub trait Agent: Debug {
         Vec::new()
     }
 
+    /// The name of who is asked in a role, or without one, where it is known.
+    fn called(&self, role: Option<&str>) -> Option<&str> {
+        let _ = role;
+        None
+    }
+
     /// Asks for an answer in words, to a question that is whole: the worktree is only read.
     fn ask(&mut self, question: &Question<'_>, desk: &Desk<'_>) -> Result<Answered> {
         let _ = (question, desk);

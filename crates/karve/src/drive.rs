@@ -80,7 +80,9 @@ pub fn take(
     event: Event,
     spent_ms: u64,
 ) -> Result<Record> {
-    let record = session.store.append(event, clock::now_ms(), spent_ms)?;
+    let by = session.world.asked(&session.campaign, &event);
+    let at = (clock::now_ms(), spent_ms);
+    let record = session.store.append((event, by), at)?;
     session.campaign.record(&record).map_err(|error| {
         CommandError::new(ErrorKind::Bug, "the campaign refuses its own event").cause(error)
     })?;

@@ -2,7 +2,8 @@
 
 use crate::agenda;
 use crate::agents::team::{self, Keeps};
-use crate::agents::{self, Agent, visitor::Visitor};
+use crate::agents::visitor::{VISITOR, Visitor};
+use crate::agents::{self, Agent};
 use crate::clock;
 use crate::config::{AgentConfig, Loaded};
 use crate::device::Notices;
@@ -160,7 +161,8 @@ fn acting(
 ) -> Result<Box<dyn Agent>> {
     let tag = tag_of(dir);
     if let Some(visitor) = visitor {
-        return team::with_roles(Box::new(visitor), (charter, Keeps::Reviewer), agents, &tag);
+        let own: (&str, Box<dyn Agent>) = (VISITOR, Box::new(visitor));
+        return team::with_roles(own, (charter, Keeps::Reviewer), agents, &tag);
     }
     let Some(name) = name else {
         return team::team_of(charter, agents, &tag);
@@ -173,7 +175,7 @@ fn acting(
         true => Keeps::None,
         false => Keeps::Reviewer,
     };
-    team::with_roles(own, (charter, keeps), agents, &tag)
+    team::with_roles((name, own), (charter, keeps), agents, &tag)
 }
 
 /// Whether a campaign that was prepared before will measure again.

@@ -35,6 +35,9 @@ pub struct Record {
     pub at_ms: i64,
     /// How long the step took by a clock that does not go back; this is what limits count.
     pub spent_ms: u64,
+    /// Who was asked, by the name that people know, where an agent was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// What happened.
     pub event: Event,
 }

@@ -40,6 +40,9 @@ impl fmt::Display for OutOfOrder {
 
 impl std::error::Error for OutOfOrder {}
 
+/// Agents that are remembered.
+const AGENTS_MAX: usize = 16;
+
 /// Milliseconds that the readings of an event waited for the device.
 fn waited_ms(event: &Event) -> u64 {
     let conditions = match event {
@@ -80,8 +83,33 @@ impl Campaign {
             });
         }
         self.n_events += 1;
+        self.know(record);
         self.waited_ms = self.waited_ms.saturating_add(waited_ms(&record.event));
         Ok(())
+    }
+
+    /// Remembers who made something.
+    fn know(&mut self, record: &Record) {
+        let made = matches!(
+            record.event,
+            Event::Proposed { .. } | Event::Implemented { .. }
+        );
+        if let (true, Some(by)) = (made, &record.by)
+            && self.agents.len() < AGENTS_MAX
+            && !self.agents.contains(by)
+        {
+            self.agents.push(by.clone());
+        }
+    }
+
+    /// Who proposed or implemented: the charter's agent, where the log does not say.
+    pub fn agents(&self) -> Vec<&str> {
+        let named = self.agents.iter().map(String::as_str);
+        let named: Vec<&str> = named.collect();
+        match (named.is_empty(), self.charter()) {
+            (true, Some(charter)) => vec![&charter.agent],
+            _ => named,
+        }
     }
 
     /// Time of work so far; pauses do not count.

@@ -416,6 +416,7 @@ fn a_hypothesis_in_another_language_is_refused_with_the_right_role() {
         seq: log.len() as u64,
         at_ms: 0,
         spent_ms: 0,
+        by: None,
         event,
     };
     campaign.record(&record).unwrap();

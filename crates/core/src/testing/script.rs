@@ -168,6 +168,7 @@ impl Script {
             seq: seq as u64,
             at_ms: START_MS + self.tick_ms * seq as i64,
             spent_ms: self.spent_ms,
+            by: None,
             event,
         }
     }

@@ -27,8 +27,23 @@ pub enum Keeps {
 /// The campaign's own agent, and those of roles.
 #[derive(Debug)]
 pub struct Team {
-    own: Box<dyn Agent>,
-    roles: BTreeMap<String, Box<dyn Agent>>,
+    own: Member,
+    roles: BTreeMap<String, Member>,
+}
+
+/// An agent with its name.
+#[derive(Debug)]
+struct Member {
+    name: String,
+    agent: Box<dyn Agent>,
+}
+
+impl Member {
+    /// The name is what people call it: without the model or the directory that was named along.
+    fn new(name: &str, agent: Box<dyn Agent>) -> Self {
+        let name = name.split(':').next().unwrap_or(name).to_owned();
+        Self { name, agent }
+    }
 }
 
 /// Who acts in a run: the campaign's agent, with those of the roles beside it if there are any.
@@ -38,44 +53,43 @@ pub fn team_of(
     tag: &str,
 ) -> Result<Box<dyn Agent>> {
     let own = agent_of(charter, agents, tag)?;
-    with_roles(own, (charter, Keeps::All), agents, tag)
+    with_roles((&charter.agent, own), (charter, Keeps::All), agents, tag)
 }
 
-/// An agent with those of the roles that keep theirs.
+/// An agent under its name, with those of the roles that keep theirs.
 pub fn with_roles(
-    own: Box<dyn Agent>,
+    (name, own): (&str, Box<dyn Agent>),
     (charter, keeps): (&Charter, Keeps),
     agents: &BTreeMap<String, AgentConfig>,
     tag: &str,
 ) -> Result<Box<dyn Agent>> {
     let reviewer = charter.asks.reviewer().map(|role| role.name.as_str());
     let mut roles = BTreeMap::new();
-    for (role, name) in &charter.asks.agents {
+    for (role, named) in &charter.asks.agents {
         let kept = match keeps {
             Keeps::All => true,
             Keeps::Reviewer => reviewer == Some(role),
             Keeps::None => false,
         };
         if kept {
-            roles.insert(role.clone(), agent_named(name, charter, agents, tag)?);
+            let agent = agent_named(named, charter, agents, tag)?;
+            roles.insert(role.clone(), Member::new(named, agent));
         }
     }
-    Ok(match roles.is_empty() {
-        true => own,
-        false => Box::new(Team { own, roles }),
-    })
+    let own = Member::new(name, own);
+    Ok(Box::new(Team { own, roles }))
 }
 
 impl Team {
-    fn seen(&self, role: Option<&str>) -> &dyn Agent {
+    fn seen(&self, role: Option<&str>) -> &Member {
         let of_role = role.and_then(|role| self.roles.get(role));
-        of_role.unwrap_or(&self.own).as_ref()
+        of_role.unwrap_or(&self.own)
     }
 
     fn of(&mut self, role: Option<&str>) -> &mut dyn Agent {
         match role.and_then(|role| self.roles.get_mut(role)) {
-            Some(agent) => agent.as_mut(),
-            None => self.own.as_mut(),
+            Some(member) => member.agent.as_mut(),
+            None => self.own.agent.as_mut(),
         }
     }
 }
@@ -104,7 +118,12 @@ impl Agent for Team {
 
     /// One of them may.
     fn reads_worktree(&self) -> bool {
-        self.own.reads_worktree() || self.roles.values().any(|agent| agent.reads_worktree())
+        let mut roles = self.roles.values();
+        self.own.agent.reads_worktree() || roles.any(|member| member.agent.reads_worktree())
+    }
+
+    fn called(&self, role: Option<&str>) -> Option<&str> {
+        Some(&self.seen(role).name)
     }
 
     fn awaits(&self, step: &Step) -> bool {
@@ -113,20 +132,20 @@ impl Agent for Team {
             Step::Implement(step) => implements(step),
             _ => None,
         };
-        self.seen(role).awaits(step)
+        self.seen(role).agent.awaits(step)
     }
 
     /// Those of all: no command of the project gets any of them.
     fn key_variables(&self) -> Vec<String> {
-        let all = self.roles.values().flat_map(|agent| agent.key_variables());
-        let mut all: Vec<String> = all.chain(self.own.key_variables()).collect();
+        let members = self.roles.values().chain([&self.own]);
+        let mut all: Vec<String> = members.flat_map(|one| one.agent.key_variables()).collect();
         all.sort();
         all.dedup();
         all
     }
 
     fn learns(&self, role: Option<&str>) -> bool {
-        self.seen(role).learns(role)
+        self.seen(role).agent.learns(role)
     }
 
     /// Who made a round knows best what it taught.
@@ -140,16 +159,16 @@ mod tests {
     use super::*;
     use crate::agents::command::CommandAgent;
 
-    fn agent(learns: bool) -> Box<dyn Agent> {
+    fn member(name: &str, learns: bool) -> Member {
         let agent = CommandAgent::new("true".into(), BTreeMap::new(), 1, "tag".into());
-        Box::new(agent.learning(learns))
+        Member::new(name, Box::new(agent.learning(learns)))
     }
 
     #[test]
     fn who_made_a_round_is_asked_what_it_taught() {
         let team = Team {
-            own: agent(true),
-            roles: [("designer".to_owned(), agent(false))].into(),
+            own: member("mine", true),
+            roles: [("designer".to_owned(), member("other", false))].into(),
         };
         assert!(!team.learns(Some("designer")));
         // A role without an agent of its own is taken by the campaign's.

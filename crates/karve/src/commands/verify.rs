@@ -240,6 +240,7 @@ mod tests {
             seq: number.into(),
             at_ms: 0,
             spent_ms: 0,
+            by: None,
             event: Event::Implemented {
                 round: 1,
                 retry: 0,

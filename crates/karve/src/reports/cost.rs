@@ -2,7 +2,8 @@
 
 use super::page::Page;
 use super::source::Source;
-use super::text::{NO_VALUE, decimals};
+use super::text::{CELL_MAX, NO_VALUE, decimals};
+use karve_core::campaign::Usage;
 use karve_core::spending::{Asked, PerPercent};
 
 const COLUMNS: [&str; 4] = ["Asked to", "Turns", "Tokens", "USD"];
@@ -42,6 +43,24 @@ pub(super) fn section(source: &Source<'_>, page: &mut Page) {
     });
 }
 
+/// Everybody who proposed or implemented, and what that cost.
+pub(super) fn agents(source: &Source<'_>) -> String {
+    let campaign = source.campaign;
+    let named = campaign.agents().into_iter();
+    let named: Vec<String> = named.map(|name| source.markdown(name, CELL_MAX)).collect();
+    let cost = told_of(campaign.cost());
+    format!("Agent: {}, {cost}", named.join(", "))
+}
+
+/// What agents told of what they used, in words: nothing is not the same as no cost.
+fn told_of(used: Usage) -> String {
+    match (used.tokens, used.usd) {
+        (0, usd) if usd <= 0.0 => "cost not told".to_owned(),
+        (tokens, usd) if usd <= 0.0 => format!("{tokens} tokens, USD not told"),
+        (_, usd) => format!("{usd:.2} USD"),
+    }
+}
+
 /// What an agent does not tell is unknown.
 fn told(is_told: bool, text: String) -> String {
     match is_told {
@@ -63,5 +82,18 @@ fn significant(usd: f64) -> String {
     match usd {
         usd if usd >= 0.01 => format!("{usd:.2}"),
         usd => format!("{usd:.6}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_told_is_not_called_free() {
+        let told = |tokens, usd| told_of(Usage { tokens, usd });
+        assert_eq!(told(0, 0.0), "cost not told");
+        assert_eq!(told(500, 0.0), "500 tokens, USD not told");
+        assert_eq!(told(500, 0.2), "0.20 USD");
     }
 }

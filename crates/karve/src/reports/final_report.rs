@@ -132,11 +132,7 @@ fn summary(source: &Source<'_>, page: &mut Page) {
             campaign.rounds().len()
         ),
         format!("Time of work: {}", time_of_work(campaign)),
-        format!(
-            "Agent: {}, {:.2} USD",
-            text(&source.charter.agent),
-            campaign.cost().usd
-        ),
+        cost::agents(source),
         format!("Started: {}", text(&source.charter.created)),
         format!(
             "Base {}, result {}",

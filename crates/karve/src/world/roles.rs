@@ -38,6 +38,32 @@ impl World {
         exact_globs(&both.collect::<Vec<_>>())
     }
 
+    /// The name of the agent that was asked for what happened, if one was.
+    pub fn asked(&self, campaign: &Campaign, event: &Event) -> Option<String> {
+        let of_round = || {
+            campaign
+                .current_round()
+                .and_then(|round| round.route.as_deref())
+        };
+        let role = match event {
+            Event::Proposed { route, .. } | Event::ProposalRefused { route, .. } => {
+                route.as_ref().map(|route| route.role.as_str())
+            }
+            Event::Implemented { .. } | Event::NotImplemented { .. } => {
+                of_round().map(|route| route.implements.as_str())
+            }
+            Event::Reviewed { .. } => {
+                let reviewer = self.charter.asks.reviewer();
+                reviewer.map(|role| role.name.as_str())
+            }
+            Event::Learnt {
+                exchange: Some(_), ..
+            } => None,
+            _ => return None,
+        };
+        self.agent.called(role).map(str::to_owned)
+    }
+
     /// Somebody else looks at a candidate. Whatever comes of it, the gate is next or the policy
     /// says what is.
     pub(super) fn review(&mut self, step: &ReviewStep, campaign: &Campaign) -> Result<Event> {

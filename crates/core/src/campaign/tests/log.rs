@@ -97,3 +97,21 @@ fn fields_of_a_newer_karve_are_ignored() {
         "event":{"type":"learnt","round":1,"mood":null,"lesson":{"text":"x","by":["y"]}}}"#;
     assert_eq!(load(plain), load(newer));
 }
+
+#[test]
+fn everybody_who_made_something_is_named_once() {
+    let (before, mut log) = play(&varied());
+    assert_eq!(before.agents(), [before.charter().unwrap().agent.as_str()]);
+    let mut campaign = crate::campaign::Campaign::new();
+    for record in &mut log {
+        record.by = match &record.event {
+            Event::Proposed { round: 1, .. } => Some("visitor".into()),
+            Event::Proposed { .. } | Event::Implemented { .. } => Some("builtin".into()),
+            Event::Gated { .. } => Some("nobody".into()),
+            _ => None,
+        };
+        assert_eq!(&through_json(record), record);
+        campaign.record(record).unwrap();
+    }
+    assert_eq!(campaign.agents(), ["visitor", "builtin"]);
+}

@@ -209,6 +209,7 @@ impl Player {
                 seq,
                 at_ms: START_MS + 60_000 * seq as i64,
                 spent_ms: 1_500,
+                by: None,
                 event,
             };
             self.campaign.record(&record).unwrap();
