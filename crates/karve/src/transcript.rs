@@ -40,6 +40,12 @@ pub struct TurnView {
     pub task: String,
     /// Who was asked: a kind of agent, `command` or `visitor`.
     pub agent: String,
+    /// The name of that agent, where the log has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Which of several realizations, from 1, where there were several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variant: Option<u32>,
     /// The model, if one was named.
     pub model: Option<String>,
     /// What was asked.
@@ -91,14 +97,16 @@ pub enum Who {
 /// The artifacts with what was said in a round.
 pub fn exchanges(records: &[Record], round: u32) -> Vec<String> {
     let turns = outcome::turns_of(records, round).into_iter();
-    turns.map(|(_, told)| told.exchange.to_owned()).collect()
+    turns.map(|told| told.exchange.to_owned()).collect()
 }
 
 /// Reads the transcript of a round.
 pub fn read(dir: &CampaignDir, records: &[Record], round: u32) -> Result<Transcript> {
     let mut turns = Vec::new();
-    for (_, told) in outcome::turns_of(records, round) {
+    for told in outcome::turns_of(records, round) {
         let mut turn = read_turn(dir, told.exchange)?;
+        turn.name = told.by;
+        turn.variant = told.variant;
         turn.outcome = told.outcome;
         turn.usage = told.usage;
         turns.push(turn);

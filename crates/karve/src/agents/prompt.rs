@@ -173,7 +173,11 @@ const IMPLEMENT_ANSWER: &str = r#"## Answer
 
 fn implement_with(step: &ImplementStep, shown: &Shown) -> String {
     let brief = &step.brief;
-    let mut text = format!("# Round {}: implement the hypothesis\n\n", step.round);
+    let title = match step.mend {
+        Some(_) => "mend your change",
+        None => "implement the hypothesis",
+    };
+    let mut text = format!("# Round {}: {title}\n\n", step.round);
     text.push_str(
         "Edit the granted files in the current directory. Make this one change and no other. \
          Build and test as you like; do not commit; changes to any other file are not taken. \

@@ -13,11 +13,18 @@ pub(super) struct Told<'a> {
     pub(super) outcome: String,
     /// What it used.
     pub(super) usage: Usage,
+    /// The name of who was asked, if the log has it.
+    pub(super) by: Option<String>,
+    /// Which of several realizations, from 1.
+    pub(super) variant: Option<u32>,
 }
 
 /// The turns of a round, in order. The log is folded up to there: a proposal that an agent stated
 /// may have been refused for what the campaign knows.
-pub(super) fn turns_of(records: &[Record], round: u32) -> Vec<(&Event, Told<'_>)> {
+pub(super) fn turns_of(records: &[Record], round: u32) -> Vec<Told<'_>> {
+    let several = records.iter().any(|record| {
+        round_of(&record.event) == Some(round) && variant_of(&record.event) > Some(0)
+    });
     let mut campaign = Campaign::new();
     let mut turns = Vec::new();
     for record in records {
@@ -31,7 +38,12 @@ pub(super) fn turns_of(records: &[Record], round: u32) -> Vec<(&Event, Told<'_>)
         }
         let after = refused(&campaign).unwrap_or_default();
         let why = after.get(before..).unwrap_or_default();
-        turns.extend(told(event, why).into_iter().map(|told| (event, told)));
+        let variant = variant_of(event).filter(|_| several);
+        turns.extend(told(event, why).into_iter().map(|told| Told {
+            by: record.by.clone(),
+            variant: variant.map(|variant| variant.saturating_add(1)),
+            ..told
+        }));
         if matches!(event, Event::Learnt { .. }) {
             break;
         }
@@ -51,6 +63,15 @@ fn round_of(event: &Event) -> Option<u32> {
     }
 }
 
+fn variant_of(event: &Event) -> Option<u32> {
+    match event {
+        Event::Implemented { variant, .. } | Event::NotImplemented { variant, .. } => {
+            Some(*variant)
+        }
+        _ => None,
+    }
+}
+
 fn told<'a>(event: &'a Event, refused: &[String]) -> Vec<Told<'a>> {
     let earlier = match event {
         Event::Reviewed { earlier, .. } => earlier.as_slice(),
@@ -61,6 +82,8 @@ fn told<'a>(event: &'a Event, refused: &[String]) -> Vec<Told<'a>> {
             exchange: turn.exchange.as_deref()?,
             outcome: format!("refused: {}", turn.errors.join("; ")),
             usage: turn.usage,
+            by: None,
+            variant: None,
         })
     });
     let (outcome, usage) = outcome(event, refused);
@@ -68,6 +91,8 @@ fn told<'a>(event: &'a Event, refused: &[String]) -> Vec<Told<'a>> {
         exchange,
         outcome,
         usage,
+        by: None,
+        variant: None,
     });
     unread.chain(last).collect()
 }

@@ -238,7 +238,7 @@ fn told_log() -> Vec<Record> {
 fn a_proposal_that_was_refused_is_told_as_refused() {
     let records = told_log();
     let turns = outcome::turns_of(&records, 3);
-    let told: Vec<&str> = turns.iter().map(|(_, t)| t.outcome.as_str()).collect();
+    let told: Vec<&str> = turns.iter().map(|told| told.outcome.as_str()).collect();
     let [duplicate, stated, changed, learnt] = told.as_slice() else {
         panic!("{told:?}")
     };
@@ -251,4 +251,37 @@ fn a_proposal_that_was_refused_is_told_as_refused() {
     assert!(changed.starts_with("changed "), "{changed}");
     assert_eq!(*learnt, "said nothing");
     assert_eq!(exchanges(&records, 3).len(), 4);
+}
+
+#[test]
+fn a_turn_is_headed_by_the_name_of_its_agent_and_the_number_of_its_variant() {
+    let mut records = told_log();
+    for record in &mut records {
+        record.by = Some("mine".into());
+        if let Event::Implemented {
+            round: 3, variant, ..
+        } = &mut record.event
+        {
+            *variant = 1;
+        }
+    }
+    // That no such variant was due does not keep it from being told.
+    let turns = outcome::turns_of(&records, 3);
+    assert!(turns.iter().all(|told| told.by.as_deref() == Some("mine")));
+    let numbers: Vec<Option<u32>> = turns.iter().map(|told| told.variant).collect();
+    assert_eq!(numbers[..3], [None, None, Some(2)]);
+    let headed = |agent: &str, name: &str, variant| {
+        let mut turn = turn_of(agent, "");
+        turn.name = Some(name.to_owned());
+        turn.variant = variant;
+        let turns = vec![turn];
+        let text = render_transcript(&Transcript { round: 1, turns }, false);
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    let want = "round 1, turn 1: implement variant 2 by mine (m)";
+    assert_eq!(headed("command", "mine", Some(2)), want);
+    let want = "round 1, turn 1: implement by fast (claude, m)";
+    assert_eq!(headed("claude", "fast", None), want);
+    let want = "round 1, turn 1: implement by claude (m)";
+    assert_eq!(headed("claude", "claude", None), want);
 }

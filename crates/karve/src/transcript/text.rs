@@ -7,6 +7,8 @@ use std::fmt::Write;
 
 /// Lines of what an agent says at once.
 const SAID_LINES_MAX: usize = 40;
+/// The kind of an agent that is any program: its name says more.
+const COMMAND: &str = "command";
 /// Columns of a line.
 const COLUMNS_MAX: usize = 160;
 
@@ -15,20 +17,36 @@ pub fn render_transcript(transcript: &Transcript, colour: bool) -> String {
     let mut text = String::new();
     for (at, turn) in transcript.turns.iter().enumerate() {
         let head = format!(
-            "round {}, turn {}: {} by {}",
+            "round {}, turn {}: {}",
             transcript.round,
             at + 1,
-            safe(&turn.task, 20),
-            safe(&turn.agent, 40)
+            heading(turn)
         );
-        let model = turn.model.as_ref();
-        let model = model.map(|model| format!(" ({})", safe(model, 60)));
-        let head = format!("{head}{}", model.unwrap_or_default());
         let _ = writeln!(text, "{}", toned(&head, Tone::Strong, colour));
         render_turn(&mut text, turn, colour);
         text.push('\n');
     }
     text
+}
+
+/// What was asked of whom: by its name, with its kind and its model where they say more.
+fn heading(turn: &TurnView) -> String {
+    let variant = turn.variant.map(|number| format!(" variant {number}"));
+    let name = turn.name.as_ref().unwrap_or(&turn.agent);
+    let is_kind = turn.agent != *name && turn.agent != COMMAND;
+    let kind = is_kind.then(|| safe(&turn.agent, 40));
+    let model = turn.model.as_ref().map(|model| safe(model, 60));
+    let more: Vec<String> = kind.into_iter().chain(model).collect();
+    let more = match more.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", more.join(", ")),
+    };
+    let variant = variant.unwrap_or_default();
+    format!(
+        "{}{variant} by {}{more}",
+        safe(&turn.task, 20),
+        safe(name, 40)
+    )
 }
 
 fn render_turn(text: &mut String, turn: &TurnView, colour: bool) {

@@ -56,7 +56,7 @@ fn three_unusable_answers_drop_the_round_and_three_such_rounds_end_the_campaign(
     assert_eq!(refused.len(), 9);
     assert_eq!(refused[0]["refusal"]["refusal"], "unreadable");
     lab.karve(&["show", "1", "--transcript"]).ends(0).shows(&[
-        "propose by command",
+        "propose by script",
         "agent   I made it faster!",
         "outcome refused",
     ]);
