@@ -342,7 +342,15 @@ pub enum Branch {
     Hidden,
 }
 
+/// How the name of an agent begins that is a recording.
+pub const REPLAY: &str = "replay:";
+
 impl Charter {
+    /// Whether a recorded campaign is played again.
+    pub fn is_replay(&self) -> bool {
+        self.agent.starts_with(REPLAY)
+    }
+
     /// The same charter for a project in a subdirectory of its repository: globs and files are
     /// written from there, and meant from the top.
     #[must_use]

@@ -108,6 +108,10 @@ pub struct Candidate {
     pub patch: String,
     /// What the agent changed beyond the grant; it was left out.
     pub out_of_scope: Vec<String>,
+    /// The artifact with the patch of all that the agent changed, where something was left out: a
+    /// recording gives it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole: Option<String>,
     /// What the agent said about the change.
     pub summary: String,
 }

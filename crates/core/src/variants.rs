@@ -116,6 +116,7 @@ mod tests {
                 files: Vec::new(),
                 patch: String::new(),
                 out_of_scope: Vec::new(),
+                whole: None,
                 summary: String::new(),
             }),
             why: String::new(),

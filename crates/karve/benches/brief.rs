@@ -217,6 +217,7 @@ fn in_round(step: &Step) -> Result<Event> {
                 files: vec!["kernel.py".to_owned()],
                 patch: "p".to_owned(),
                 out_of_scope: Vec::new(),
+                whole: None,
                 summary: "as the hypothesis says".to_owned(),
             },
             usage: Usage::default(),

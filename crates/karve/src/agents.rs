@@ -23,7 +23,7 @@ use crate::harness::Harness;
 use crate::process::StopFlag;
 use crate::sandbox::Sandbox;
 use karve_core::campaign::{ImplementStep, Refusal, Step, Usage};
-use karve_core::charter::{Case, Charter};
+use karve_core::charter::{Case, Charter, REPLAY};
 use karve_core::hypothesis::Hypothesis;
 use karve_core::knowledge::{Foretold, Learning, Words};
 use karve_core::strategy::Brief;
@@ -233,7 +233,7 @@ fn agent_named(
     if name == scripted::SCRIPTED && !agents.contains_key(name) {
         return Ok(Box::new(scripted::Scripted::open()?));
     }
-    if let Some(dir) = name.strip_prefix("replay:") {
+    if let Some(dir) = name.strip_prefix(REPLAY) {
         return Ok(Box::new(replay::Replay::open(&PathBuf::from(dir))?));
     }
     let Some(config) = config::agent_named(name, agents) else {

@@ -171,7 +171,7 @@ fn acting(
     name.clone_into(&mut acting.agent);
     let own = agents::agent_of(&acting, agents, &tag)?;
     // A recording has its own reviews.
-    let keeps = match name.starts_with("replay:") {
+    let keeps = match acting.is_replay() {
         true => Keeps::None,
         false => Keeps::Reviewer,
     };

@@ -16,6 +16,7 @@ mod round;
 mod tips;
 mod tuning;
 mod turn;
+mod whole;
 mod workspace;
 
 pub use audit::audit_commits;

@@ -22,7 +22,9 @@ impl Event {
                 [baseline.raw.as_deref(), baseline.reference.as_deref()]
             }
             Self::Profiled { profile, .. } => [profile.artifact.as_deref(), None],
-            Self::Implemented { candidate, .. } => [Some(candidate.patch.as_str()), None],
+            Self::Implemented { candidate, .. } => {
+                [Some(candidate.patch.as_str()), candidate.whole.as_deref()]
+            }
             Self::Tuned { tuned, .. } => {
                 let candidate = tuned.candidate.as_ref();
                 [candidate.map(|candidate| candidate.patch.as_str()), None]

@@ -18,7 +18,9 @@ impl Campaign {
             .rev()
             .take_while(|round| round.candidate.is_none() && !round.gave_up);
         let absent = u32::try_from(absent.count()).unwrap_or(u32::MAX);
-        if absent >= ABSENT_ROUNDS_MAX {
+        // A recording that was judged otherwise may hold patches that do not apply; it ends where
+        // it has no further round.
+        if absent >= ABSENT_ROUNDS_MAX && !charter.is_replay() {
             return Some(StopReason::AgentUnusable { rounds: absent });
         }
         if let Some(reason) = self.agenda_through() {

@@ -369,6 +369,7 @@ impl Script {
                     files: vec!["kernel.c".into()],
                     patch: "p".into(),
                     out_of_scope: Vec::new(),
+                    whole: None,
                     summary: "done".into(),
                 },
                 usage,

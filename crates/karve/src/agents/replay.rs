@@ -20,6 +20,8 @@ pub struct Replay {
     hypotheses: BTreeMap<u32, Box<Hypothesis>>,
     /// By round, retry and variant.
     candidates: BTreeMap<(u32, u32, u32), Candidate>,
+    /// Why there is none, by the same.
+    absent: BTreeMap<(u32, u32, u32), String>,
     /// Which variant went on, by round.
     chosen: BTreeMap<u32, u32>,
     /// What reviewers said, by round and attempt.
@@ -50,6 +52,7 @@ impl Replay {
             dir: dir.clone(),
             hypotheses: BTreeMap::new(),
             candidates: BTreeMap::new(),
+            absent: BTreeMap::new(),
             chosen: BTreeMap::new(),
             reviews: BTreeMap::new(),
             words: BTreeMap::new(),
@@ -77,6 +80,15 @@ impl Replay {
                 ..
             } => {
                 self.candidates.insert((round, retry, variant), candidate);
+            }
+            Event::NotImplemented {
+                round,
+                retry,
+                variant,
+                why,
+                ..
+            } => {
+                self.absent.insert((round, retry, variant), why);
             }
             Event::Chosen { round, first, .. } => {
                 self.chosen.insert(round, first);
@@ -116,6 +128,19 @@ impl Replay {
     }
 }
 
+/// The artifact with all that was changed, what was forbidden too: without that part a change
+/// might pass that was refused.
+fn change_of(candidate: &Candidate) -> std::result::Result<&str, String> {
+    match (&candidate.whole, candidate.out_of_scope.as_slice()) {
+        (Some(whole), _) => Ok(whole),
+        (None, []) => Ok(&candidate.patch),
+        (None, strays) => Err(format!(
+            "the recorded change touched {} too, which the recording does not hold",
+            strays.join(", ")
+        )),
+    }
+}
+
 impl Agent for Replay {
     fn propose(&mut self, brief: &Brief, _: &Desk<'_>) -> Result<Proposal> {
         let usage = Usage::default();
@@ -140,10 +165,15 @@ impl Agent for Replay {
     fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
         let usage = Usage::default();
         let Some(candidate) = self.recorded(step) else {
-            let why = "the recorded campaign has no candidate here".to_owned();
+            let absent = self.absent.get(&(step.round, step.retry, step.variant));
+            let none = || "the recorded campaign has no candidate here".to_owned();
+            let why = absent.cloned().unwrap_or_else(none);
             return Ok(Implementation::NotDone { why, usage });
         };
-        let patch = store::get_artifact(&self.dir, &candidate.patch)?;
+        let patch = match change_of(candidate) {
+            Ok(patch) => store::get_artifact(&self.dir, patch)?,
+            Err(why) => return Ok(Implementation::NotDone { why, usage }),
+        };
         if step.mend.is_some() {
             // The patch is the whole change, so what is to be mended must not be there.
             let parent = Oid::named(&step.parent)?;
@@ -189,5 +219,27 @@ impl Agent for Replay {
             words: words.unwrap_or_default(),
             ..Said::default()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_change_is_given_again_or_none() {
+        let candidate = |strays: &[&str], whole: Option<&str>| Candidate {
+            commit: "c".into(),
+            tree: "t".into(),
+            files: vec!["kernel.c".into()],
+            patch: "granted".into(),
+            out_of_scope: strays.iter().map(|stray| (*stray).to_owned()).collect(),
+            whole: whole.map(str::to_owned),
+            summary: String::new(),
+        };
+        assert_eq!(change_of(&candidate(&[], None)), Ok("granted"));
+        assert_eq!(change_of(&candidate(&["bench.c"], Some("all"))), Ok("all"));
+        let why = change_of(&candidate(&["bench.c"], None)).unwrap_err();
+        assert!(why.contains("touched bench.c too"), "{why}");
     }
 }

@@ -233,6 +233,7 @@ mod tests {
             files: Vec::new(),
             patch,
             out_of_scope: Vec::new(),
+            whole: None,
             summary: String::new(),
         };
         Record {

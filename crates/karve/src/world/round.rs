@@ -154,7 +154,7 @@ impl World {
     /// role takes fewer of them than are granted; what is not taken is named.
     pub(super) fn candidate_in(
         &self,
-        (tree, writes): (&Path, Option<&[String]>),
+        (worktree, writes): (&Path, Option<&[String]>),
         (round, parent): (u32, &str),
         hypothesis: &Hypothesis,
         summary: String,
@@ -164,10 +164,10 @@ impl World {
             message: &message,
             date: clock::now_s(),
         };
-        self.trees.reveal(&self.repo, tree, parent)?;
+        self.trees.reveal(&self.repo, worktree, parent)?;
         let on = Oid::named(parent)?;
-        let globs = self.grant(tree, &on, writes)?;
-        let made = self.repo.commit_candidate(tree, &on, &globs, &note)?;
+        let globs = self.grant(worktree, &on, writes)?;
+        let made = self.repo.commit_candidate(worktree, &on, &globs, &note)?;
         let CandidateCommit {
             oid,
             tree,
@@ -176,6 +176,13 @@ impl World {
             out_of_scope,
             ..
         } = made;
+        // A stray new file is left behind and that is all; a changed protected file is not.
+        let out_of_scope: Vec<String> = out_of_scope
+            .into_iter()
+            .filter(|refused| refused.change.tracked)
+            .map(|refused| refused.change.path)
+            .collect();
+        let whole = self.whole_change((worktree, &on), (&files, &out_of_scope), &note)?;
         let name = format!("{}/round-{round}", refs_of(&self.charter.name));
         self.repo.update_ref(&name, &oid, Expected::Any)?;
         let refused = out_of_scope.iter().map(|refused| &refused.change.path);
@@ -185,12 +192,8 @@ impl World {
             tree: tree.to_string(),
             files,
             patch: store::put_artifact(&self.dir, &patch)?,
-            // A stray new file is left behind and that is all; a changed protected file is not.
-            out_of_scope: out_of_scope
-                .into_iter()
-                .filter(|refused| refused.change.tracked)
-                .map(|refused| refused.change.path)
-                .collect(),
+            out_of_scope,
+            whole,
             summary,
         };
         Ok((candidate, refused))

@@ -97,6 +97,15 @@ fn a_change_out_of_scope_is_not_taken_and_can_be_mended() {
     lab.karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["out_of_scope"]);
     assert_eq!(lab.events("gated").len(), 4);
+    // A recording insists as well, in every turn: what was refused is not kept when it is replayed.
+    let replay = format!("replay:{}", lab.campaign("").display());
+    let replay = replay.trim_end_matches('/');
+    lab.karve(&["run", "--yes", "--campaign", "again", "--agent", replay])
+        .ends(0);
+    fs::rename(lab.campaign(""), lab.beside("recorded")).unwrap();
+    fs::rename(lab.path(".karve/again"), lab.campaign("")).unwrap();
+    assert_eq!(lab.verdicts(), ["out_of_scope"]);
+    assert_eq!(lab.events("gated").len(), 4);
 }
 
 #[test]

@@ -360,6 +360,17 @@ fn what_ended_a_campaign_counts_anew_after_an_extension() {
 }
 
 #[test]
+fn a_recording_ends_where_it_has_no_further_round() {
+    let mut script = crate::testing::script::script(&[1.2, 1.2, 1.2, 1.2]);
+    for round in 1..=3 {
+        edit(&mut script, round).attempts = vec![Attempt::absent()];
+    }
+    check(&script, 3, &StopReason::AgentUnusable { rounds: 3 });
+    script.charter.agent = "replay:somewhere".into();
+    check(&script, 4, &exhausted());
+}
+
+#[test]
 fn an_agent_with_new_ideas_is_asked_again_after_an_extension() {
     let mut script = script(&[1.2]);
     let (_, log) = play(&script);

@@ -419,6 +419,7 @@ fn candidate(round: u32) -> Candidate {
         files: vec!["src/kernel.c".into()],
         patch: format!("patch-{round}"),
         out_of_scope: Vec::new(),
+        whole: None,
         summary: "Did it.\n\n# And | more, as on ZEBRA".into(),
     }
 }

@@ -1,0 +1,31 @@
+//! All that an agent changed, what it may not change too: kept so that a recording is whole.
+
+use super::World;
+use super::audit::exact_globs;
+use crate::error::Result;
+use crate::git::{CommitNote, Oid};
+use crate::store;
+use std::path::Path;
+
+impl World {
+    /// The artifact with the patch of the taken files and the strays of a worktree. None if there
+    /// are no strays, or if one cannot be given again by a patch, such as a link.
+    pub(super) fn whole_change(
+        &self,
+        (worktree, parent): (&Path, &Oid),
+        (files, strays): (&[String], &[String]),
+        note: &CommitNote<'_>,
+    ) -> Result<Option<String>> {
+        if strays.is_empty() {
+            return Ok(None);
+        }
+        let globs = exact_globs(&[files, strays].concat())?;
+        // Nothing refers to this commit, so it goes with the next collection of garbage.
+        let made = self.repo.commit_candidate(worktree, parent, &globs, note)?;
+        let is_whole = strays.iter().all(|stray| made.files.contains(stray));
+        match is_whole {
+            true => store::put_artifact(&self.dir, &made.patch).map(Some),
+            false => Ok(None),
+        }
+    }
+}
