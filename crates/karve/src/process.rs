@@ -329,6 +329,11 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
     launch::find_program(name)
 }
 
+/// The words of a command line, if it needs no shell to be taken apart.
+pub fn plain_words(line: &str) -> Option<Vec<String>> {
+    line::words(line)
+}
+
 /// Whether this process was started to pass a signal over.
 pub fn ignores(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

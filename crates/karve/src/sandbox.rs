@@ -341,6 +341,14 @@ impl Sandbox {
         Ok((confinement, gateway))
     }
 
+    /// Whether a file that an agent's own command names may be shown to it: nothing of the checkout
+    /// or the campaigns, where there is more than it may know.
+    pub fn may_show(&self, file: &Path) -> bool {
+        let file = view::settled(file);
+        let kept = [&self.site.checkout, &self.site.campaigns];
+        !kept.iter().any(|dir| file.starts_with(dir))
+    }
+
     /// Where `{out}` may be written.
     pub fn out(&self) -> PathBuf {
         self.site.out()

@@ -5,6 +5,10 @@
 //! `KARVE_TASK` is `propose`, `implement`, `mend`, `review` or `learn`. The answer is what it
 //! writes to the file that `KARVE_ANSWER` names, or else its standard output. See docs/agents.md.
 
+mod own;
+
+pub use self::own::lacking;
+
 use super::exchange::{self, Asked};
 use super::prompt;
 use super::secrets::Secrets;
@@ -20,11 +24,15 @@ use karve_core::campaign::ImplementStep;
 use karve_core::strategy::Brief;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// An answer is read up to this size.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
+
+/// What may be the reason where a confined program fails.
+const SEES: &str = "; beside its worktree and the files that its command names, it sees of homes and \
+                    temporary files what sandbox.read in karve.toml names";
 
 /// Where a program answers, in words.
 const ANSWER_TO: &str = "on standard output or in the file named by KARVE_ANSWER";
@@ -103,7 +111,11 @@ impl CommandAgent {
         // Kept until the program has ended.
         let mut gateway = None;
         if let Some(sandbox) = desk.sandbox {
+            // Its own script may lie in a home or among temporary files, which are not there.
+            let own = own::files(&self.line);
+            let own: Vec<PathBuf> = own.into_iter().filter(|f| sandbox.may_show(f)).collect();
             let places = Places {
+                read: &own,
                 hosts: match &self.reach {
                     Reach::Only(hosts) => Some(hosts),
                     Reach::Usual | Reach::All => None,
@@ -123,7 +135,11 @@ impl CommandAgent {
             Exit::Code(0) => read_answer(&answer_path, &run),
             Exit::TimedOut => Err(format!("the agent ran past {limit_s} s")),
             Exit::Code(_) | Exit::Signal(_) | Exit::Stopped | Exit::TooMuch(_) => {
-                Err(format!("the agent failed: {}", excerpt(&run)))
+                let seen = match desk.sandbox {
+                    Some(_) => SEES,
+                    None => "",
+                };
+                Err(format!("the agent failed: {}{seen}", excerpt(&run)))
             }
         };
         // What an agent says is stored, and a key is not.

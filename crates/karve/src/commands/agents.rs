@@ -2,6 +2,7 @@
 
 use crate::agents::api;
 use crate::agents::cli::{self, Kind, Tried};
+use crate::agents::command;
 use crate::config::{AgentConfig, ApiConfig, CliConfig, Overrides, Runs};
 use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::process::StopFlag;
@@ -20,8 +21,8 @@ use std::sync::Arc;
 ///
 /// Any agent of this list can be named with `karve run --agent NAME`. A command-line agent is there
 /// if its program is, a model API if its key and its model are. A trial asks the model for one
-/// word; it takes two minutes at most and costs what such a question costs. Programs are confined
-/// as in a campaign.
+/// word; it takes two minutes at most and costs what such a question costs. Command-line agents are
+/// confined as in a campaign. A program of [agents] that is a command of its own is not tried.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve agents
@@ -173,9 +174,16 @@ fn look(
             let program = line.split_whitespace().next().unwrap_or_default();
             let found = process::find_program(program);
             listed.path = found.map(|path| path.display().to_string());
-            if listed.path.is_none() {
+            let unknown = || listed.path.is_none().then(|| program.to_owned());
+            if let Some(lacking) = command::lacking(line).or_else(unknown) {
+                listed.path = None;
                 listed.hint = Some(format!(
-                    "see that {program} is there, or mend agents.{name}.command in karve.toml"
+                    "see that {lacking} is there, or mend agents.{name}.command in karve.toml"
+                ));
+            } else if room.is_some() {
+                listed.hint = Some(format!(
+                    "a program is not tried, for it answers in rounds only: \
+                     \"karve run --agent {name} --rounds 1\" has one"
                 ));
             }
             return Ok(listed);

@@ -6,6 +6,7 @@ mod kernel;
 use crate::agents::api;
 use crate::agents::builtin;
 use crate::agents::cli;
+use crate::agents::command;
 use crate::config::{self, Loaded, Overrides, Runs};
 use crate::error::{CommandError, ErrorKind, Result};
 use crate::git::{self, Repo};
@@ -252,15 +253,15 @@ fn examine_tools(loaded: &Loaded, stop: &StopFlag, findings: &mut Findings) {
         format!("builtin, {listed}").replace("builtin, builtin", "builtin"),
     );
     for (name, agent) in &loaded.agents {
-        let (program, key) = match &agent.runs {
-            Runs::Line(line) => (
-                line.split_whitespace().next().unwrap_or_default(),
-                "command",
-            ),
-            Runs::Cli(cli) => (
-                cli.program.as_deref().unwrap_or(cli.kind.program()),
-                "program",
-            ),
+        let program = match &agent.runs {
+            Runs::Line(line) => {
+                if let Some(lacking) = command::lacking(line) {
+                    let hint = format!("put it there, or mend agents.{name}.command in karve.toml");
+                    findings.failed("agents", format!("{name}: there is no {lacking}"), &hint);
+                }
+                continue;
+            }
+            Runs::Cli(cli) => cli.program.as_deref().unwrap_or(cli.kind.program()),
             Runs::Api(config) => {
                 if !api::has_key(config) {
                     let hint = format!("set it, or mend agents.{name}.key_env in karve.toml");
@@ -271,7 +272,7 @@ fn examine_tools(loaded: &Loaded, stop: &StopFlag, findings: &mut Findings) {
         };
         let there = program.contains('/') || process::find_program(program).is_some();
         if !there {
-            let hint = format!("install it, or mend agents.{name}.{key} in karve.toml");
+            let hint = format!("install it, or mend agents.{name}.program in karve.toml");
             findings.failed("agents", format!("{name}: {program} is not on PATH"), &hint);
         }
     }

@@ -216,3 +216,25 @@ fn without_namespaces_the_other_layers_hold_and_karve_says_so() {
     assert!(!lab.path(".karve/other/events.jsonl").exists());
     doctor(3).shows(&["FAILED  sandbox"]);
 }
+
+#[test]
+fn an_agent_sees_the_script_that_its_command_names_and_nothing_beside_it() {
+    if !has_namespaces() {
+        return;
+    }
+    let lab = lab("edit s/TIME=.*/TIME=50/\nls -A \"$(dirname \"$0\")\" | tr '\\n' ' '");
+    let home = lab.beside("agents of mine");
+    fs::create_dir_all(&home).unwrap();
+    fs::write(home.join("keys"), "secret").unwrap();
+    fs::rename(lab.path("agent.sh"), home.join("agent.sh")).unwrap();
+    let command = format!("sh '{}/agent.sh'", home.display());
+    lab.replace("karve.toml", "sh agent.sh", &command).commit();
+    lab.karve(&["run", "--yes", "--rounds", "1"]).ends(0);
+    let summary = lab.events("implemented")[0]["candidate"]["summary"].clone();
+    assert_eq!(summary.as_str().unwrap().trim(), "agent.sh");
+    lab.karve(&["agents"]).ends(0).shows(&["there    script"]);
+    fs::remove_file(home.join("agent.sh")).unwrap();
+    lab.karve(&["agents"])
+        .ends(0)
+        .shows(&["missing  script", "agents.script.command in karve.toml"]);
+}
