@@ -97,6 +97,8 @@ impl Turned {
             Ended::Failed(why) => return refused(Refusal::AgentFailed { why }),
             Ended::Spent(why) => return refused(Refusal::LimitReached { why }),
         };
+        // What it used counts, whatever the answer is worth.
+        let refused = |refusal| Proposal::Refused(refusal, used.or(answer::parse_usage(&text)));
         match answer::parse_proposal(&text) {
             Ok(ProposalAnswer::Stated(hypothesis, claimed)) => {
                 Proposal::Stated(hypothesis, used.or(claimed))
@@ -108,19 +110,20 @@ impl Turned {
 
     /// As an answer to who asked for a change.
     pub(super) fn implementation(self) -> Implementation {
-        let read = match self.ended {
-            Ended::Said(text) => answer::parse_implementation(&text),
-            Ended::Failed(why) | Ended::Spent(why) => Err(why),
+        let not_done = |why, claimed| Implementation::NotDone {
+            why,
+            usage: self.used.or(claimed),
         };
-        match read {
+        let text = match self.ended {
+            Ended::Said(text) => text,
+            Ended::Failed(why) | Ended::Spent(why) => return not_done(why, Usage::default()),
+        };
+        match answer::parse_implementation(&text) {
             Ok((summary, claimed)) => Implementation::Done {
                 summary,
                 usage: self.used.or(claimed),
             },
-            Err(why) => Implementation::NotDone {
-                why,
-                usage: self.used.or(Usage::default()),
-            },
+            Err(why) => not_done(why, answer::parse_usage(&text)),
         }
     }
 
