@@ -482,20 +482,6 @@ impl Campaign {
         }
     }
 
-    /// Whether the final kernel is to be looked at before the end: something was kept, nobody has
-    /// looked at it, and the policy wants to see what changes.
-    pub(super) fn last_look_due(&self) -> bool {
-        let Some(charter) = self.charter() else {
-            return false;
-        };
-        let is_wanted = match charter.policy.profile_when {
-            ProfileWhen::EveryRound | ProfileWhen::OnChange => charter.commands.profile.is_some(),
-            ProfileWhen::OnEscalation => false,
-        };
-        let unseen = |profile: &Profile| profile.commit != self.incumbent();
-        is_wanted && self.lineage.best().is_some() && self.profile().is_none_or(unseen)
-    }
-
     fn profile_due(&self) -> bool {
         let Some(charter) = self.charter() else {
             return false;

@@ -3,6 +3,19 @@
 use crate::campaign::Usage;
 use serde::Serialize;
 
+/// Bytes of a text for each token, at least: no text has fewer tokens, so who tells fewer is not
+/// believed. Runs of spaces and long words take up to a dozen bytes for a token.
+const BYTES_PER_TOKEN_MAX: u64 = 16;
+
+/// Bytes for each token where karve counts by itself, as in a brief.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// How many tokens of a text count instead of those that were told; none where these can be true.
+pub fn tokens_instead(told: u64, bytes: usize) -> Option<u64> {
+    let bytes = bytes as u64;
+    (told < bytes / BYTES_PER_TOKEN_MAX).then_some(bytes / BYTES_PER_TOKEN)
+}
+
 /// What an agent was asked for in a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
@@ -145,8 +158,28 @@ pub fn per_percent(used: Usage, speedup: f64) -> Option<PerPercent> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn tokens_that_can_be_true_are_believed_and_too_few_are_not() {
+        for (told, bytes, want) in [
+            (0, 0, None),
+            (0, 15, None),
+            (0, 16, Some(4)),
+            (0, 8_000, Some(2_000)),
+            (499, 8_000, Some(2_000)),
+            (500, 8_000, None),
+            (2_500, 8_000, None),
+            (u64::MAX, 8_000, None),
+        ] {
+            assert_eq!(tokens_instead(told, bytes), want, "{told} of {bytes}");
+        }
+    }
+
     fn usage(tokens: u64, usd: f64) -> Usage {
-        Usage { tokens, usd }
+        Usage {
+            tokens,
+            usd,
+            estimated: false,
+        }
     }
 
     fn check(used: Usage, speedup: f64, want: Option<(Option<f64>, Option<f64>)>) {

@@ -13,6 +13,7 @@
 #[path = "scale/stage.rs"]
 mod stage;
 
+use karve::agents::Secrets;
 use karve::device::Notices;
 use karve::drive::{self, Session};
 use karve::error::{Context, Result};
@@ -333,6 +334,7 @@ impl Play {
             stop: StopFlag::new(),
             charter,
             notices: Notices::default(),
+            secrets: Secrets::known(&BTreeMap::new()),
         })?;
         let session = Session {
             campaign: loaded.campaign,

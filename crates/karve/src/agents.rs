@@ -1,5 +1,6 @@
 //! Who proposes and implements. An agent never measures, never judges, never settles.
 
+pub mod agreement;
 mod answer;
 pub mod api;
 pub mod builtin;
@@ -7,6 +8,7 @@ pub mod cli;
 pub mod command;
 mod exchange;
 pub mod form;
+mod notes;
 mod prompt;
 pub mod replay;
 pub mod scripted;
@@ -15,6 +17,8 @@ pub mod team;
 pub mod told;
 mod turn;
 pub mod visitor;
+
+pub use secrets::Secrets;
 
 use crate::config::{self, AgentConfig, Runs};
 use crate::error::{CommandError, Result};
@@ -107,6 +111,11 @@ pub trait Agent: Debug {
     fn called(&self, role: Option<&str>) -> Option<&str> {
         let _ = role;
         None
+    }
+
+    /// Whether some bytes hold a key that it alone knows, as one that a command told it.
+    fn knows_key_in(&self, _: &[u8]) -> bool {
+        false
     }
 
     /// Asks for an answer in words, to a question that is whole: the worktree is only read.
@@ -254,6 +263,7 @@ fn agent_named(
     let AgentConfig {
         runs,
         env,
+        pass,
         learn,
         reach,
     } = config;
@@ -261,7 +271,7 @@ fn agent_named(
     Ok(match runs {
         Runs::Line(line) => {
             let agent = command::CommandAgent::new(line, env, limits.agent_s, tag);
-            Box::new(agent.learning(learn).reaching(reach))
+            Box::new(agent.learning(learn).reaching(reach).passing(pass))
         }
         Runs::Cli(config) => {
             let agent = cli::CliAgent::new(config, env, limits, tag)?;

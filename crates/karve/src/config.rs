@@ -104,6 +104,8 @@ pub struct AgentConfig {
     pub runs: Runs,
     /// Added to its environment.
     pub env: BTreeMap<String, String>,
+    /// Names of variables with keys that a program gets.
+    pub pass: Vec<String>,
     /// Whether it is asked what a round taught.
     pub learn: bool,
     /// What it may reach.
@@ -128,6 +130,7 @@ impl AgentConfig {
         Self {
             runs,
             env: BTreeMap::new(),
+            pass: Vec::new(),
             learn: false,
             reach: Reach::Usual,
         }

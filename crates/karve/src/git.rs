@@ -40,7 +40,7 @@ use crate::error::{CommandError, Result};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use candidate::{CandidateCommit, FILE_BYTES_MAX, Refusal, Refused};
+pub use candidate::{CandidateCommit, FILE_BYTES_MAX, Refusal, Refused, Terms};
 pub use detached::Past;
 pub use history::{Applied, FileStat, LogLine, TreeEntry};
 pub use refs::Expected;

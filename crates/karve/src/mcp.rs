@@ -5,6 +5,7 @@
 //! progress and ends at once when it is cancelled; the campaign goes on with the next call.
 
 pub mod http;
+pub(crate) mod stdio;
 
 use crate::agents::form::ProposalForm;
 use crate::agents::visitor::{Answer, Change};

@@ -23,6 +23,7 @@ mod view;
 pub use self::gateway::Gateway;
 pub use self::hosts::Host;
 pub use self::private::Private;
+pub(crate) use self::private::empty;
 pub use self::view::Site;
 
 use crate::error::{CommandError, Context, Result};
@@ -347,6 +348,11 @@ impl Sandbox {
         let file = view::settled(file);
         let kept = [&self.site.checkout, &self.site.campaigns];
         !kept.iter().any(|dir| file.starts_with(dir))
+    }
+
+    /// Whether something of the host is not there for an agent, unless it is named.
+    pub fn hides(&self, path: &Path) -> bool {
+        view::hides(&self.site, &self.rule, &view::settled(path))
     }
 
     /// Where `{out}` may be written.

@@ -137,6 +137,7 @@ fn open(
         upstream: setting.repo,
         dir: dir.clone(),
         agent,
+        secrets: agents::Secrets::known(setting.agents),
         stop: stop.clone(),
         charter,
         notices,

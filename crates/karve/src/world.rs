@@ -16,6 +16,7 @@ mod round;
 mod tips;
 mod tuning;
 mod turn;
+mod untaken;
 mod whole;
 mod workspace;
 
@@ -28,7 +29,7 @@ pub use publish::rebuild;
 pub use refs::lost_refs;
 pub use workspace::synced;
 
-use crate::agents::Agent;
+use crate::agents::{Agent, Secrets};
 use crate::arena::Arena;
 use crate::config;
 use crate::device::{self, Notices};
@@ -63,6 +64,8 @@ pub struct World {
     pub(crate) repo: Repo,
     pub(crate) dir: CampaignDir,
     pub(crate) agent: Box<dyn Agent>,
+    /// What no candidate may hold.
+    secrets: Secrets,
     pub(crate) trees: Trees,
     pub(crate) stop: StopFlag,
     /// What the user is asked to agree to; later the campaign's own charter.
@@ -96,6 +99,8 @@ pub struct Parts {
     pub dir: CampaignDir,
     /// Who proposes and implements.
     pub agent: Box<dyn Agent>,
+    /// The values of all keys that are known.
+    pub secrets: Secrets,
     /// What the user asked for with Ctrl-C.
     pub stop: StopFlag,
     /// The charter.
@@ -111,6 +116,7 @@ impl World {
             upstream,
             dir,
             agent,
+            secrets,
             stop,
             charter,
             notices,
@@ -137,6 +143,7 @@ impl World {
             repo,
             dir,
             agent,
+            secrets,
             trees: trees.keeping_secret(secret_of(&charter)),
             stop,
             charter,

@@ -17,7 +17,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use karve::error::ErrorKind;
 use karve::git::{
     Applied, CandidateCommit, ChangeKind, CommitNote, Expected, Head, Mode, NewFile, Oid, Refusal,
-    Repo, init_with, version,
+    Repo, Terms, init_with, version,
 };
 use tempfile::TempDir;
 
@@ -629,6 +629,37 @@ fn a_candidate_is_the_parent_plus_the_granted_changes() {
     assert_eq!(harness(&made.oid).len(), 3);
     // The same again is the same commit.
     assert_eq!(lab.commit(&tree, &["src/*"]), made);
+}
+
+#[test]
+fn what_holds_a_key_is_refused_and_git_never_sees_it() {
+    let lab = Lab::new();
+    let tree = lab.worktree();
+    write(tree.join("src/kernel.c"), "// sk-very-secret\n");
+    write(tree.join("src/sk-very-secret.c"), "new\n");
+    write(tree.join("src/other.c"), "int more;\n");
+    write(tree.join("notes"), "sk-very-secret\n");
+    let key = b"sk-very-secret";
+    let terms = Terms {
+        granted: &globs(&["src/*"]),
+        forbids: &|bytes| bytes.windows(key.len()).any(|part| part == key),
+    };
+    let made = lab.repo.commit_within(&tree, &lab.base, terms, &NOTE);
+    let made = made.unwrap();
+    assert_eq!(made.files, ["src/other.c"]);
+    let want = [
+        ("notes", ChangeKind::Added, Refusal::NotGranted),
+        ("src/kernel.c", ChangeKind::Modified, Refusal::HoldsKey),
+        ("src/sk-very-secret.c", ChangeKind::Added, Refusal::HoldsKey),
+    ];
+    assert_eq!(refusals(&made), want);
+    let objects = Command::new("git")
+        .args(["cat-file", "--batch", "--batch-all-objects"])
+        .current_dir(lab.repo.root())
+        .output()
+        .unwrap();
+    assert!(objects.stdout.windows(9).any(|part| part == b"int more;"));
+    assert!(!objects.stdout.windows(key.len()).any(|part| part == key));
 }
 
 #[test]

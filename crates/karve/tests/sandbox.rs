@@ -361,6 +361,43 @@ fn too_much_memory_ends_the_command() {
 }
 
 #[test]
+fn files_in_memory_are_bounded_by_the_memory_of_a_command() {
+    let rule = SandboxRule {
+        memory_gib: Some(0.125),
+        agent_network: true,
+        ..auto()
+    };
+    let lab = Lab::new(&rule);
+    if !has_room() {
+        return;
+    }
+    let (fits, too_much) = (
+        "head -c 16M /dev/zero >/dev/shm/x",
+        "head -c 160M /dev/zero >/dev/shm/x",
+    );
+    for purpose in [Purpose::Build, Purpose::Test, Purpose::Measure] {
+        lab.can(purpose, fits);
+        lab.cannot(purpose, too_much);
+    }
+    let (tree, notes) = (lab.tree(), lab.path("project/.karve/toy/tmp/agent"));
+    fs::create_dir_all(&notes).unwrap();
+    let places = Places::of(&tree, &notes);
+    let (agent, _) = lab.sandbox.confine_agent(&places).unwrap();
+    let sh = |line: &str| {
+        let command = Command::shell(line, &tree).confined(&agent);
+        run(&command, &StopFlag::new()).unwrap().exit
+    };
+    assert_eq!(sh(fits), Exit::Code(0));
+    assert_eq!(sh(too_much), Exit::Code(1));
+    // Where there is no home to hide, it is nowhere.
+    let home = "[ -w ~ ] || exit 1; head -c 160M /dev/zero >~/x";
+    assert_eq!(sh(home), Exit::Code(1));
+    let many = "cd /dev/shm && i=0 && while [ $i -lt 60000 ]; do : >f$i || exit 9; \
+                i=$((i+1)); done 2>/dev/null";
+    assert_ne!(sh(many), Exit::Code(0));
+}
+
+#[test]
 fn what_a_command_leaves_running_is_ended() {
     let lab = Lab::new(&auto());
     let ended = lab.sh(

@@ -87,6 +87,7 @@ impl Counted {
         Usage {
             tokens: self.all_input().saturating_add(self.output),
             usd,
+            estimated: false,
         }
     }
 }

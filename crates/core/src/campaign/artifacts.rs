@@ -4,6 +4,36 @@
 use super::Event;
 
 impl Event {
+    /// The artifact with what was said between karve and the agent, if there is one.
+    pub fn exchange(&self) -> Option<&str> {
+        match self {
+            Self::Proposed { exchange, .. }
+            | Self::ProposalRefused { exchange, .. }
+            | Self::Implemented { exchange, .. }
+            | Self::NotImplemented { exchange, .. }
+            | Self::Reviewed { exchange, .. }
+            | Self::Learnt { exchange, .. } => exchange.as_deref(),
+            Self::TargetDefined { .. }
+            | Self::Prepared(_)
+            | Self::EngagementChecked { .. }
+            | Self::TipsRead { .. }
+            | Self::KnowledgeRead { .. }
+            | Self::BaselineMeasured(_)
+            | Self::Profiled { .. }
+            | Self::FinalProfiled { .. }
+            | Self::Chosen { .. }
+            | Self::Gated { .. }
+            | Self::Tuned { .. }
+            | Self::BlockMeasured { .. }
+            | Self::BlockFailed { .. }
+            | Self::Settled { .. }
+            | Self::Extended { .. }
+            | Self::Answered { .. }
+            | Self::Finished { .. }
+            | Self::Unknown => None,
+        }
+    }
+
     /// The artifacts with what was said between karve and agents, in order.
     pub fn exchanges(&self) -> Vec<&str> {
         let earlier = match self {
@@ -21,7 +51,9 @@ impl Event {
             Self::BaselineMeasured(baseline) => {
                 [baseline.raw.as_deref(), baseline.reference.as_deref()]
             }
-            Self::Profiled { profile, .. } => [profile.artifact.as_deref(), None],
+            Self::Profiled { profile, .. } | Self::FinalProfiled { profile } => {
+                [profile.artifact.as_deref(), None]
+            }
             Self::Implemented { candidate, .. } => {
                 [Some(candidate.patch.as_str()), candidate.whole.as_deref()]
             }

@@ -302,6 +302,9 @@ pub struct Usage {
     pub tokens: u64,
     /// US dollars, if it says.
     pub usd: f64,
+    /// Whether some of it was counted by karve, because what was told could not be.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
 }
 
 impl Usage {
@@ -417,35 +420,6 @@ pub struct MeasureStep {
 }
 
 impl Event {
-    /// The artifact with what was said between karve and the agent, if there is one.
-    pub fn exchange(&self) -> Option<&str> {
-        match self {
-            Self::Proposed { exchange, .. }
-            | Self::ProposalRefused { exchange, .. }
-            | Self::Implemented { exchange, .. }
-            | Self::NotImplemented { exchange, .. }
-            | Self::Reviewed { exchange, .. }
-            | Self::Learnt { exchange, .. } => exchange.as_deref(),
-            Self::TargetDefined { .. }
-            | Self::Prepared(_)
-            | Self::EngagementChecked { .. }
-            | Self::TipsRead { .. }
-            | Self::KnowledgeRead { .. }
-            | Self::BaselineMeasured(_)
-            | Self::Profiled { .. }
-            | Self::Chosen { .. }
-            | Self::Gated { .. }
-            | Self::Tuned { .. }
-            | Self::BlockMeasured { .. }
-            | Self::BlockFailed { .. }
-            | Self::Settled { .. }
-            | Self::Extended { .. }
-            | Self::Answered { .. }
-            | Self::Finished { .. }
-            | Self::Unknown => None,
-        }
-    }
-
     /// Its name, as in the log.
     pub fn name(&self) -> &'static str {
         match self {

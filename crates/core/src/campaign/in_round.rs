@@ -257,6 +257,7 @@ impl Campaign {
             total.tokens = total.tokens.saturating_add(usage.tokens);
             // `max` also turns what is no number into nothing.
             total.usd += usage.usd.max(0.0);
+            total.estimated |= usage.estimated;
         }
     }
 

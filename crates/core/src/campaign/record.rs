@@ -5,7 +5,7 @@ use super::{Baseline, Campaign, DuelName, Event, Phase, Record, StopReason};
 use crate::charter::Limits;
 use crate::duel::{Duel, DuelRule};
 use crate::measurement::{Block, Gate};
-use crate::policy::BLOCKS_MAX;
+use crate::policy::{BLOCKS_MAX, ProfileWhen};
 use crate::profile::Profile;
 use crate::sampling;
 use std::fmt;
@@ -299,6 +299,20 @@ impl Campaign {
             true => Phase::LookingBack(reason),
             false => Phase::Closing(reason),
         }
+    }
+
+    /// Whether the final kernel is to be looked at before the end: something was kept, nobody has
+    /// looked at it, and the policy wants to see what changes.
+    fn last_look_due(&self) -> bool {
+        let Some(charter) = self.charter() else {
+            return false;
+        };
+        let is_wanted = match charter.policy.profile_when {
+            ProfileWhen::EveryRound | ProfileWhen::OnChange => charter.commands.profile.is_some(),
+            ProfileWhen::OnEscalation => false,
+        };
+        let unseen = |profile: &Profile| profile.commit != self.incumbent();
+        is_wanted && self.lineage.best().is_some() && self.profile().is_none_or(unseen)
     }
 
     fn take_last_look(&mut self, profile: &Profile) -> Taken {

@@ -56,6 +56,7 @@ pub fn last_usage(all: Usage, earlier: &[Unread]) -> Usage {
     earlier.iter().fold(all, |left, turn| Usage {
         tokens: left.tokens.saturating_sub(turn.usage.tokens),
         usd: (left.usd - turn.usage.usd).max(0.0),
+        estimated: left.estimated,
     })
 }
 

@@ -306,6 +306,7 @@ impl Script {
         Usage {
             tokens: 10,
             usd: self.usd,
+            estimated: false,
         }
     }
 

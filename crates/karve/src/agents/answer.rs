@@ -232,6 +232,7 @@ fn usage(fields: &Map<String, Value>) -> Usage {
     Usage {
         tokens: find("tokens").map_or(0, |tokens| tokens.max(0.0) as u64),
         usd: find("usd").map_or(0.0, |usd| usd.max(0.0)),
+        estimated: false,
     }
 }
 

@@ -12,6 +12,7 @@
 //! sse      events out of bytes
 //! hear     hears one answer, in bounded memory
 //! http     the client
+//! advice   what a person can do about a refusal
 //! retry    what a failure is called, and whether it may pass
 //! files    reads, searches and writes a worktree, and nothing beside
 //! tools    what the model may ask for
@@ -22,6 +23,7 @@
 //! trial    a small turn, to see whether it works from here
 //! ```
 
+mod advice;
 mod anthropic;
 mod chat;
 mod exchange;
@@ -342,6 +344,11 @@ impl Agent for ApiAgent {
     fn key_variables(&self) -> Vec<String> {
         let name = key::variable_of(&self.config);
         name.map(str::to_owned).into_iter().collect()
+    }
+
+    fn knows_key_in(&self, bytes: &[u8]) -> bool {
+        let model = self.model.as_ref();
+        model.is_some_and(|model| model.secrets.are_in(bytes))
     }
 
     fn learns(&self, _: Option<&str>) -> bool {

@@ -29,6 +29,7 @@ pub use self::trial::{Found, Tried, find, try_turn};
 
 use self::heard::{Fault, Heard};
 use self::turn::{Caller, Place};
+use super::notes;
 use super::prompt;
 use super::told::Told;
 use super::turn::{Ended, Task, Turned, Used};
@@ -273,7 +274,7 @@ impl CliAgent {
                 .clone()
                 .map(|session| Talk { of, session, used });
             if fault.is_none() && matches!(task, Task::Implement | Task::Mend) {
-                fault = self.caller.examine(&heard, &place, granted)?;
+                fault = turn::examine(&heard, &place);
             } else if fault.is_none() && heard.text.trim().is_empty() {
                 fault = Some(match heard.denied.as_slice() {
                     [] => Fault::SaidNothing,
@@ -307,6 +308,8 @@ impl Agent for CliAgent {
 
     fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
         let text = prompt::render_implement(step) + &format!("\nAnswer {ANSWER_TO}.\n");
+        // Its conversations are there, where it has no home.
+        notes::clear(desk.notes, step, &[turn::STATE])?;
         let asked = ((step.round, step.variant), text.as_str());
         let turned = self.turn(Task::of(step), asked, &step.brief.granted, desk)?;
         Ok(turned.implementation())

@@ -10,8 +10,9 @@ mod own;
 pub use self::own::lacking;
 
 use super::exchange::{self, Asked};
+use super::notes;
 use super::prompt;
-use super::secrets::Secrets;
+use super::secrets::{Secrets, is_key_name};
 use super::turn::{Ended, Task, Turned, Used};
 use super::{Agent, Answered, Desk, Implementation, Proposal, Question, Said, Taught};
 use crate::config::Reach;
@@ -19,20 +20,19 @@ use crate::error::{Context, Result};
 use crate::harness::excerpt;
 use crate::plain_file;
 use crate::process::{self, Command, Exit, Run};
-use crate::sandbox::{Gateway, Places};
+use crate::sandbox::{self, Gateway, Places};
 use karve_core::campaign::ImplementStep;
 use karve_core::strategy::Brief;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// An answer is read up to this size.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// What may be the reason where a confined program fails.
-const SEES: &str = "; beside its worktree and the files that its command names, it sees of homes and \
-                    temporary files what sandbox.read in karve.toml names";
+/// Variables that a program did not get are named up to this many.
+const KEPT_TOLD_MAX: usize = 4;
 
 /// Where a program answers, in words.
 const ANSWER_TO: &str = "on standard output or in the file named by KARVE_ANSWER";
@@ -45,6 +45,8 @@ pub struct CommandAgent {
     limit_s: u64,
     tag: String,
     secrets: Secrets,
+    /// Names of variables with keys that it gets.
+    pass: Vec<String>,
     /// Whether it is asked what a round taught.
     learns: bool,
     /// What it may reach.
@@ -60,6 +62,7 @@ impl CommandAgent {
             env,
             limit_s,
             tag,
+            pass: Vec::new(),
             learns: false,
             reach: Reach::Usual,
         }
@@ -72,11 +75,55 @@ impl CommandAgent {
         self
     }
 
+    /// The same, with variables that hold keys.
+    #[must_use]
+    pub fn passing(mut self, pass: Vec<String>) -> Self {
+        self.pass = pass;
+        self
+    }
+
     /// The same, asked or not what a round taught.
     #[must_use]
     pub fn learning(mut self, learns: bool) -> Self {
         self.learns = learns;
         self
+    }
+
+    /// The variables of karve with keys: those that it gets, and the names of the others.
+    fn keys(&self, desk: &Desk<'_>) -> (Vec<(String, String)>, Vec<String>) {
+        let own: Vec<&str> = self.pass.iter().map(String::as_str).collect();
+        let passed = sandbox::variables_of_agent(desk.sandbox, &own);
+        let mut all: Vec<(String, String)> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter(|(name, _)| is_key_name(name))
+            .collect();
+        all.sort();
+        let (given, kept): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|(name, _)| passed.pass(name));
+        (given, kept.into_iter().map(|(name, _)| name).collect())
+    }
+
+    /// A command as it may be run, with the gate of its network if it has one.
+    fn confine(&self, mut command: Command, desk: &Desk<'_>) -> Result<(Command, Option<Gateway>)> {
+        let Some(sandbox) = desk.sandbox else {
+            return Ok((command, None));
+        };
+        // Its own script may lie in a home or among temporary files, which are not there.
+        let own = own::files(&self.line, sandbox);
+        let places = Places {
+            read: &own,
+            hosts: match &self.reach {
+                Reach::Only(hosts) => Some(hosts),
+                Reach::Usual | Reach::All => None,
+            },
+            ..Places::of(desk.tree, desk.notes)
+        };
+        let (confined, gateway) = sandbox.confine_agent(&places)?;
+        command = command.confined(&confined);
+        for (name, value) in gateway.iter().flat_map(Gateway::variables) {
+            command = command.env(name, value);
+        }
+        Ok((command, gateway))
     }
 
     fn turn(&self, task: Task, brief: &str, desk: &Desk<'_>) -> Result<Turned> {
@@ -105,41 +152,23 @@ impl CommandAgent {
             .env("KARVE_VARIANT", variant.saturating_add(1).to_string())
             .env("KARVE_BRIEF", brief_path.to_string_lossy())
             .env("KARVE_ANSWER", answer_path.to_string_lossy());
-        for (name, value) in &self.env {
+        let (given, kept) = self.keys(desk);
+        for name in &kept {
+            command = command.env_remove(name);
+        }
+        for (name, value) in given.into_iter().chain(self.env.clone()) {
             command = command.env(name, value);
         }
         // Kept until the program has ended.
-        let mut gateway = None;
-        if let Some(sandbox) = desk.sandbox {
-            // Its own script may lie in a home or among temporary files, which are not there.
-            let own = own::files(&self.line);
-            let own: Vec<PathBuf> = own.into_iter().filter(|f| sandbox.may_show(f)).collect();
-            let places = Places {
-                read: &own,
-                hosts: match &self.reach {
-                    Reach::Only(hosts) => Some(hosts),
-                    Reach::Usual | Reach::All => None,
-                },
-                ..Places::of(desk.tree, desk.notes)
-            };
-            let confined = sandbox.confine_agent(&places)?;
-            command = command.confined(&confined.0);
-            gateway = confined.1;
-        }
-        for (name, value) in gateway.iter().flat_map(Gateway::variables) {
-            command = command.env(name, value);
-        }
+        let (command, gateway) = self.confine(command, desk)?;
         let run = process::run(&command, desk.stop)?;
         drop(gateway);
         let ended = match run.exit {
             Exit::Code(0) => read_answer(&answer_path, &run),
             Exit::TimedOut => Err(format!("the agent ran past {limit_s} s")),
             Exit::Code(_) | Exit::Signal(_) | Exit::Stopped | Exit::TooMuch(_) => {
-                let seen = match desk.sandbox {
-                    Some(_) => SEES,
-                    None => "",
-                };
-                Err(format!("the agent failed: {}{seen}", excerpt(&run)))
+                let unseen = desk.sandbox.map(|sandbox| own::unseen(&self.line, sandbox));
+                Err(why_failed(&run, &kept, unseen.unwrap_or_default()))
             }
         };
         // What an agent says is stored, and a key is not.
@@ -157,6 +186,22 @@ impl CommandAgent {
             used: Used::Claimed,
         })
     }
+}
+
+/// How a program failed, and what it may have missed.
+fn why_failed(run: &Run, kept: &[String], unseen: String) -> String {
+    let lacks = match kept {
+        [] => String::new(),
+        kept => format!(
+            "; it did not get {}: name what it needs in pass of its table in karve.toml",
+            kept.iter()
+                .take(KEPT_TOLD_MAX)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
+    };
+    format!("the agent failed: {}{lacks}{unseen}", excerpt(run))
 }
 
 /// The answer file if there is one, else the standard output, whole or not at all.
@@ -182,6 +227,7 @@ impl Agent for CommandAgent {
     }
 
     fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
+        notes::clear(desk.notes, step, &[])?;
         let text = prompt::render_implement(step);
         let turned = self.turn_of((Task::of(step), step.variant), &text, desk)?;
         Ok(turned.implementation())

@@ -1,11 +1,14 @@
 //! The values of keys, kept out of everything that is stored.
 //!
 //! What is a key is told by the name of its variable. An agent's words, its errors and the brief go
-//! through here before they become an artifact or an event.
+//! through here before they become an artifact or an event. What holds one is not taken for a
+//! candidate, whoever made it.
 
+use crate::config::{AgentConfig, KeySource, Runs};
 use regex::bytes::{Regex, RegexBuilder};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// Parts of the names of variables that hold keys.
 const NAMES: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
@@ -17,18 +20,41 @@ const KEY_BYTES_MIN: usize = 8;
 const PATTERN_BYTES_MAX: usize = 256 << 20;
 
 /// What stands in the place of a key.
-const IN_PLACE: &[u8] = b"[key]";
+const IN_PLACE: &str = "[key]";
 
 /// The values of keys.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Secrets {
+#[derive(Clone, Default)]
+pub struct Secrets {
     /// Any of them; none if there are no keys.
     any: Option<Regex>,
     /// The length of the longest, in bytes.
     longest: usize,
 }
 
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The pattern is made of them.
+        f.write_str("[keys]")
+    }
+}
+
 impl Secrets {
+    /// Those of karve's environment, and of all agents that are configured, asked or not.
+    pub fn known(agents: &BTreeMap<String, AgentConfig>) -> Self {
+        let mut more = Vec::new();
+        for agent in agents.values() {
+            more.extend(agent.env.clone());
+            if let Runs::Api(config) = &agent.runs
+                && let KeySource::Variable(name) = &config.key
+                && let Ok(value) = std::env::var(name)
+            {
+                // Whatever the variable is called, it holds a key.
+                more.push(("API_KEY".to_owned(), value));
+            }
+        }
+        Self::of(more.iter().map(|(name, value)| (name, value)))
+    }
+
     /// Those among the variables of karve and some more.
     pub(super) fn of<'a>(more: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
         let own = std::env::vars_os().filter_map(|(name, value)| {
@@ -72,14 +98,14 @@ impl Secrets {
         match &self.any {
             None => text.to_owned(),
             Some(any) => {
-                let redacted = any.replace_all(text.as_bytes(), IN_PLACE);
+                let redacted = any.replace_all(text.as_bytes(), IN_PLACE.as_bytes());
                 String::from_utf8_lossy(&redacted).into_owned()
             }
         }
     }
 
     /// Whether one of them is in some bytes.
-    pub(super) fn are_in(&self, bytes: &[u8]) -> bool {
+    pub fn are_in(&self, bytes: &[u8]) -> bool {
         self.any.as_ref().is_some_and(|any| any.is_match(bytes))
     }
 
@@ -88,19 +114,27 @@ impl Secrets {
         Redacting {
             secrets: self.clone(),
             held: Vec::new(),
+            found: false,
         }
+    }
+
+    /// Whether a text has what stands in the place of a key.
+    pub(super) fn stood_in(text: &str) -> bool {
+        text.contains(IN_PLACE)
     }
 }
 
-fn is_key(name: &str, value: &str) -> bool {
+/// Whether a variable is called as one that holds a key.
+pub(super) fn is_key_name(name: &str) -> bool {
     let name = name.to_uppercase();
+    NAMES.iter().any(|part| name.contains(part))
+}
+
+fn is_key(name: &str, value: &str) -> bool {
     let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
     // Where a key lies is no key.
     let is_path = value.starts_with('/');
-    NAMES.iter().any(|part| name.contains(part))
-        && value.len() >= KEY_BYTES_MIN
-        && !is_number
-        && !is_path
+    is_key_name(name) && value.len() >= KEY_BYTES_MIN && !is_number && !is_path
 }
 
 /// Takes keys out of a stream; a key may lie across two pieces.
@@ -109,6 +143,8 @@ pub(super) struct Redacting {
     secrets: Secrets,
     /// The end of what came, which may be the beginning of a key.
     held: Vec<u8>,
+    /// Whether one was taken out.
+    pub(super) found: bool,
 }
 
 impl Redacting {
@@ -121,8 +157,9 @@ impl Redacting {
         let mut out = Vec::with_capacity(self.held.len());
         let mut done = 0;
         for found in any.find_iter(&self.held) {
+            self.found = true;
             out.extend_from_slice(&self.held[done..found.start()]);
-            out.extend_from_slice(IN_PLACE);
+            out.extend_from_slice(IN_PLACE.as_bytes());
             done = found.end();
         }
         let certain = self.held.len().saturating_sub(self.secrets.longest - 1);

@@ -144,6 +144,11 @@ impl Agent for Team {
         all
     }
 
+    fn knows_key_in(&self, bytes: &[u8]) -> bool {
+        let mut members = self.roles.values().chain([&self.own]);
+        members.any(|member| member.agent.knows_key_in(bytes))
+    }
+
     fn learns(&self, role: Option<&str>) -> bool {
         self.seen(role).agent.learns(role)
     }

@@ -169,6 +169,7 @@ mod tests {
     const COUNTED: Usage = Usage {
         tokens: 7,
         usd: 0.5,
+        estimated: false,
     };
 
     fn turned(ended: Ended, used: Used) -> Turned {
@@ -187,7 +188,7 @@ mod tests {
         let why = "budget".to_owned();
         assert_eq!(
             spent.proposal(),
-            Proposal::Refused(Refusal::Exhausted { why }, COUNTED)
+            Proposal::Refused(Refusal::LimitReached { why }, COUNTED)
         );
     }
 

@@ -80,9 +80,15 @@ impl Visitor {
         self.left.clone()
     }
 
+    /// What it says is stored, and a key is not.
     fn take(&mut self) -> Option<Answer> {
         self.left.0.store(false, Ordering::Relaxed);
-        self.answer.take()
+        let keys = Secrets::of(&BTreeMap::new());
+        Some(match self.answer.take()? {
+            Answer::Proposal(text) => Answer::Proposal(keys.redact(&text)),
+            Answer::Change(change, summary) => Answer::Change(change, keys.redact(&summary)),
+            Answer::GiveUp(why) => Answer::GiveUp(keys.redact(&why)),
+        })
     }
 }
 
@@ -190,8 +196,11 @@ fn take_patch(patch: &[u8], desk: &Desk<'_>, step: &ImplementStep) -> Result<()>
 
 /// Brings what differs in a directory to the desk. What is granted is decided later, as always.
 fn take_over(from: &Path, desk: &Desk<'_>, (parent, step): (&Oid, &ImplementStep)) -> Result<()> {
-    let changes = desk.repo.changes(from, parent)?;
-    is_due(changes.len(), step)?;
+    let mut changes = desk.repo.changes(from, parent)?;
+    // In a checkout the campaigns lie among the files, this visitor's own desk, too.
+    let (top, campaigns) = (settled(from), campaigns_of(desk.exchange));
+    changes.retain(|change| !is_no_source(&top, &change.path, campaigns.as_deref()));
+    let mut taken = 0;
     if changes.len() > FILES_MAX {
         let why = format!("more than {FILES_MAX} files differ from the parent");
         return Err(no_change(&why, step));
@@ -208,6 +217,7 @@ fn take_over(from: &Path, desk: &Desk<'_>, (parent, step): (&Oid, &ImplementStep
         let cannot = || format!("cannot write {}", to.display());
         if change.kind == ChangeKind::Deleted {
             fs::remove_file(&to).context(cannot)?;
+            taken += 1;
             continue;
         }
         if change.is_symlink() || !change.mode.is_file() {
@@ -219,14 +229,63 @@ fn take_over(from: &Path, desk: &Desk<'_>, (parent, step): (&Oid, &ImplementStep
             let why = format!("cannot read {}: {error}", change.path);
             no_change(&why, step)
         })?;
+        // A worktree may differ from the parent by itself: the hidden cases are not in it.
+        if plain_file::read(&to, FILE_BYTES_MAX).is_ok_and(|there| there == bytes) {
+            continue;
+        }
+        taken += 1;
         if let Some(dir) = to.parent() {
             fs::create_dir_all(dir).context(cannot)?;
         }
         fs::write(&to, bytes).context(cannot)?;
     }
-    Ok(())
+    is_due(taken, step)
+}
+
+/// The directory of all campaigns, from a file in the temporary directory of one.
+fn campaigns_of(exchange: &Path) -> Option<PathBuf> {
+    exchange.ancestors().nth(3).map(settled)
+}
+
+fn settled(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Whether a path of a directory belongs to git or to karve, wherever campaigns are kept. The desk
+/// lies among these itself, and holds sources.
+fn is_no_source(top: &Path, path: &str, campaigns: Option<&Path>) -> bool {
+    let own = |part: &std::ffi::OsStr| part == ".git" || part == ".karve";
+    Path::new(path).iter().any(own)
+        || campaigns.is_some_and(|campaigns| {
+            !top.starts_with(campaigns) && top.join(path).starts_with(campaigns)
+        })
 }
 
 fn nobody() -> CommandError {
     CommandError::new(ErrorKind::Bug, "a visitor was asked who brought no answer")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_belongs_to_git_and_karve_is_no_source() {
+        let campaigns = campaigns_of(Path::new("/nowhere/runs/toy/tmp/exchange.jsonl"));
+        assert_eq!(campaigns.as_deref(), Some(Path::new("/nowhere/runs")));
+        for (path, want) in [
+            ("kernel.c", false),
+            ("runs.c", false),
+            ("karve/x.c", false),
+            (".karve/toy/desk", true),
+            ("sub/.karve/toy/events.jsonl", true),
+            (".git", true),
+            ("runs/toy/desk", true),
+        ] {
+            let got = is_no_source(Path::new("/nowhere"), path, campaigns.as_deref());
+            assert_eq!(got, want, "{path}");
+        }
+        let desk = Path::new("/nowhere/runs/toy/desk");
+        assert!(!is_no_source(desk, "kernel.c", campaigns.as_deref()));
+    }
 }

@@ -171,21 +171,7 @@ fn look(
     };
     let cli = match &config.runs {
         Runs::Line(line) => {
-            let program = line.split_whitespace().next().unwrap_or_default();
-            let found = process::find_program(program);
-            listed.path = found.map(|path| path.display().to_string());
-            let unknown = || listed.path.is_none().then(|| program.to_owned());
-            if let Some(lacking) = command::lacking(line).or_else(unknown) {
-                listed.path = None;
-                listed.hint = Some(format!(
-                    "see that {lacking} is there, or mend agents.{name}.command in karve.toml"
-                ));
-            } else if room.is_some() {
-                listed.hint = Some(format!(
-                    "a program is not tried, for it answers in rounds only: \
-                     \"karve run --agent {name} --rounds 1\" has one"
-                ));
-            }
+            look_at_program(&mut listed, line, room);
             return Ok(listed);
         }
         Runs::Cli(cli) => cli,
@@ -225,6 +211,26 @@ fn look(
     Ok(listed)
 }
 
+/// A program is there if it and its script are. It is not tried: it answers in rounds only.
+fn look_at_program(listed: &mut Listed, line: &str, room: Option<&Room>) {
+    let name = listed.name.clone();
+    let program = line.split_whitespace().next().unwrap_or_default();
+    let found = process::find_program(program);
+    let unknown = || found.is_none().then(|| program.to_owned());
+    if let Some(lacking) = command::lacking(line).or_else(unknown) {
+        listed.hint = Some(format!(
+            "see that {lacking} is there, or mend agents.{name}.command in karve.toml"
+        ));
+        return;
+    }
+    listed.path = found.map(|path| path.display().to_string());
+    if room.is_some() {
+        listed.hint = Some(format!(
+            "a program is not tried: \"karve run --agent {name} --rounds 1\" has a round with it"
+        ));
+    }
+}
+
 /// A model API is there if its key and its model are; whether it answers is for a trial.
 fn look_at_api(
     listed: &mut Listed,
@@ -239,7 +245,7 @@ fn look_at_api(
         let variable = config.kind.key_env();
         listed.hint = Some(match listed.configured {
             true => format!("set the key that agents.{name} in karve.toml names, or {variable}"),
-            false => format!("set {variable} to use {}", config.kind.title()),
+            false => format!("set {variable} to use the {}", config.kind.title()),
         });
         return Ok(());
     }

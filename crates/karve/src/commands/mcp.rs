@@ -2,7 +2,7 @@
 
 use crate::error::{CommandError, Context, Result};
 use crate::harness::secret;
-use crate::mcp::{Server, Start, http};
+use crate::mcp::{Server, Start, http, stdio::Stdio};
 use crate::project::Place;
 use crate::{process, ui};
 use rmcp::ServiceExt;
@@ -82,7 +82,8 @@ async fn serve_stdio(server: Server) -> Result<()> {
             .cause(error)
             .hint("start \"karve mcp\" from an agent: \"claude mcp add karve -- karve mcp\"")
     };
-    let serving = server.serve(rmcp::transport::stdio()).await;
+    let (read, write) = rmcp::transport::stdio();
+    let serving = server.serve(Stdio::new(read, write)).await;
     let serving = serving.map_err(|error| failed(error.to_string()))?;
     let ended = serving.waiting().await;
     ended.map(|_| ()).map_err(|error| failed(error.to_string()))

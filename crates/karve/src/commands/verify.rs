@@ -1,6 +1,7 @@
 //! `karve verify`: judges every round again from the stored samples.
 
 use super::history::repo_of;
+use crate::agents::agreement;
 use crate::error::{CommandError, Context, ErrorKind, Result};
 use crate::git::{Oid, Repo};
 use crate::project::Place;
@@ -183,15 +184,17 @@ fn check_artifacts(dir: &CampaignDir, records: &[Record], findings: &mut Finding
             findings.artifacts += 1;
             let path = dir.join("artifacts").join(hash);
             // It may be large, so it is read in pieces.
-            let difference = match store::sha256_file(&path) {
+            let differences = match store::sha256_file(&path) {
+                Ok(found) if found == hash && record.event.exchange() == Some(hash) => {
+                    agreement::differences(&record.event, &path)
+                }
                 Ok(found) if found == hash => continue,
-                Ok(_) => format!("{} is not what was stored there", path.display()),
-                Err(error) => error.message,
+                Ok(_) => vec![format!("{} is not what was stored there", path.display())],
+                Err(error) => vec![error.message],
             };
             let seq = record.seq;
-            findings
-                .differences
-                .push(format!("record {seq}: {difference}"));
+            let told = differences.iter().map(|why| format!("record {seq}: {why}"));
+            findings.differences.extend(told);
         }
     }
 }
@@ -283,6 +286,7 @@ mod tests {
             seq: 4,
             at_ms: 0,
             spent_ms: 0,
+            by: None,
             event: Event::Learnt {
                 round: 1,
                 lesson: Lesson::default(),

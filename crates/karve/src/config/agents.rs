@@ -46,6 +46,7 @@ pub(super) fn agents_of(
             AgentConfig {
                 runs,
                 env,
+                pass: table.pass.clone(),
                 learn: table.learn,
                 reach,
             },
@@ -183,6 +184,8 @@ fn check_keys(
         ("env", !table.env.is_empty()),
         ("hosts", table.hosts.is_some()),
     ];
+    // A kind says by itself which keys are its own.
+    let of_command = [("pass", !table.pass.is_empty())];
     let (foreign, owner): (Vec<_>, _) = match kind {
         None => {
             let cli = of_cli.iter().chain(&of_both);
@@ -192,11 +195,11 @@ fn check_keys(
             )
         }
         Some(Known::Cli(_)) => {
-            let foreign = of_api.iter();
+            let foreign = of_api.iter().chain(&of_command);
             (foreign.collect(), "not for command-line agents")
         }
         Some(Known::Api(_)) => {
-            let foreign = of_cli.iter().chain(&of_program);
+            let foreign = of_cli.iter().chain(&of_program).chain(&of_command);
             (foreign.collect(), "not for model APIs")
         }
     };

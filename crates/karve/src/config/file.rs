@@ -373,6 +373,11 @@ pub(super) struct AgentProgram {
     /// Added to its environment.
     #[serde(default)]
     pub(super) env: BTreeMap<String, Scalar>,
+    /// Variables with keys that a program gets; `NAME*` stands for all that start so. None by
+    /// default.
+    #[serde(default)]
+    #[schemars(length(max = 64))]
+    pub(super) pass: Vec<String>,
     /// Whether it is asked, after a round that taught something, to say it in words; not by
     /// default.
     #[serde(default)]

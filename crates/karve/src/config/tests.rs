@@ -130,6 +130,7 @@ fn the_full_file_gives_the_expected_target_and_commands() {
     let mine = AgentConfig {
         runs: Runs::Line("python3 agent.py".into()),
         env: BTreeMap::new(),
+        pass: Vec::new(),
         learn: false,
         reach: Reach::Usual,
     };

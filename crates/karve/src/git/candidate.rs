@@ -50,6 +50,17 @@ pub enum Refusal {
     GitsOwn,
     /// Its name is not UTF-8.
     BadName,
+    /// Its name or its content holds what no candidate may: the value of a key.
+    HoldsKey,
+}
+
+/// What may be taken into a candidate.
+#[derive(Clone, Copy)]
+pub struct Terms<'a> {
+    /// The paths that may change.
+    pub granted: &'a GlobSet,
+    /// Whether some bytes hold what no candidate may.
+    pub forbids: &'a dyn Fn(&[u8]) -> bool,
 }
 
 /// A change that is not taken, and why.
@@ -100,8 +111,21 @@ impl Repo {
         granted: &GlobSet,
         note: &CommitNote<'_>,
     ) -> Result<CandidateCommit> {
+        let forbids = &|_: &[u8]| false;
+        self.commit_within(worktree, parent, Terms { granted, forbids }, note)
+    }
+
+    /// The same, without files that hold what is forbidden: git sees nothing of them.
+    pub fn commit_within(
+        &self,
+        worktree: &Path,
+        parent: &Oid,
+        terms: Terms<'_>,
+        note: &CommitNote<'_>,
+    ) -> Result<CandidateCommit> {
+        let granted = terms.granted;
         let mut survey = self.survey(worktree, parent)?;
-        let (taken, out_of_scope) = self.take(&survey, granted)?;
+        let (taken, out_of_scope) = self.take(&survey, terms)?;
         let tree = if taken.is_empty() {
             self.tree_of(parent)?
         } else {
@@ -135,7 +159,8 @@ impl Repo {
     }
 
     /// Decides what is taken, and copies it.
-    fn take(&self, survey: &Survey, granted: &GlobSet) -> Result<(Vec<Taken>, Vec<Refused>)> {
+    fn take(&self, survey: &Survey, terms: Terms<'_>) -> Result<(Vec<Taken>, Vec<Refused>)> {
+        let granted = terms.granted;
         let mut taken = Vec::new();
         let mut refused = Vec::new();
         let remaining = remaining(survey, granted);
@@ -150,7 +175,8 @@ impl Repo {
                 (None, ChangeKind::Deleted) => Ok(Taken::Removed { path }),
                 // Whether a granted file can be run stays as it was; that alone is no change.
                 (None, ChangeKind::ModeChanged) => continue,
-                (None, _) => self.copy(survey, n, found)?.map(|kept| {
+                (None, _) if (terms.forbids)(&found.path) => Err(Refusal::HoldsKey),
+                (None, _) => self.copy(survey, (n, found), terms)?.map(|kept| {
                     let mode = mode_in(&survey.entries, found);
                     Taken::Written { path, mode, kept }
                 }),
@@ -170,10 +196,11 @@ impl Repo {
     fn copy(
         &self,
         survey: &Survey,
-        n: usize,
-        found: &Found,
+        (n, found): (usize, &Found),
+        terms: Terms<'_>,
     ) -> Result<std::result::Result<Vec<u8>, Refusal>> {
         let mut bytes = match read_in_place(&survey.root, &found.path) {
+            Ok(bytes) if (terms.forbids)(&bytes) => return Ok(Err(Refusal::HoldsKey)),
             Ok(bytes) => bytes,
             Err(why) => return Ok(Err(why)),
         };

@@ -212,6 +212,9 @@ impl Ground {
         plain_file::read_text(&at, plain_file::WRITTEN_BYTES_MAX)
             .map(Some)
             .context(|| format!("cannot read {}", at.display()))
+            .map_err(|error| {
+                error.hint("put a file of text there, or name another place with --project DIR")
+            })
     }
 
     /// Directories on the way to a file that are not there.

@@ -104,6 +104,7 @@ fn refused() -> Response<Body> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mcp::Start;
     use crate::project::Place;
     use std::io::{Read, Write};
     use std::net::TcpStream;
@@ -139,7 +140,7 @@ mod tests {
             .block_on(listen("127.0.0.1:0".parse().unwrap()))
             .unwrap();
         let at = listener.local_addr().unwrap();
-        let server = Server::new(Place::default(), false);
+        let server = Server::new(Place::default(), Start::GoOn);
         runtime.spawn(serve(server, listener, TOKEN.to_owned()));
         for (origin, want) in [
             ("", "200"),

@@ -37,6 +37,15 @@ const LINKS: [(&str, &str); 5] = [
     ("pts/ptmx", "ptmx"),
 ];
 
+/// Places of a room that lie in memory and can be written to: memory to share, and a home.
+const PLACES_IN_MEMORY: u64 = 2;
+
+/// Bytes of memory for each file there may be in such a place: as many files as pages.
+const BYTES_PER_FILE: u64 = 4_096;
+
+/// Files that there may be in any case: a room is made of some.
+const FILES_MIN: u64 = 1_024;
+
 /// Whether something in a room can be written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
@@ -92,6 +101,8 @@ pub struct View {
     pub shown: Vec<Shown>,
     /// Whether the network of the host is there.
     pub network: bool,
+    /// Bytes that files in memory may have in all places together; as the host allows if none.
+    pub memory_bytes: Option<u64>,
     /// Ports of its loopback where karve hears, if it has no other network; any port for 0.
     pub doors: Vec<u16>,
 }
@@ -146,14 +157,14 @@ fn plan(view: &View) -> Result<Plan> {
     shown.dedup_by(|a, b| a.at == b.at);
     let mut acts = Vec::new();
     for dir in &hidden {
-        acts.push(Act::Hide(c_path(dir)?));
+        acts.push(hide(view, dir)?);
     }
-    acts.extend(dev_acts()?);
+    acts.extend(dev_acts(view)?);
     let covered: Vec<PathBuf> = shown.iter().map(|one| one.at.clone()).collect();
     let (more, trees) = shown_acts(view, &hidden, shown)?;
     acts.extend(more);
     for dir in view.masked.iter().filter(|dir| dir.is_dir()) {
-        acts.extend([Act::Hide(c_path(dir)?), Act::Seal(c_path(dir)?)]);
+        acts.extend([hide(view, dir)?, Act::Seal(c_path(dir)?)]);
     }
     if let Some(layered) = &view.layered {
         acts.push(layer(layered)?);
@@ -207,7 +218,7 @@ fn shown_acts(
         }
         let at = c_path(&one.at)?;
         acts.push(match (is_open, one.access) {
-            (true, _) => Act::Hide(at),
+            (true, _) => hide(view, &one.at)?,
             (false, Access::Write) => Act::Put(trees.len(), at),
             (false, Access::Read) => Act::PutReadOnly(trees.len(), at),
         });
@@ -216,6 +227,18 @@ fn shown_acts(
         }
     }
     Ok((acts, trees))
+}
+
+/// An empty place in memory. All that can be written to together hold no more than the view says.
+fn hide(view: &View, dir: &Path) -> Result<Act> {
+    let mut options = "mode=0755".to_owned();
+    if let Some(bytes) = view.memory_bytes {
+        // Of 0 bytes or files the kernel would take that there is no bound.
+        let bytes = (bytes / PLACES_IN_MEMORY).max(BYTES_PER_FILE);
+        let files = (bytes / BYTES_PER_FILE).max(FILES_MIN);
+        options += &format!(",size={bytes},nr_inodes={files}");
+    }
+    Ok(Act::Hide(c_path(Path::new(&options))?, c_path(dir)?))
 }
 
 /// The directories that lie in no other one of them, as far as they exist.
@@ -274,13 +297,13 @@ fn layer(layered: &Layered) -> Result<Act> {
 }
 
 /// Memory to share, terminals and links.
-fn dev_acts() -> Result<Vec<Act>> {
+fn dev_acts(view: &View) -> Result<Vec<Act>> {
     let dev = Path::new("/dev");
-    let shm = c_path(&dev.join("shm"))?;
+    let shm = dev.join("shm");
     let pts = c_path(&dev.join("pts"))?;
     let mut acts = vec![
-        Act::Dir(shm.clone()),
-        Act::Hide(shm),
+        Act::Dir(c_path(&shm)?),
+        hide(view, &shm)?,
         Act::Dir(pts.clone()),
         Act::Terminals(pts),
     ];

@@ -258,13 +258,17 @@ fn median<D>(launches: &[Launch<D>]) -> Option<&Launch<D>> {
     order.get(order.len().saturating_sub(1) / 2).copied()
 }
 
+/// How long a launch took, where that stands, and what else is told of it.
+type Told = (f64, (Source, KernelProfile));
+
 /// A kernel as its launch of median time tells it.
 fn kernel<D>(
     name: String,
-    (launches, (length_ns, (source, mut profile))): (&[Launch<D>], (f64, (Source, KernelProfile))),
+    (launches, told): (&[Launch<D>], Told),
     tool: &str,
     window_us: f64,
 ) -> Weighed {
+    let (length_ns, (source, mut profile)) = told;
     let n = launches.len();
     let total_us = launches.iter().map(|launch| launch.length_ns).sum::<f64>() / 1e3;
     profile.set("duration_us", length_ns / 1e3, source);

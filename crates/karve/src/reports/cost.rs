@@ -91,7 +91,13 @@ mod tests {
 
     #[test]
     fn what_nobody_told_is_not_called_free() {
-        let told = |tokens, usd| told_of(Usage { tokens, usd });
+        let told = |tokens, usd| {
+            told_of(Usage {
+                tokens,
+                usd,
+                estimated: false,
+            })
+        };
         assert_eq!(told(0, 0.0), "cost not told");
         assert_eq!(told(500, 0.0), "500 tokens, USD not told");
         assert_eq!(told(500, 0.2), "0.20 USD");

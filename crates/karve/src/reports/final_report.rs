@@ -9,7 +9,7 @@ use super::figures::{
 use super::page::Page;
 use super::roles;
 use super::roofline;
-use super::source::Source;
+use super::source::{HIDDEN_CASES, Source};
 use super::summary::{candidate, capital};
 use super::text::{
     CELL_MAX, PARAGRAPH_MAX, TITLE_MAX, code, escaped, interval, limit, list, ratio, share, short,
@@ -141,10 +141,6 @@ fn summary(source: &Source<'_>, page: &mut Page) {
         ),
     ]);
 }
-
-/// How a reader finds out which case is meant.
-const HIDDEN_CASES: &str = "Hidden cases are numbered as `cases.hidden` in `karve.toml` lists \
-                            them. Their names are in no report, because an agent may read it.";
 
 fn cases(source: &Source<'_>, page: &mut Page) {
     page.section("Case by case");

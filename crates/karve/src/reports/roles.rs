@@ -53,8 +53,8 @@ fn decided(rule: ReviewRule, round: &RoundSummary) -> &'static str {
     let is_measured = round.comparison.is_some() || round.quick.is_some();
     match (rule, &round.gate) {
         (ReviewRule::Skip, _) if doubted => {
-            "The policy drops what a reviewer doubts (`policy.review = \"skip\"`): the gate and the \
-             duel were not asked about this candidate."
+            "The policy drops what a reviewer doubts (`policy.review = \"skip\"`): the gate and \
+             the duel were not asked about this candidate."
         }
         (_, _) if is_measured => "A review is advice: the gate and the duel decided.",
         (_, Some(_)) => "A review is advice: the gate decided.",

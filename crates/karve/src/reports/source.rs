@@ -16,6 +16,11 @@ use karve_core::verdict::{DropReason, Verdict};
 /// What stands for the name of a hidden case.
 const WITHHELD: &str = "(hidden)";
 
+/// How a reader finds out which hidden case is meant.
+pub(super) const HIDDEN_CASES: &str = "Hidden cases are numbered as `cases.hidden` in `karve.toml` \
+                                       lists them. Their names are in no report, because an \
+                                       agent may read it.";
+
 /// A campaign with its charter, and the names that must not be told.
 pub(super) struct Source<'a> {
     /// The campaign.

@@ -165,7 +165,7 @@ impl Private {
 }
 
 /// Removes all in a directory but what is kept, and what lies above that.
-fn empty(dir: &Path, kept: &[PathBuf]) -> io::Result<()> {
+pub(crate) fn empty(dir: &Path, kept: &[PathBuf]) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let path = entry.path();

@@ -3,7 +3,7 @@
 //! Everything is there and read-only, but for what belongs to people: homes, the checkout, the
 //! campaigns, temporary files and sockets of services. Of a home, tools and compilers are shown.
 
-use super::{Places, Private, gateway};
+use super::{Places, Private, bounds, gateway};
 use crate::error::{Context, Result};
 use crate::git::Repo;
 use crate::process::{Access, Layered, Shown, View};
@@ -205,6 +205,7 @@ pub(super) fn of_commands(
         layered: None,
         shown,
         network: rule.network,
+        memory_bytes: bounds(rule).memory_sum_bytes,
         doors: Vec::new(),
     })
 }
@@ -258,6 +259,7 @@ pub(super) fn of_agent(
         layered: None,
         shown,
         network,
+        memory_bytes: bounds(rule).memory_sum_bytes,
         doors: match (rule.agent_network, agent.hosts) {
             (true, Some(hosts)) => gateway::doors(hosts),
             (false, _) | (true, None) => Vec::new(),
@@ -308,6 +310,13 @@ fn hidden(site: &Site) -> Vec<PathBuf> {
         hidden.push(settled(Path::new(&dir)));
     }
     hidden
+}
+
+/// Whether a path lies in a hidden directory, and is not shown all the same.
+pub(super) fn hides(site: &Site, rule: &SandboxRule, path: &Path) -> bool {
+    let shown = shown(site, rule).unwrap_or_default();
+    let is_shown = shown.iter().any(|one| path.starts_with(&one.at));
+    !is_shown && hidden(site).iter().any(|dir| path.starts_with(dir))
 }
 
 /// What is shown although it lies in a hidden directory.

@@ -42,8 +42,10 @@ impl World {
             0 => String::new(),
             variant => format!(", variant {}", variant + 1),
         };
-        let wanted = format!("round {round} on {parent}{variant}
-");
+        let wanted = format!(
+            "round {round} on {parent}{variant}
+"
+        );
         let found = plain_file::read_text(&laid, LAID_BYTES_MAX).unwrap_or_default();
         if desk.is_dir() && found == wanted {
             return Ok(());

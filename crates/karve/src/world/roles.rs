@@ -127,6 +127,7 @@ fn sum(a: Usage, b: Usage) -> Usage {
     Usage {
         tokens: a.tokens.saturating_add(b.tokens),
         usd: a.usd + b.usd,
+        estimated: a.estimated || b.estimated,
     }
 }
 

@@ -2,12 +2,13 @@
 
 use super::audit::audit_commits;
 use super::roles::out_of_scope;
+use super::untaken::{Taken, Untaken};
 use super::{World, bug, refs_of};
 use crate::agents::builtin::{config_of, knobs_at};
 use crate::agents::{Implementation, Proposal};
 use crate::clock;
 use crate::error::Result;
-use crate::git::{CandidateCommit, CommitNote, Expected, Oid};
+use crate::git::{CandidateCommit, CommitNote, Expected, Oid, Terms};
 use crate::harness::{Gated, Harness, Variant};
 use crate::reports;
 use crate::store;
@@ -73,16 +74,8 @@ impl World {
         let (made, usage) = match implementation {
             Implementation::NotDone { why, usage } => (Err(why), usage),
             Implementation::Done { summary, usage } => {
-                let at = (round, step.parent.as_str());
-                let asked = step.brief.asked.as_ref();
-                let writes = asked.map(|asked| asked.implements.writes.as_slice());
-                let (candidate, refused) =
-                    self.candidate_in((&tree, writes), at, &step.hypothesis, summary)?;
-                let made = match self.not_taken(step, (&candidate, &refused), campaign)? {
-                    Some(why) => Err(why),
-                    None => Ok(candidate),
-                };
-                (made, usage)
+                let taken = self.take(step, (&tree, summary), campaign)?;
+                (taken, usage)
             }
         };
         if let (Ok(candidate), true) = (&made, step.of > 1) {
@@ -108,6 +101,25 @@ impl World {
         };
         self.trees.remove(&self.repo, &tree)?;
         Ok(event)
+    }
+
+    /// What an agent left in its worktree, as a candidate, or why it is none.
+    fn take(
+        &self,
+        step: &ImplementStep,
+        (tree, summary): (&Path, String),
+        campaign: &Campaign,
+    ) -> Result<std::result::Result<Candidate, String>> {
+        let asked = step.brief.asked.as_ref();
+        let writes = asked.map(|asked| asked.implements.writes.as_slice());
+        let at = (step.round, step.parent.as_str());
+        let taken = self.candidate_in((tree, writes), at, &step.hypothesis, summary)?;
+        let (candidate, refused) = match taken {
+            Ok(taken) => taken,
+            Err(Untaken(why)) => return Ok(Err(why)),
+        };
+        let why = self.not_taken(step, (&candidate, &refused), campaign)?;
+        Ok(why.map_or(Ok(candidate), Err))
     }
 
     /// Why a change is no candidate, if so: nothing of it may be taken, or it sets other values
@@ -151,14 +163,15 @@ impl World {
     }
 
     /// The parent's tree plus the worktree's granted files becomes a commit under a hidden ref. A
-    /// role takes fewer of them than are granted; what is not taken is named.
+    /// role takes fewer of them than are granted; what is not taken is named. This is where every
+    /// candidate is taken, whoever made it, so this is where one that holds a key is not.
     pub(super) fn candidate_in(
         &self,
         (worktree, writes): (&Path, Option<&[String]>),
         (round, parent): (u32, &str),
         hypothesis: &Hypothesis,
         summary: String,
-    ) -> Result<(Candidate, Vec<String>)> {
+    ) -> Result<Taken> {
         let message = reports::render_candidate_message(&self.charter, round, hypothesis);
         let note = CommitNote {
             message: &message,
@@ -167,7 +180,15 @@ impl World {
         self.trees.reveal(&self.repo, worktree, parent)?;
         let on = Oid::named(parent)?;
         let globs = self.grant(worktree, &on, writes)?;
-        let made = self.repo.commit_candidate(worktree, &on, &globs, &note)?;
+        let forbids = |bytes: &[u8]| self.holds_key(bytes);
+        let terms = Terms {
+            granted: &globs,
+            forbids: &forbids,
+        };
+        let made = self.repo.commit_within(worktree, &on, terms, &note)?;
+        if let Some(untaken) = Untaken::of(&made, terms) {
+            return Ok(Err(untaken));
+        }
         let CandidateCommit {
             oid,
             tree,
@@ -176,6 +197,8 @@ impl World {
             out_of_scope,
             ..
         } = made;
+        let refused = out_of_scope.iter().map(|refused| &refused.change.path);
+        let refused: Vec<String> = refused.cloned().collect();
         // A stray new file is left behind and that is all; a changed protected file is not.
         let out_of_scope: Vec<String> = out_of_scope
             .into_iter()
@@ -185,8 +208,6 @@ impl World {
         let whole = self.whole_change((worktree, &on), (&files, &out_of_scope), &note)?;
         let name = format!("{}/round-{round}", refs_of(&self.charter.name));
         self.repo.update_ref(&name, &oid, Expected::Any)?;
-        let refused = out_of_scope.iter().map(|refused| &refused.change.path);
-        let refused: Vec<String> = refused.cloned().collect();
         let candidate = Candidate {
             commit: oid.to_string(),
             tree: tree.to_string(),
@@ -196,7 +217,7 @@ impl World {
             whole,
             summary,
         };
-        Ok((candidate, refused))
+        Ok(Ok((candidate, refused)))
     }
 
     pub(super) fn gate(&mut self, step: &Step, campaign: &Campaign) -> Result<Event> {

@@ -2,6 +2,7 @@
 //! a candidate of its own.
 
 use super::duel::per_case;
+use super::untaken::Untaken;
 use super::{World, bug, secret_of};
 use crate::agents::builtin::{knobs_at, write_config};
 use crate::error::{CommandError, ErrorKind, Result};
@@ -51,7 +52,13 @@ impl World {
         };
         tuned.incumbent = incumbent;
         if let Some(best) = best {
-            tuned.candidate = Some(self.candidate_of(step, &workshop, &best)?);
+            match self.candidate_of(step, &workshop, &best)? {
+                Ok(candidate) => tuned.candidate = Some(candidate),
+                Err(Untaken(why)) => {
+                    workshop.close()?;
+                    return Ok(skipped(step, why));
+                }
+            }
             tuned.config = best;
         }
         workshop.close()?;
@@ -224,7 +231,7 @@ impl World {
         step: &TuneStep,
         workshop: &Workshop,
         config: &Config,
-    ) -> Result<Candidate> {
+    ) -> Result<std::result::Result<Candidate, Untaken>> {
         let tree = self
             .trees
             .fresh(&self.repo, "tuned", &step.candidate.commit)?;
@@ -237,12 +244,12 @@ impl World {
             false => format!("{}; set {}", step.candidate.summary, set.join(", ")),
         };
         let to = (step.round, step.parent.as_str());
-        let (candidate, _) = self.candidate_in((&tree, None), to, &step.hypothesis, summary)?;
+        let candidate = self.candidate_in((&tree, None), to, &step.hypothesis, summary)?;
         self.trees.remove(&self.repo, &tree)?;
-        Ok(Candidate {
+        Ok(candidate.map(|(candidate, _)| Candidate {
             out_of_scope: step.candidate.out_of_scope.clone(),
             ..candidate
-        })
+        }))
     }
 }
 

@@ -3,13 +3,13 @@
 use super::World;
 use super::audit::exact_globs;
 use crate::error::Result;
-use crate::git::{CommitNote, Oid};
+use crate::git::{CommitNote, Oid, Terms};
 use crate::store;
 use std::path::Path;
 
 impl World {
     /// The artifact with the patch of the taken files and the strays of a worktree. None if there
-    /// are no strays, or if one cannot be given again by a patch, such as a link.
+    /// are no strays, or if one cannot be given again by a patch, such as a link or one with a key.
     pub(super) fn whole_change(
         &self,
         (worktree, parent): (&Path, &Oid),
@@ -21,7 +21,12 @@ impl World {
         }
         let globs = exact_globs(&[files, strays].concat())?;
         // Nothing refers to this commit, so it goes with the next collection of garbage.
-        let made = self.repo.commit_candidate(worktree, parent, &globs, note)?;
+        let forbids = |bytes: &[u8]| self.holds_key(bytes);
+        let terms = Terms {
+            granted: &globs,
+            forbids: &forbids,
+        };
+        let made = self.repo.commit_within(worktree, parent, terms, note)?;
         let is_whole = strays.iter().all(|stray| made.files.contains(stray));
         match is_whole {
             true => store::put_artifact(&self.dir, &made.patch).map(Some),

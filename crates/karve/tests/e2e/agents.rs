@@ -1,8 +1,9 @@
 //! Agents that misbehave: late, talkative, greedy, silent; and what becomes of the round.
 
-use crate::lab::Lab;
+use crate::lab::{Lab, Said};
 use crate::tidy::{is_tidy, processes_of};
 use std::fs;
+use std::process::Command;
 
 /// One round of an agent with this proposal and this change.
 fn round(propose: &str, implement: &str) -> Lab {
@@ -193,4 +194,69 @@ fn what_an_agent_costs_is_counted_and_bounded() {
         .shows(&["the agent's budget is used"]);
     let usage = lab.karve(&["status", "--json"]).json()["usage"].take();
     assert_eq!(usage["usd"], 3.5);
+}
+
+#[test]
+fn a_change_that_holds_a_key_is_no_candidate_whoever_made_it() {
+    const KEY: &str = "sk-very-secret-key";
+    let lab = round(CLAIM, "echo \"# $SOME_TOKEN\" >>kernel.sh; echo done");
+    let env = "[sandbox]\nenv = [\"SOME_TOKEN\"]\n\n[campaign]";
+    lab.replace("karve.toml", "[campaign]", env).commit();
+    let mut command = lab.command(&["run", "--yes"]);
+    let output = command.env("SOME_TOKEN", KEY).output().unwrap();
+    Said::of(&output).ends(0);
+    assert_eq!(lab.verdicts(), ["no_candidate"]);
+    let event = &lab.events("not_implemented")[0];
+    let why = "leaked: kernel.sh holds the value of a key";
+    assert_eq!(event["why"], why);
+    let objects = lab.git(&["cat-file", "--batch", "--batch-all-objects"]);
+    assert!(!objects.contains(KEY));
+    let stored = Command::new("grep")
+        .args(["-rlF", KEY])
+        .arg(lab.campaign(""))
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&stored.stdout), "");
+}
+
+#[test]
+fn a_granted_file_that_cannot_be_taken_is_named() {
+    let lab = round(CLAIM, "ln -sf /etc/passwd kernel.sh; echo done");
+    for (number, makes) in [("2", "mkfifo kernel.sh"), ("3", "truncate -s 3G kernel.sh")] {
+        lab.script(number, "propose", &CLAIM.replace("halve", number));
+        let makes = format!("rm kernel.sh; {makes}; echo done");
+        lab.script(number, "implement", &makes);
+    }
+    // Three rounds without a candidate end the campaign.
+    lab.commit().karve(&["run", "--yes"]).ends(1);
+    let why = lab.events("not_implemented");
+    let why: Vec<&str> = why.iter().filter_map(|one| one["why"].as_str()).collect();
+    let no_file = "not taken: kernel.sh is no plain file, but a link, a pipe or the like";
+    let large = "not taken: kernel.sh is larger than 67108864 bytes";
+    assert_eq!(why, [no_file, no_file, large]);
+}
+
+#[test]
+fn a_program_gets_no_key_but_those_that_its_table_names() {
+    let asks = "[ -z \"${OPENAI_API_KEY-}${MY_PASSWORD-}\" ] || exit 7\n\
+                [ \"${ANTHROPIC_API_KEY-}\" = its-own-key ] || exit 8\n\
+                [ \"$ANTHROPIC_BASE_URL\" = http://localhost ] || exit 9\n\
+                edit s/TIME=.*/TIME=50/; echo done";
+    let command = "command = \"sh agent.sh\"";
+    let run = |named: &str| {
+        let lab = round(CLAIM, asks);
+        lab.replace("karve.toml", command, &format!("{command}\n{named}"))
+            .commit();
+        let mut run = lab.command(&["run", "--yes"]);
+        run.env("ANTHROPIC_API_KEY", "its-own-key")
+            .env("OPENAI_API_KEY", "of-another-model")
+            .env("MY_PASSWORD", "of-somebody")
+            .env("ANTHROPIC_BASE_URL", "http://localhost");
+        Said::of(&run.output().unwrap()).ends(0);
+        lab
+    };
+    let why = run("").events("not_implemented")[0]["why"].to_string();
+    let told = "it did not get ANTHROPIC_API_KEY, MY_PASSWORD, OPENAI_API_KEY: name what";
+    assert!(why.contains("exit code 8") && why.contains(told), "{why}");
+    assert_eq!(run("pass = [\"ANTHROPIC_*\"]").verdicts(), ["keep"]);
 }

@@ -390,7 +390,7 @@ fn a_conversation_that_is_too_long_is_made_shorter() {
     let change = edit("kernel.sh", "TIME=100", "TIME=50");
     script.insert((1, "implement"), [free, vec![change, done()]].concat());
     let stage = Stage::of_one_round(script);
-    let small = "retries = 2\nmax_tokens = 1_000\ncontext_tokens = 12_000";
+    let small = "retries = 2\nmax_tokens = 1_000\ncontext_tokens = 24_000";
     stage.lab.replace("karve.toml", "retries = 2", small);
     stage.lab.write("long.txt", &long);
     stage.karve(&["run", "--yes"]).ends(0);

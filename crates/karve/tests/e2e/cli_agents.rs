@@ -387,7 +387,7 @@ fn what_a_round_taught_is_said_in_words_and_a_failure_of_that_hurts_nothing() {
     }
     lab.karve(&["show", "2", "--transcript"])
         .ends(0)
-        .shows(&["learn by claude", "said nothing about the round: killed"]);
+        .shows(&["learn by claude", "said nothing of use: killed"]);
     lab.karve(&["verify"]).ends(0);
     nothing_stored_has_a_key(&lab);
 }

@@ -337,6 +337,9 @@ fn of_three() -> Lab {
 3) edit s/TIME=.*/TIME=50/ ;;
 esac
 grep -q \"Candidate $KARVE_VARIANT of 3\" \"$KARVE_BRIEF\" || exit 9
+left=$(dirname \"$KARVE_ANSWER\")/left
+[ ! -e \"$left\" ] || exit 8
+echo \"$KARVE_VARIANT\" >\"$left\"
 echo done";
     lab.script("1", "implement", makes);
     lab.replace(

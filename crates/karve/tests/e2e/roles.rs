@@ -223,7 +223,7 @@ fn a_policy_may_have_a_doubted_change_mended_or_skipped() {
         assert_eq!(lab.verdicts(), [verdict], "{rule}");
         assert_eq!(lab.events("implemented").len(), 1 + mends, "{rule}");
         let told = match rule {
-            "skip" => "duel were not asked about this candidate",
+            "skip" => "the duel were not asked about this candidate",
             _ => "A review is advice: the gate and the duel decided.",
         };
         lab.karve(&["show", "1"]).ends(0).shows(&[told]);

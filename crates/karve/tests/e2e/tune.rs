@@ -193,6 +193,20 @@ fn knobs_that_change_nothing_are_told() {
 }
 
 #[test]
+fn a_value_that_changes_nothing_of_what_is_built_stays_as_it_was() {
+    let idle = KERNEL.replace("B=1\n", "# B 1\n");
+    let lab = lab(&idle.replace("result=", "B=5\nresult="));
+    lab.karve(&["tune", "--budget", "16"]).ends(0);
+    let refs = lab.git(&["for-each-ref", "--format=%(refname)", "refs/karve/tune"]);
+    lab.git(&["cherry-pick", refs.trim()]);
+    let kernel = lab.read("kernel.sh");
+    assert!(
+        kernel.contains("A=4\n") && kernel.contains("# B 1\n"),
+        "{kernel}"
+    );
+}
+
+#[test]
 fn where_the_duel_sees_no_difference_the_default_stays() {
     // Two settings of which neither is faster; which looks better is chance.
     let kernel = "# karve: knob A in 1,2\nA=1\nresult=7\n\

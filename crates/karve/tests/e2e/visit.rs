@@ -45,31 +45,31 @@ fn a_visitor_realizes_a_hypothesis_as_often_as_is_asked_for() {
     lab.karve(&["next", "--yes"]).ends(0);
     let desk = lab.campaign("desk").join("kernel.sh");
     let kernel = fs::read_to_string(lab.path("kernel.sh")).unwrap();
-    let submit = |text: &str| {
+    let submit = |text: &str, code: i32| {
         fs::write(&desk, text).unwrap();
-        lab.karve(&["submit", "--json"]).ends(0).json()
+        lab.karve(&["submit", "--json"]).ends(code).json()
     };
     let wrong = |time: &str| kernel.replace("2 * 3", "2 * 4").replace("100", time);
 
     // Each begins with the parent's files; if none is right, the first one is mended.
     propose(&lab, "halve the work");
-    let turn = submit(&wrong("60"));
+    let turn = submit(&wrong("60"), 0);
     assert_eq!(
         (&turn["turn"], &turn["retry"]),
         (&json!("implement"), &json!(0))
     );
     assert!(turn["brief"].as_str().unwrap().contains("Candidate 2 of 2"));
     assert_eq!(fs::read_to_string(&desk).unwrap(), kernel);
-    let turn = submit(&wrong("70"));
+    let turn = submit(&wrong("70"), 1);
     assert_eq!(turn["retry"], 1, "{turn}");
     assert_eq!(fs::read_to_string(&desk).unwrap(), wrong("60"));
-    let turn = submit(&kernel.replace("100", "60"));
+    let turn = submit(&kernel.replace("100", "60"), 0);
     assert_eq!(turn["last"]["verdict"], "keep", "{turn}");
 
     // Of two that are right, the faster one goes on.
     propose(&lab, "unroll the loop by four");
-    submit(&kernel.replace("100", "50"));
-    let turn = submit(&kernel.replace("100", "30"));
+    submit(&kernel.replace("100", "50"), 0);
+    let turn = submit(&kernel.replace("100", "30"), 0);
     assert_eq!(turn["last"]["verdict"], "keep", "{turn}");
     assert_eq!(lab.events("chosen")[1]["first"], 1);
     is_tidy(&lab);
@@ -286,6 +286,17 @@ impl Drop for Client {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+#[test]
+fn a_change_in_the_checkout_itself_can_be_handed_in() {
+    let lab = lab();
+    lab.karve(&["next", "--yes"]).ends(0);
+    propose(&lab, "halve the work");
+    lab.replace("kernel.sh", "TIME=100", "TIME=50");
+    let submit = ["submit", "--tree", ".", "--json"];
+    let turn = lab.karve(&submit).ends(0).json();
+    assert_eq!(turn["last"]["verdict"], "keep", "{turn}");
 }
 
 fn has_all_tools(client: &mut Client) {

@@ -62,6 +62,7 @@ fn events_that_a_script_seldom_shows_survive_too() {
         usage: Usage {
             tokens: u64::MAX,
             usd: 0.1 + 0.2,
+            estimated: true,
         },
         exchange: Some("e".into()),
         route: Some(Box::new(crate::roles::Decision {

@@ -119,8 +119,12 @@ fn a_review_of_another_tree_is_refused() {
 
 #[test]
 fn every_turn_of_a_reviewer_is_counted_with_what_it_used() {
-    let usage = |tokens, usd| Usage { tokens, usd };
-    let (_, mut log) = play(&reviewed(ReviewRule::Record, Advice::Agree));
+    let usage = |tokens, usd| Usage {
+        tokens,
+        usd,
+        estimated: false,
+    };
+    let (before, mut log) = play(&reviewed(ReviewRule::Record, Advice::Agree));
     let mut campaign = Campaign::new();
     for record in &mut log {
         if let Event::Reviewed {
@@ -140,7 +144,9 @@ fn every_turn_of_a_reviewer_is_counted_with_what_it_used() {
     }
     let spent = campaign.spending().of(Asked::Review);
     assert_eq!((spent.turns, spent.tokens, spent.usd), (2, 30, 0.75));
-    assert_eq!(campaign.rounds()[0].usage, usage(30, 0.75));
+    let others = before.rounds()[0].usage;
+    let want = usage(others.tokens + 30, others.usd + 0.75);
+    assert_eq!(campaign.rounds()[0].usage, want);
     let named = log.iter().flat_map(|record| record.event.artifacts());
     assert!(named.into_iter().any(|name| name == "first"));
 }

@@ -15,7 +15,7 @@ const WORDS: u64 = 0;
 /// Chat Completions.
 pub(super) const WIRE: Wire = Wire {
     name: "openai-chat",
-    title: "OpenAI Chat Completions",
+    title: "OpenAI Chat Completions API",
     key_env: "OPENAI_API_KEY",
     base_url: "https://api.openai.com/v1",
     max_tokens: 8_192,

@@ -131,6 +131,8 @@ impl<'a> Hearing<'a> {
         self.take_clean(&rest);
         self.look();
         self.broken.clone()?;
+        self.reply.had_key = self.keys.found;
+        self.reply.status = self.status;
         let failure = self.judge(ended);
         if failure.is_none() {
             (self.wire.settle)(&mut self.reply);

@@ -3,7 +3,9 @@
 use super::retry::Failure;
 use super::talk::{Call, Said};
 use crate::agents::cli::heard::TEXT_BYTES_MAX;
+use crate::agents::secrets::Secrets;
 use karve_core::asking::budget::Counted;
+use karve_core::spending::tokens_instead;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -52,6 +54,10 @@ pub(super) struct Reply {
     pub(super) counted: Counted,
     /// How it ended, as soon as that is known.
     pub(super) end: Option<End>,
+    /// The status that it began with.
+    pub(super) status: Option<u16>,
+    /// Whether a key was taken out of it.
+    pub(super) had_key: bool,
     /// What the stream says went wrong.
     pub(super) fault: Option<Failure>,
     /// What was said, once it is whole.
@@ -68,6 +74,42 @@ impl Reply {
         self.bytes += bytes;
         self.is_over |= self.bytes > TEXT_BYTES_MAX;
         !self.is_over
+    }
+
+    /// Whether a key was taken out of what a tool is to be given.
+    pub(super) fn masks(&self, call: &Call) -> bool {
+        self.had_key && Secrets::stood_in(&call.input.to_string())
+    }
+
+    /// What counts of it, given the bytes that were sent: what the server tells, unless no text has
+    /// so few tokens. Tells whether karve counted by itself. So a budget holds, whatever is told.
+    pub(super) fn believed(&self, sent_bytes: usize) -> (Counted, bool) {
+        let told = self.counted;
+        // A server that refused has used nothing.
+        if self.parts.is_empty() && self.end.is_none() {
+            return (told, false);
+        }
+        let input = tokens_instead(told.all_input(), sent_bytes);
+        let output = tokens_instead(told.output, self.said_bytes());
+        let mut counted = match input {
+            None => told,
+            Some(input) => Counted {
+                input,
+                ..Counted::default()
+            },
+        };
+        counted.output = output.unwrap_or(told.output);
+        (counted, input.is_some() || output.is_some())
+    }
+
+    /// Bytes of words and of what tools are asked for; what is only to be sent back does not count.
+    fn said_bytes(&self) -> usize {
+        let bytes = |part: &Part| match part {
+            Part::Text(text) => text.len(),
+            Part::Call { name, args, .. } => name.len() + args.len(),
+            Part::Other(_) => 0,
+        };
+        self.parts.values().map(bytes).sum()
     }
 
     /// A part begins at a place.

@@ -1,6 +1,7 @@
 //! What models stream is read as it is meant, whatever the pieces; what nobody should stream does
 //! no harm; and a failure is called what it is.
 
+use super::advice::advice;
 use super::exchange::Exchange;
 use super::files::Files;
 use super::hear::Hearing;
@@ -13,6 +14,8 @@ use super::tools::Rights;
 use super::{Ask, Kind};
 use crate::agents::cli::heard::TEXT_BYTES_MAX;
 use crate::agents::secrets::Secrets;
+use crate::config::{ApiConfig, KeySource};
+use karve_core::asking::budget::Counted;
 use karve_core::asking::retry::Missed;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -345,6 +348,88 @@ fn only_failures_that_may_pass_are_asked_again() {
     ] {
         assert_eq!(failure.missed(), want, "{failure:?}");
     }
+}
+
+#[test]
+fn a_refusal_says_what_to_look_at() {
+    let config = |key: KeySource| ApiConfig {
+        key,
+        ..ApiConfig::of(Kind::Anthropic)
+    };
+    let usual = config(KeySource::Usual);
+    let check = |status: u16, wait: Option<u64>, config: &ApiConfig, want: Option<&str>| {
+        let failure = refusal_of(status, b"no", wait.map(Duration::from_secs));
+        let got = advice(Some(status), &failure, config);
+        match (&got, want) {
+            (Some(got), Some(part)) => assert!(got.contains(part), "{got}"),
+            (None, None) => {}
+            (_, _) => panic!("{status}: {got:?}, wanted {want:?}"),
+        }
+    };
+    check(401, None, &usual, Some("ANTHROPIC_API_KEY"));
+    let other = config(KeySource::Variable("MINE".into()));
+    check(403, None, &other, Some("in MINE"));
+    let asked = config(KeySource::Command("pass".into()));
+    check(401, None, &asked, Some("key_command"));
+    check(307, None, &usual, Some("base_url"));
+    check(404, None, &usual, Some("base_url and model"));
+    check(429, Some(1_000_000_000), &usual, Some("for 1000000000 s"));
+    check(429, Some(60), &usual, None);
+    check(500, None, &usual, None);
+}
+
+#[test]
+fn a_key_in_the_arguments_of_a_tool_is_noticed_although_it_is_taken_out() {
+    let said = |path: &str, words: &str| {
+        let events = [
+            json!({"type": "content_block_start", "index": 0,
+                "content_block": {"type": "text", "text": words}}),
+            json!({"type": "content_block_start", "index": 1,
+                "content_block": {"type": "tool_use", "id": "1", "name": "write"}}),
+            json!({"type": "content_block_delta", "index": 1, "delta": {
+                "type": "input_json_delta",
+                "partial_json": json!({"path": "a.c", "text": path}).to_string()}}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}}),
+        ];
+        let bytes: String = events
+            .iter()
+            .map(|one| format!("data: {one}\n\n"))
+            .collect();
+        let (reply, failure) = hear(Kind::Anthropic, bytes.as_bytes(), 7);
+        assert_eq!(failure, None);
+        assert!(!format!("{reply:?}").contains("sk-0123456789"));
+        reply.masks(&reply.calls[0])
+    };
+    assert!(said("// sk-0123456789", "done"));
+    assert!(!said("// [key]", "done"));
+    assert!(!said("// none", "it is sk-0123456789"));
+}
+
+#[test]
+fn a_server_that_tells_no_tokens_is_not_believed_and_one_that_refused_used_none() {
+    let told = |event: Value| {
+        let mut reply = Reply::default();
+        (Kind::Anthropic.wire().read)(&mut reply, &event);
+        reply
+    };
+    for tokens in [0, -1_000_000_000, -5] {
+        let usage = json!({"input_tokens": tokens, "output_tokens": tokens});
+        let mut reply = told(json!({"type": "message_start", "message": {"usage": usage}}));
+        assert_eq!(reply.believed(8_000), (Counted::default(), false));
+        reply.says_more(0, &"x".repeat(400));
+        let (counted, is_estimated) = reply.believed(8_000);
+        assert_eq!((counted.input, counted.output), (2_000, 100));
+        assert!(is_estimated);
+    }
+    let usage = json!({"cache_read_input_tokens": 900, "output_tokens": 90});
+    let mut reply = told(json!({"type": "message_start", "message": {"usage": usage}}));
+    reply.says_more(0, &"x".repeat(400));
+    let want = Counted {
+        cached: 900,
+        output: 90,
+        ..Counted::default()
+    };
+    assert_eq!(reply.believed(8_000), (want, false));
 }
 
 /// A worktree with a link, a secret beside it, and hidden cases.

@@ -3,6 +3,7 @@
 //! Every question is weighed before it is asked: whether the conversation fits into the model, and
 //! whether it fits into what is left of money, tokens and time.
 
+use super::advice::advice;
 use super::exchange::{Exchange, VERSION};
 use super::hear::Hearing;
 use super::http::Patience;
@@ -66,6 +67,8 @@ struct Turn<'a, 'b> {
     place: &'a Place<'a>,
     log: Exchange,
     used: Counted,
+    /// Whether karve counted some of it by itself.
+    is_estimated: bool,
     /// Questions that were asked, with all tries.
     asked: u32,
 }
@@ -85,6 +88,7 @@ pub(super) fn run(
         place,
         log,
         used: Counted::default(),
+        is_estimated: false,
         asked: 0,
     };
     turn.begin()?;
@@ -103,9 +107,27 @@ pub(super) fn run(
         "questions": turn.asked,
         "tokens": usage.tokens,
         "usd": usage.usd,
+        "estimated": usage.estimated,
     }))?;
     turn.log.finish()?;
     Ok(Told { text, usage, fault })
+}
+
+/// A refusal of the server, with what a person can do about it.
+fn advised(fault: Fault, advice: Option<String>) -> Fault {
+    match (fault, advice) {
+        (Fault::Api(said), Some(advice)) => Fault::Api(format!("{said}; {advice}")),
+        (fault, _) => fault,
+    }
+}
+
+fn refused(call: &Call, why: &str) -> Given {
+    Given {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        text: why.to_owned(),
+        failed: true,
+    }
 }
 
 impl Turn<'_, '_> {
@@ -114,7 +136,10 @@ impl Turn<'_, '_> {
     }
 
     fn usage(&self) -> Usage {
-        self.used.usage(self.price())
+        Usage {
+            estimated: self.is_estimated,
+            ..self.used.usage(self.price())
+        }
     }
 
     fn price(&self) -> Option<Price> {
@@ -165,22 +190,20 @@ impl Turn<'_, '_> {
                 if let Some(lost) = self.patience().is_over() {
                     return Ok(Err(Failure::from(lost).fault(self.place.limit_s, 0)));
                 }
-                given.push(self.perform(call)?);
+                let done = match (reply.masks(call), &mut self.bench) {
+                    // What stands there now is not what was asked for.
+                    (true, _) => refused(call, "the arguments hold the value of a key"),
+                    (false, Some(bench)) => bench.perform(call)?,
+                    (false, None) => refused(call, "there are no tools now"),
+                };
+                given.push(self.give(call, done)?);
             }
             self.talk.items.push(Item::Given(given));
         }
     }
 
-    fn perform(&mut self, call: &Call) -> Result<Given> {
-        let mut given = match &mut self.bench {
-            Some(bench) => bench.perform(call)?,
-            None => Given {
-                id: call.id.clone(),
-                name: call.name.clone(),
-                text: "there are no tools now".into(),
-                failed: true,
-            },
-        };
+    /// What a tool gave, as it is written down and told.
+    fn give(&mut self, call: &Call, mut given: Given) -> Result<Given> {
         // A build may print what it finds; no key goes to a model.
         let text = self.model.secrets.redact(&given.text);
         given.text = text.chars().take(GIVEN_CHARS_MAX).collect();
@@ -228,9 +251,9 @@ impl Turn<'_, '_> {
             if let Some(fault) = self.weigh(bytes) {
                 return Ok(Err(fault));
             }
-            let failure = match self.ask(&post, bytes)? {
+            let (failure, status) = match self.ask(&post, bytes)? {
                 (reply, None) => return Ok(Ok(reply)),
-                (_, Some(failure)) => failure,
+                (reply, Some(failure)) => (failure, reply.status),
             };
             self.note(&json!({"karve": "failed", "why": format!("{failure:?}")}))?;
             if matches!(failure, Failure::Full(_)) && !was_full {
@@ -245,7 +268,9 @@ impl Turn<'_, '_> {
                 left: self.place.until.saturating_duration_since(Instant::now()),
             };
             let Next::AskAgain(wait) = rule.next(failure.missed(), moment) else {
-                return Ok(Err(failure.fault(self.place.limit_s, tried)));
+                let advice = advice(status, &failure, &self.model.config);
+                let fault = failure.fault(self.place.limit_s, tried);
+                return Ok(Err(advised(fault, advice)));
             };
             tried += 1;
             if let Some(lost) = self.patience().wait(wait) {
@@ -274,8 +299,10 @@ impl Turn<'_, '_> {
         let ended = self.model.client.post(&post.path, body, patience, take);
         let (reply, failure) = hearing.finish(ended)?;
         // What was used counts, whatever came of it.
-        self.used.add(reply.counted);
-        self.model.gauge.learn(bytes, reply.counted.all_input());
+        let (counted, is_estimated) = reply.believed(bytes);
+        self.is_estimated |= is_estimated;
+        self.used.add(counted);
+        self.model.gauge.learn(bytes, counted.all_input());
         Ok((reply, failure))
     }
 

@@ -39,8 +39,6 @@ pub(in crate::agents) enum Fault {
     Malformed(String),
     /// Its last words are too long to be an answer.
     TooLong,
-    /// What it changed holds the value of a key.
-    Leaked(String),
     /// Its answer was cut off.
     Cut,
     /// The conversation is longer than its model can take in, whatever is left out.
@@ -69,7 +67,6 @@ impl Fault {
             Self::SaidNothing => "said nothing: it ended well and changed nothing".into(),
             Self::Malformed(said) => told("malformed", said),
             Self::TooLong => format!("too long: the answer exceeds {TEXT_BYTES_MAX} bytes"),
-            Self::Leaked(file) => format!("leaked: {file} holds the value of a key"),
             Self::Cut => "cut off: the answer is longer than max_tokens".into(),
             Self::Context(said) => told("context", said),
         }
@@ -88,7 +85,6 @@ impl Fault {
             | Self::Killed(_)
             | Self::Flooded(_)
             | Self::TooLong
-            | Self::Leaked(_)
             | Self::Cut
             | Self::Context(_) => false,
         }
@@ -164,6 +160,7 @@ impl Heard {
         Usage {
             tokens: self.tokens_of_all.unwrap_or(before.tokens),
             usd: self.usd_of_all.unwrap_or(before.usd),
+            estimated: false,
         }
     }
 

@@ -71,7 +71,11 @@ fn a_turn_used_what_the_conversation_used_since() {
         assert_eq!(heard.usage.tokens, want.tokens);
         used
     };
-    let usage = |tokens, usd| Usage { tokens, usd };
+    let usage = |tokens, usd| Usage {
+        tokens,
+        usd,
+        estimated: false,
+    };
     let used = check(Kind::Codex, usage(5_000, 0.0), usage(250, 0.0));
     assert_eq!(used.tokens, 5_250);
     let used = check(Kind::Claude, usage(0, 0.01), usage(5_000, 0.00524));

@@ -5,9 +5,8 @@ use super::heard::{Fault, Heard, message};
 use super::listen::{EXCHANGE_BYTES_MAX, Listener};
 use super::{Ask, Desk, Speaks, Spec, Task, left};
 use crate::agents::secrets::Secrets;
-use crate::config::{self, CliConfig, Reach};
+use crate::config::{CliConfig, Reach};
 use crate::error::{CommandError, Context, Result};
-use crate::plain_file;
 use crate::process::{self, Command, StopFlag};
 use crate::sandbox::{self, Gateway, Host, Places, Sandbox};
 use serde_json::json;
@@ -20,8 +19,8 @@ use std::time::Duration;
 /// What of a program's complaints is kept, in bytes.
 const STDERR_BYTES_MAX: usize = 64 << 10;
 
-/// The largest granted file that is searched for keys.
-const SEARCHED_BYTES_MAX: u64 = 16 << 20;
+/// Where in its notes a program keeps what it has no home for.
+pub(super) const STATE: &str = "state";
 
 /// The version of the form of an exchange.
 const EXCHANGE_VERSION: u32 = 1;
@@ -108,36 +107,6 @@ impl Caller {
         self.config.kind.spec()
     }
 
-    /// What makes a turn a failure that ended well: nothing changed, or a key is in what did.
-    pub(super) fn examine(
-        &self,
-        heard: &Heard,
-        place: &Place<'_>,
-        granted: &[String],
-    ) -> Result<Option<Fault>> {
-        let Some(since) = left::changed_at(&place.brief_file()) else {
-            return Ok(None);
-        };
-        let changed = left::changed(place.tree, since);
-        if changed.is_empty() && !heard.denied.is_empty() {
-            return Ok(Some(Fault::Denied(heard.denied.clone())));
-        }
-        if changed.is_empty() && heard.text.trim().is_empty() {
-            return Ok(Some(Fault::SaidNothing));
-        }
-        let globs = config::glob_set(granted)?;
-        for path in changed {
-            let name = path.strip_prefix(place.tree).unwrap_or(&path);
-            if globs.is_match(name)
-                && plain_file::read(&path, SEARCHED_BYTES_MAX)
-                    .is_ok_and(|bytes| self.secrets.are_in(&bytes))
-            {
-                return Ok(Some(Fault::Leaked(message(&name.to_string_lossy()))));
-            }
-        }
-        Ok(None)
-    }
-
     /// Where it keeps who it is, if it is led there: variables to set, and directories to show.
     fn state(&self, notes: &Path) -> (Vec<(String, String)>, Vec<PathBuf>) {
         let spec = self.spec();
@@ -155,7 +124,7 @@ impl Caller {
         }
         // It is nobody here yet, so what it keeps between turns goes to its notes.
         let set = spec.home_variables.iter().map(|name| {
-            let dir = notes.join("state").join(name.to_lowercase());
+            let dir = notes.join(STATE).join(name.to_lowercase());
             let _ = fs::create_dir_all(&dir);
             ((*name).to_owned(), dir.to_string_lossy().into_owned())
         });
@@ -275,6 +244,19 @@ fn beside(program: &Path) -> Vec<PathBuf> {
         found.extend(python.map(|dir| dir.to_path_buf()));
     }
     found
+}
+
+/// What makes a turn a failure that ended well: nothing changed, for it was denied or said nothing.
+pub(super) fn examine(heard: &Heard, place: &Place<'_>) -> Option<Fault> {
+    let since = left::changed_at(&place.brief_file())?;
+    if !left::changed(place.tree, since).is_empty() {
+        return None;
+    }
+    match (heard.denied.is_empty(), heard.text.trim().is_empty()) {
+        (false, _) => Some(Fault::Denied(heard.denied.clone())),
+        (true, true) => Some(Fault::SaidNothing),
+        (true, false) => None,
+    }
 }
 
 /// Runs one turn; gives what was heard, and why it gave nothing if so.

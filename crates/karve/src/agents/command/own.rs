@@ -2,14 +2,36 @@
 //! a script. Pure, but for a look whether a file is there.
 
 use crate::process;
+use crate::sandbox::Sandbox;
 use std::path::{Path, PathBuf};
 
 /// Files of a command line that are shown to it, at most.
 const FILES_MAX: usize = 16;
 
-/// The plain files that a command line names by their whole path. A directory is none of them:
-/// what lies there is not named.
-pub(super) fn files(line: &str) -> Vec<PathBuf> {
+/// The plain files that a command line names by their whole path, and that may be shown to it.
+pub(super) fn files(line: &str, sandbox: &Sandbox) -> Vec<PathBuf> {
+    let named = plain_files(line).into_iter();
+    named.filter(|file| sandbox.may_show(file)).collect()
+}
+
+/// What a command line names and does not see, with what helps; nothing if there is none.
+pub(super) fn unseen(line: &str, sandbox: &Sandbox) -> String {
+    let shown = plain_files(line);
+    let is_unseen = |path: &PathBuf| {
+        path.exists() && sandbox.hides(path) && !(shown.contains(path) && sandbox.may_show(path))
+    };
+    match paths(line).into_iter().find(is_unseen) {
+        Some(path) => format!(
+            "; it does not see {}: name it in sandbox.read of karve.toml",
+            path.display()
+        ),
+        None => String::new(),
+    }
+}
+
+/// The plain files among the whole paths. A directory is none of them: what lies there is not
+/// named.
+fn plain_files(line: &str) -> Vec<PathBuf> {
     let named = paths(line).into_iter();
     named
         .filter(|path| path.is_file())
@@ -27,9 +49,11 @@ pub fn lacking(line: &str) -> Option<String> {
     if !is_inside && process::find_program(&program).is_none() {
         return Some(program);
     }
-    let script = words.find(|word| !word.starts_with('-'))?;
-    let is_path = script.starts_with('/') && !script.contains(char::is_whitespace);
-    (is_path && !Path::new(&script).exists()).then_some(script)
+    // After an option such as `-c` there is no script but what it says.
+    let says = |word: &String| !word.starts_with("--") && word.ends_with(['c', 'e']);
+    let mut rest = words.skip_while(|word| word.starts_with('-') && !says(word));
+    let script = rest.next()?;
+    (script.starts_with('/') && !Path::new(&script).exists()).then_some(script)
 }
 
 /// The whole paths among the words, also as the value of an option.
@@ -79,7 +103,7 @@ mod tests {
         }
         let (script, spaced) = (at("agent.sh"), at("with space.py"));
         let check = |line: String, want: &[&PathBuf]| {
-            let got = files(&line);
+            let got = plain_files(&line);
             assert_eq!(got.iter().collect::<Vec<_>>(), want, "{line}");
         };
         check(format!("sh {}", script.display()), &[&script]);
@@ -111,7 +135,8 @@ mod tests {
         check("no-such-program-at-all x", Some("no-such-program-at-all"));
         // A script of the project is looked for in its worktree, and what is written may be new.
         check("sh agent.sh --log /nowhere/log", None);
-        check("sh -c '/nowhere/agent.sh --fast'", None);
+        check("sh '/nowhere/of mine/a.sh'", Some("/nowhere/of mine/a.sh"));
+        check("sh -lc '/nowhere/agent.sh --fast'", None);
         check("sh /etc/passwd", None);
         check("", None);
     }

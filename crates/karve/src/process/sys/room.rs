@@ -32,8 +32,8 @@ const DOOR_BACKLOG: libc::c_int = 64;
 /// One thing that is done to the view, in order.
 #[derive(Debug)]
 pub(in crate::process) enum Act {
-    /// An empty place in memory hides what was there.
-    Hide(CString),
+    /// An empty place in memory hides what was there: its options, and where it is.
+    Hide(CString, CString),
     /// A directory, unless it is there.
     Dir(CString),
     /// An empty file, unless it is there.
@@ -301,7 +301,7 @@ fn perform(act: &Act, trees: &[libc::c_int; TREES_MAX]) -> bool {
     // SAFETY: the paths are null-terminated strings.
     unsafe {
         match act {
-            Act::Hide(path) => mount_new(c"tmpfs", path, c"mode=0755"),
+            Act::Hide(options, path) => mount_new(c"tmpfs", path, options),
             Act::Dir(path) => {
                 libc::mkdir(path.as_ptr(), 0o755) == 0 || *libc::__errno_location() == libc::EEXIST
             }

@@ -451,5 +451,6 @@ fn usage() -> Usage {
     Usage {
         tokens: 100,
         usd: 0.05,
+        estimated: false,
     }
 }
