@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// Any agent of this list can be named with `karve run --agent NAME`. A command-line agent is there
 /// if its program is, a model API if its key and its model are. A trial asks the model for one
 /// word; it takes two minutes at most and costs what such a question costs. Command-line agents are
-/// confined as in a campaign. A program of [agents] that is a command of its own is not tried.
+/// confined as in a campaign. A program of `[agents]` that is a command of its own is not tried.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve agents
