@@ -28,7 +28,9 @@ pub use self::view::Site;
 
 use crate::error::{CommandError, Context, Result};
 use crate::git::Repo;
-use crate::process::{Access, Bounds, Confinement, Grants, Kernel, Room, Variables, View};
+use crate::process::{
+    Access, Bounds, Confinement, Grants, Kernel, Room, Variables, View, has_accelerators,
+};
 use karve_core::charter::{Caches, Charter, SandboxMode, SandboxRule};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -246,6 +248,10 @@ impl Sandbox {
         if purpose != Purpose::Measure {
             write.push(tree.to_owned());
             write_in_room.push(tree.to_owned());
+        }
+        if has_accelerators() {
+            // All but processes is read-only there; see `View::computes`.
+            write_in_room.push(PathBuf::from("/proc"));
         }
         write.extend(view::written(&self.rule, &tree.join(&self.site.workdir))?);
         let mut read = Vec::new();

@@ -103,6 +103,9 @@ pub struct View {
     pub network: bool,
     /// Bytes that files in memory may have in all places together; as the host allows if none.
     pub memory_bytes: Option<u64>,
+    /// Whether drivers of accelerators work there: processes can write to files of their own in
+    /// `/proc`, as these do.
+    pub computes: bool,
     /// Ports of its loopback where karve hears, if it has no other network; any port for 0.
     pub doors: Vec<u16>,
 }
@@ -161,7 +164,7 @@ fn plan(view: &View) -> Result<Plan> {
     }
     acts.extend(dev_acts(view)?);
     let covered: Vec<PathBuf> = shown.iter().map(|one| one.at.clone()).collect();
-    let (more, trees) = shown_acts(view, &hidden, shown)?;
+    let (more, mut trees) = shown_acts(view, &hidden, shown)?;
     acts.extend(more);
     for dir in view.masked.iter().filter(|dir| dir.is_dir()) {
         acts.extend([hide(view, dir)?, Act::Seal(c_path(dir)?)]);
@@ -180,7 +183,9 @@ fn plan(view: &View) -> Result<Plan> {
             acts.push(Act::Seal(c_path(dir)?));
         }
     }
-    acts.push(Act::Processes(c"/proc".into()));
+    let (more, sealed) = process_acts(view, trees.len())?;
+    acts.extend(more);
+    trees.extend(sealed);
     let (uid, gid) = sys::ids();
     let map = |id: u32| CString::new(format!("{id} {id} 1")).unwrap_or_default();
     Ok(Plan {
@@ -296,6 +301,40 @@ fn layer(layered: &Layered) -> Result<Act> {
     ))
 }
 
+/// The processes of the room. Nothing there can be written to, or only what belongs to them. Gives
+/// the trees that are put, too; so many are there already.
+fn process_acts(view: &View, n_trees: usize) -> Result<(Vec<Act>, Vec<CString>)> {
+    let proc = PathBuf::from("/proc");
+    if !view.computes {
+        return Ok((vec![Act::Processes(c_path(&proc)?)], Vec::new()));
+    }
+    let mut acts = vec![Act::OwnProcesses(c_path(&proc)?)];
+    let mut trees = Vec::new();
+    let names = std::fs::read_dir(&proc).into_iter().flatten().flatten();
+    for entry in names {
+        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        let name = entry.file_name();
+        let is_process = name.as_bytes().iter().all(u8::is_ascii_digit);
+        if !is_link && !is_process {
+            let at = c_path(&proc.join(name))?;
+            acts.push(Act::PutReadOnly(n_trees + trees.len(), at.clone()));
+            trees.push(at);
+        }
+    }
+    Ok((acts, trees))
+}
+
+/// Whether the host has devices for computing.
+pub fn has_accelerators() -> bool {
+    let names = std::fs::read_dir("/dev").into_iter().flatten().flatten();
+    let mut names = names.filter_map(|entry| entry.file_name().into_string().ok());
+    names.any(|name| is_accelerator(&name))
+}
+
+fn is_accelerator(name: &str) -> bool {
+    ACCELERATORS.iter().any(|start| name.starts_with(start))
+}
+
 /// Memory to share, terminals and links.
 fn dev_acts(view: &View) -> Result<Vec<Act>> {
     let dev = Path::new("/dev");
@@ -319,9 +358,7 @@ fn dev_acts(view: &View) -> Result<Vec<Act>> {
 /// The devices that a command may use.
 fn devices() -> Vec<Shown> {
     let names = std::fs::read_dir("/dev").into_iter().flatten().flatten();
-    let wanted = |name: &str| {
-        DEVICES.contains(&name) || ACCELERATORS.iter().any(|start| name.starts_with(start))
-    };
+    let wanted = |name: &str| DEVICES.contains(&name) || is_accelerator(name);
     names
         .filter(|entry| entry.file_name().to_str().is_some_and(wanted))
         // A link could lead anywhere.
@@ -336,4 +373,34 @@ fn c_path(path: &Path) -> Result<CString> {
             .cause(cause)
             .hint("mend sandbox.read and sandbox.write in karve.toml")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn acts(computes: bool) -> Vec<String> {
+        let view = View {
+            computes,
+            ..View::default()
+        };
+        let (acts, trees) = process_acts(&view, 3).unwrap();
+        assert_eq!(acts.len(), trees.len() + 1);
+        acts.iter().map(|act| format!("{act:?}")).collect()
+    }
+
+    #[test]
+    fn where_drivers_need_it_processes_are_written_to_and_nothing_else() {
+        assert_eq!(acts(false), ["Processes(\"/proc\")"]);
+        let acts = acts(true);
+        assert_eq!(acts[0], "OwnProcesses(\"/proc\")");
+        assert!(acts[1].starts_with("PutReadOnly(3, "), "{}", acts[1]);
+        let sealed = |name: &str| {
+            acts.iter()
+                .any(|act| act.ends_with(&format!("\"{name}\")")))
+        };
+        assert!(sealed("/proc/sys") && sealed("/proc/meminfo"));
+        assert!(!sealed("/proc/self") && !sealed("/proc/1"));
+        assert!(acts[1..].iter().all(|act| act.starts_with("PutReadOnly")));
+    }
 }

@@ -6,7 +6,7 @@
 use super::{Places, Private, bounds, gateway};
 use crate::error::{Context, Result};
 use crate::git::Repo;
-use crate::process::{Access, Layered, Shown, View};
+use crate::process::{Access, Layered, Shown, View, has_accelerators};
 use karve_core::charter::{Charter, SandboxRule};
 use std::collections::BTreeSet;
 use std::env;
@@ -206,6 +206,7 @@ pub(super) fn of_commands(
         shown,
         network: rule.network,
         memory_bytes: bounds(rule).memory_sum_bytes,
+        computes: has_accelerators(),
         doors: Vec::new(),
     })
 }
@@ -260,6 +261,8 @@ pub(super) fn of_agent(
         shown,
         network,
         memory_bytes: bounds(rule).memory_sum_bytes,
+        // A sandbox that it makes inside this one needs a `/proc` that nothing covers.
+        computes: false,
         doors: match (rule.agent_network, agent.hosts) {
             (true, Some(hosts)) => gateway::doors(hosts),
             (false, _) | (true, None) => Vec::new(),

@@ -53,6 +53,8 @@ pub(in crate::process) enum Act {
     Terminals(CString),
     /// Shows the processes of the room.
     Processes(CString),
+    /// The same, and they may write to their own files there.
+    OwnProcesses(CString),
 }
 
 /// What a room is made of.
@@ -326,6 +328,7 @@ fn perform(act: &Act, trees: &[libc::c_int; TREES_MAX]) -> bool {
                 mount_new(c"devpts", path, c"newinstance,ptmxmode=0666,mode=0620");
                 true
             }
+            Act::OwnProcesses(path) => mount_new(c"proc", path, c""),
             Act::Processes(path) => {
                 mount_new(c"proc", path, c"") && set_attributes(libc::AT_FDCWD, path, READ_ONLY, 0)
             }
