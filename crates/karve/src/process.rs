@@ -61,7 +61,7 @@ pub use self::companion::{Companion, Heard, Stood};
 pub use self::confinement::{Bounds, Confinement, Grants, Kernel, Variables};
 pub use self::exit::{Excess, Exit};
 pub use self::guardian::{Guardian, Sweeper};
-pub use self::room::{Access, Layered, Room, Shown, View, has_accelerators};
+pub use self::room::{Access, Layered, Room, Shown, View, has_accelerators, is_accelerator};
 pub use self::seat::Seated;
 pub use self::watch::run_tapped;
 

@@ -172,12 +172,6 @@ fn plan(view: &View) -> Result<Plan> {
     if let Some(layered) = &view.layered {
         acts.push(layer(layered)?);
     }
-    if trees.len() > TREES_MAX {
-        return Err(
-            CommandError::usage("a sandbox cannot show so many files and directories")
-                .hint("name fewer in sandbox.read and sandbox.write of karve.toml"),
-        );
-    }
     for dir in &hidden {
         if !view.open.contains(dir) && !covered.contains(dir) {
             acts.push(Act::Seal(c_path(dir)?));
@@ -186,6 +180,12 @@ fn plan(view: &View) -> Result<Plan> {
     let (more, sealed) = process_acts(view, trees.len())?;
     acts.extend(more);
     trees.extend(sealed);
+    if trees.len() > TREES_MAX {
+        return Err(
+            CommandError::usage("a sandbox cannot show so many files and directories")
+                .hint("name fewer in sandbox.read and sandbox.write of karve.toml"),
+        );
+    }
     let (uid, gid) = sys::ids();
     let map = |id: u32| CString::new(format!("{id} {id} 1")).unwrap_or_default();
     Ok(Plan {
@@ -331,7 +331,8 @@ pub fn has_accelerators() -> bool {
     names.any(|name| is_accelerator(&name))
 }
 
-fn is_accelerator(name: &str) -> bool {
+/// Whether a device of this name is for computing.
+pub fn is_accelerator(name: &str) -> bool {
     ACCELERATORS.iter().any(|start| name.starts_with(start))
 }
 

@@ -6,7 +6,7 @@
 use super::{Places, Private, bounds, gateway};
 use crate::error::{Context, Result};
 use crate::git::Repo;
-use crate::process::{Access, Layered, Shown, View, has_accelerators};
+use crate::process::{Access, Layered, Shown, View, has_accelerators, is_accelerator};
 use karve_core::charter::{Charter, SandboxRule};
 use std::collections::BTreeSet;
 use std::env;
@@ -452,12 +452,11 @@ pub(super) fn usual_devices() -> Vec<PathBuf> {
     let usual = [
         "null", "zero", "full", "tty", "ptmx", "pts", "random", "urandom",
     ];
-    let computing = ["nvidia", "dri", "kfd", "accel"];
     names
         .filter(|entry| {
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            usual.contains(&&*name) || computing.iter().any(|start| name.starts_with(start))
+            usual.contains(&&*name) || is_accelerator(&name)
         })
         .map(|entry| entry.path())
         .collect()
