@@ -3,7 +3,8 @@
 //! It goes with the command. If karve is killed, its sweeper removes it, and if that is killed too,
 //! the next command that needs such a directory does. A file in it names its karve and the
 //! repositories that have worktrees in it. The file is locked as long as that karve lives: what can
-//! be locked has no owner any more.
+//! be locked has no owner any more. Its name says whose it is, too, for the moment before the file
+//! is there; in that moment only the sweeper of that karve may remove it.
 
 use crate::error::{Context, Result};
 use crate::git::Repo;
@@ -86,7 +87,11 @@ impl Scratch {
         repos.iter().for_each(|repo| sweep_entries(repo));
         let cannot = || "cannot make a scratch directory".to_owned();
         let dir = tempfile::Builder::new()
-            .prefix(&kind.prefix())
+            .prefix(&format!(
+                "{}{}",
+                kind.prefix(),
+                in_name(process::own_mark())
+            ))
             .tempdir()
             .context(cannot)?;
         let mut repos: Vec<PathBuf> = repos.iter().map(|repo| repo.root().to_owned()).collect();
@@ -117,23 +122,55 @@ impl Scratch {
 /// Removes what one dead karve left, by its mark.
 pub fn sweep_after(mark: &str) {
     sweep(|owner| owner.mark == mark);
+    for (name, dir) in directories() {
+        if of_karve(&name, mark) && is_mine(&dir) && is_nameless(&dir) {
+            remove(&dir, &Owner::default());
+        }
+    }
+}
+
+/// How a name says the karve: by the last part of its mark, which is its own.
+fn in_name(mark: &str) -> String {
+    format!("{}-", mark.rsplit('/').next().unwrap_or(mark))
+}
+
+fn of_karve(name: &str, mark: &str) -> bool {
+    let rest = |kind: &Kind| name.strip_prefix(&kind.prefix());
+    let mut rests = Kind::ALL.iter().filter_map(rest);
+    rests.any(|rest| rest.starts_with(&in_name(mark)))
+}
+
+/// Whether this user made it: what another one made is theirs to remove, whatever it says.
+fn is_mine(path: &Path) -> bool {
+    let made_by = fs::symlink_metadata(path).map(|data| data.uid());
+    let me = fs::metadata("/proc/self").map(|data| data.uid());
+    made_by.is_ok_and(|made_by| me.is_ok_and(|me| me == made_by))
+}
+
+/// Whether the file that names the owner is not there, or says nothing.
+fn is_nameless(dir: &Path) -> bool {
+    fs::metadata(dir.join(OWNER)).map_or(true, |data| data.len() == 0)
+}
+
+/// The directories of all karves that are there, with their names.
+fn directories() -> impl Iterator<Item = (String, PathBuf)> {
+    let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten();
+    entries.flatten().filter_map(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        (is_dir && is_ours(&name)).then(|| (name, entry.path()))
+    })
 }
 
 /// Removes the directories whose karve is dead, and the worktrees in them. What cannot be removed
 /// is left for the next time.
 fn sweep(is_meant: impl Fn(&Owner) -> bool) {
-    let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten();
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if !is_dir || !is_ours(&name.to_string_lossy()) {
-            continue;
-        }
+    for (_, dir) in directories() {
         // The lock is held meanwhile, so that one karve at a time removes it.
-        if let Some((owner, _lock)) = dead_owner(&entry.path())
+        if let Some((owner, _lock)) = dead_owner(&dir)
             && is_meant(&owner)
         {
-            remove(&entry.path(), &owner);
+            remove(&dir, &owner);
         }
     }
 }
@@ -147,10 +184,8 @@ fn is_ours(name: &str) -> bool {
 /// The owner of a directory, if it is dead.
 fn dead_owner(dir: &Path) -> Option<(Owner, File)> {
     let path = dir.join(OWNER);
-    // What another user made is theirs to remove, whatever it says.
-    let me = fs::metadata("/proc/self").ok()?.uid();
-    let data = fs::symlink_metadata(&path).ok()?;
-    if !data.is_file() || data.uid() != me || fs::symlink_metadata(dir).ok()?.uid() != me {
+    let is_file = fs::symlink_metadata(&path).is_ok_and(|data| data.is_file());
+    if !is_file || !is_mine(&path) || !is_mine(dir) {
         return None;
     }
     let file = File::open(path).ok()?;

@@ -162,3 +162,22 @@ fn a_bench_that_lives_is_not_swept() {
     assert_eq!(alive(&lab).len(), 1);
     running.kill();
 }
+
+#[test]
+fn a_directory_without_an_owner_yet_is_removed_by_the_sweeper_of_its_karve_alone() {
+    let lab = Lab::unversioned("gains");
+    let begun = ["karve-bench-7-abc-x", "karve-tune-7-abc-y"];
+    let others = ["karve-bench-17-abc-x", "karve-bench-7-ab-x", "else-7-abc-x"];
+    for name in begun.iter().chain(&others) {
+        fs::create_dir(lab.beside("tmp").join(name)).unwrap();
+    }
+    fs::write(lab.beside("tmp").join(begun[1]).join("owner"), "").unwrap();
+    // Its input is at its end, as when a karve is killed.
+    lab.karve(&["sweep", "999999999", "5-def-0/7-abc"]).ends(0);
+    let mut left = left_in(&lab.beside("tmp"));
+    left.sort();
+    assert_eq!(
+        left,
+        ["else-7-abc-x", "karve-bench-17-abc-x", "karve-bench-7-ab-x"]
+    );
+}
