@@ -8,7 +8,8 @@
 # first has learnt and, in its project, poison.md: a false entry with forged evidence.
 #
 # It prints a table, and fails unless the second campaign needs fewer rounds to the same speedup, the
-# false entry ends refuted, and the result is as good with it. Nobody's own entries are read.
+# false entry ends refuted, and the result is as good with it: not proven to be slower by 5% in a duel
+# of the two final kernels. Nobody's own entries are read.
 #
 # $KARVE is the karve that is used, by default the one of target/release.
 set -eu

@@ -1,8 +1,8 @@
 //! Whether an event says of a turn what its exchange does: who edits the log by hand leaves the
 //! exchange, whose name is its hash.
 //!
-//! What karve wrote down by itself is compared: the answer of a program or a visitor, and what a
-//! model API used. The lines between are as a command-line agent printed them, and prove nothing.
+//! What karve wrote down by itself is compared: what it took for the answer, and what was used. The
+//! lines between are as a command-line agent printed them, and prove nothing; the last is karve's.
 
 use super::answer::{self, ProposalAnswer};
 use super::api;
@@ -15,8 +15,8 @@ use std::path::Path;
 
 /// A first line, or an exchange with an answer, is read up to this size.
 const READ_BYTES_MAX: u64 = 16 << 20;
-/// The last line is looked for in so many bytes.
-const LAST_BYTES_MAX: u64 = 64 << 10;
+/// The last line, which holds the answer, is looked for in so many bytes.
+const LAST_BYTES_MAX: u64 = 8 << 20;
 /// By how much two amounts of money may differ that were written and read as text.
 const USD_SLACK: f64 = 1e-9;
 
@@ -26,71 +26,83 @@ pub fn differences(event: &Event, exchange: &Path) -> Vec<String> {
     let Some(agent) = agent else {
         return Vec::new();
     };
-    if api::Kind::by_name(&agent).is_some() {
-        return last_line(exchange).map_or_else(Vec::new, |end| of_model(event, &end));
+    if agent == "command" || agent == VISITOR {
+        let said = answer_in(exchange);
+        return said.map_or_else(Vec::new, |said| of_answer(event, &agent, &said));
     }
-    match agent == "command" || agent == VISITOR {
-        true => answer_in(exchange).map_or_else(Vec::new, |said| of_answer(event, &agent, &said)),
-        false => Vec::new(),
-    }
-}
-
-/// What a model used stands at the end.
-fn of_model(event: &Event, end: &Value) -> Vec<String> {
-    let told = (
-        end.get("tokens").and_then(Value::as_u64),
-        end.get("usd").and_then(Value::as_f64),
-    );
-    match (usage_of(event), told) {
-        (Some(stored), (Some(tokens), Some(usd))) => {
-            let told = Usage {
-                tokens,
-                usd,
-                estimated: stored.estimated,
-            };
-            used(stored, told).into_iter().collect()
-        }
-        (_, _) => Vec::new(),
-    }
-}
-
-/// An answer is read as it was then; one that cannot be read any more tells nothing.
-fn of_answer(event: &Event, agent: &str, said: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut compare = |what: &str, stored: &str, told: &str| {
-        if stored != told {
-            found.push(format!(
-                "the {what} is {stored:?}, the exchange says {told:?}"
-            ));
-        }
+    let Some(end) = last_line(exchange) else {
+        return Vec::new();
     };
-    match event {
-        Event::Proposed {
-            hypothesis, usage, ..
-        } => {
-            if let Ok(ProposalAnswer::Stated(told, claimed)) = answer::parse_proposal(said) {
-                compare("title", &hypothesis.title, &told.title);
-                compare("mechanism", &hypothesis.mechanism, &told.mechanism);
-                found.extend(used(*usage, claimed));
-            }
-        }
+    let used_at = match api::Kind::by_name(&agent) {
+        Some(_) => Some(&end),
+        // What an older karve wrote at the end of a turn is of its whole conversation.
+        None => end.get("used"),
+    };
+    let mut found = text_of(&end, "answer").map_or_else(Vec::new, |said| of_words(event, &said));
+    found.extend(used_at.and_then(|told| of_usage(event, told)));
+    found
+}
+
+/// What was used as it stands in the last line.
+fn of_usage(event: &Event, told: &Value) -> Option<String> {
+    let stored = usage_of(event)?;
+    let told = Usage {
+        tokens: told.get("tokens")?.as_u64()?,
+        usd: told.get("usd")?.as_f64()?,
+        estimated: stored.estimated,
+    };
+    used(stored, told)
+}
+
+/// The answer of a program or a visitor, with what it claims to have used: nobody counted.
+fn of_answer(event: &Event, agent: &str, said: &str) -> Vec<String> {
+    let (stored, claimed) = match event {
+        Event::Proposed { usage, .. } => match answer::parse_proposal(said) {
+            Ok(ProposalAnswer::Stated(_, claimed)) => (usage, claimed),
+            Ok(_) | Err(_) => return Vec::new(),
+        },
+        // A visitor hands in its change, and what it says of it.
         Event::Implemented {
             candidate, usage, ..
         } if agent == VISITOR => {
-            compare("summary", &candidate.summary, said);
+            let mut found: Vec<String> = differ("summary", &candidate.summary, said).collect();
             found.extend(used(*usage, Usage::default()));
+            return found;
         }
-        Event::Implemented {
-            candidate, usage, ..
-        } => {
-            if let Ok((told, claimed)) = answer::parse_implementation(said) {
-                compare("summary", &candidate.summary, &told);
-                found.extend(used(*usage, claimed));
-            }
-        }
-        _ => {}
-    }
+        Event::Implemented { usage, .. } => match answer::parse_implementation(said) {
+            Ok((_, claimed)) => (usage, claimed),
+            Err(_) => return Vec::new(),
+        },
+        _ => return Vec::new(),
+    };
+    let mut found = of_words(event, said);
+    found.extend(used(*stored, claimed));
     found
+}
+
+/// An answer is read as it was then; one that cannot be read any more tells nothing.
+fn of_words(event: &Event, said: &str) -> Vec<String> {
+    match event {
+        Event::Proposed { hypothesis, .. } => match answer::parse_proposal(said) {
+            Ok(ProposalAnswer::Stated(told, _)) => {
+                let title = differ("title", &hypothesis.title, &told.title);
+                let mechanism = differ("mechanism", &hypothesis.mechanism, &told.mechanism);
+                title.chain(mechanism).collect()
+            }
+            Ok(_) | Err(_) => Vec::new(),
+        },
+        Event::Implemented { candidate, .. } => match answer::parse_implementation(said) {
+            Ok((told, _)) => differ("summary", &candidate.summary, &told).collect(),
+            Err(_) => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+fn differ(what: &str, stored: &str, told: &str) -> impl Iterator<Item = String> + use<> {
+    let differs = stored != told;
+    let said = differs.then(|| format!("the {what} is {stored:?}, the exchange says {told:?}"));
+    said.into_iter()
 }
 
 fn usage_of(event: &Event) -> Option<Usage> {
@@ -184,13 +196,42 @@ mod tests {
         check(implemented("wider", 7), &lines("command", said), &[]);
         let want = ["the summary is \"better\"", "8 tokens"];
         check(implemented("better", 8), &lines("command", said), &want);
-        // A model is held to what it used, a command-line agent to nothing.
-        check(implemented("better", 7), &lines("anthropic", said), &[]);
-        let want = ["8 tokens and $0.1 were used"];
-        check(implemented("wider", 8), &lines("anthropic", said), &want);
-        check(implemented("better", 8), &lines("claude", said), &[]);
         check(implemented("better", 8), &[json!("nothing")], &[]);
         let plain = lines("command", "wider");
         check(implemented("wider", 7), &plain, &["7 tokens"]);
+    }
+
+    #[test]
+    fn what_karve_heard_of_a_model_or_a_program_is_what_its_event_says() {
+        let said = r#"{"summary": "wider"}"#;
+        let lines = |agent: &str, end: Value| {
+            [
+                json!({"karve": "brief", "agent": agent, "brief": "…"}),
+                // As an agent would like it to be.
+                json!({"karve": "end", "answer": "{}", "used": {"tokens": 1, "usd": 0}}),
+                end,
+            ]
+        };
+        let model = lines(
+            "anthropic",
+            json!({"karve": "end", "tokens": 7, "usd": 0.1, "answer": said}),
+        );
+        let program = lines(
+            "claude",
+            json!({"karve": "end", "used": {"tokens": 7, "usd": 0.1}, "answer": said}),
+        );
+        let want = ["the summary is \"better\"", "8 tokens and $0.1 were used"];
+        for lines in [model, program] {
+            check(implemented("wider", 7), &lines, &[]);
+            check(implemented("better", 8), &lines, &want);
+        }
+        // An older karve wrote other things.
+        let old = lines("claude", json!({"karve": "end", "tokens": 70, "usd": 0.7}));
+        check(implemented("better", 8), &old, &[]);
+        let old = lines(
+            "anthropic",
+            json!({"karve": "end", "tokens": 7, "usd": 0.1}),
+        );
+        check(implemented("better", 7), &old, &[]);
     }
 }

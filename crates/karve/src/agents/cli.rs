@@ -28,7 +28,7 @@ mod turn;
 pub use self::trial::{Found, Tried, find, try_turn};
 
 use self::heard::{Fault, Heard};
-use self::turn::{Caller, Place};
+use self::turn::{Caller, Place, Ran};
 use super::notes;
 use super::prompt;
 use super::told::Told;
@@ -169,6 +169,8 @@ struct Ask<'a> {
     model: Option<&'a str>,
     /// The conversation to go on with.
     session: Option<&'a str>,
+    /// What that has used so far.
+    used_before: Usage,
     /// Whether karve confines the program.
     confined: bool,
     /// What it may still cost.
@@ -255,20 +257,23 @@ impl CliAgent {
                 task,
                 model: self.caller.model(),
                 session: session.as_ref().map(|talk| talk.session.as_str()),
+                used_before: session.as_ref().map(|talk| talk.used).unwrap_or_default(),
                 confined: desk.sandbox.is_some(),
                 usd_left: self.usd_left(desk.spent, session.as_ref()),
                 limit_s: self.caller.limit_s(task),
                 files: &files,
                 brief_file: &place.brief_file(),
             };
-            let (mut heard, mut fault) = turn::run(&self.caller, &ask, brief, &place)?;
+            let Ran {
+                heard,
+                mut fault,
+                talk_used: used,
+            } = turn::run(&self.caller, &ask, brief, &place)?;
             // Some programs forget a conversation; then it is begun anew, once.
             let is_lost = fault.as_ref().is_some_and(Fault::is_of_start) && heard.is_unheard();
             if is_lost && session.take().is_some() {
                 continue;
             }
-            let before = session.map_or_else(Usage::default, |talk| talk.used);
-            let used = heard.settle(before);
             self.talk = heard
                 .session
                 .clone()

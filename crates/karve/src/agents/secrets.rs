@@ -75,6 +75,7 @@ impl Secrets {
                 .strip_prefix('"')
                 .and_then(|text| text.strip_suffix('"'));
             values.extend(inner.map(str::to_owned));
+            values.extend(disguises(value.as_bytes()));
             values.insert(value);
         }
         // The longest first: one may begin with another.
@@ -135,6 +136,36 @@ fn is_key(name: &str, value: &str) -> bool {
     // Where a key lies is no key.
     let is_path = value.starts_with('/');
     is_key_name(name) && value.len() >= KEY_BYTES_MIN && !is_number && !is_path
+}
+
+/// How a key looks in hexadecimal and in base64, wherever it begins in what was encoded.
+fn disguises(value: &[u8]) -> Vec<String> {
+    let hex = |digits: &dyn Fn(&u8) -> String| value.iter().map(digits).collect();
+    let mut all = vec![
+        hex(&|byte| format!("{byte:02x}")),
+        hex(&|byte| format!("{byte:02X}")),
+    ];
+    for before in 0..3 {
+        for last in ["+/", "-_"] {
+            all.push(in_base64(value, before, last));
+        }
+    }
+    all
+}
+
+/// The characters of base64 that a value alone determines, after some bytes that are not known.
+fn in_base64(value: &[u8], before: usize, last: &str) -> String {
+    let digits: Vec<char> = ('A'..='Z')
+        .chain('a'..='z')
+        .chain('0'..='9')
+        .chain(last.chars())
+        .collect();
+    let bits = |at: usize| usize::from(value[at / 8 - before] >> (7 - at % 8) & 1);
+    let known = (before * 8).div_ceil(6)..(before + value.len()) * 8 / 6;
+    known
+        .map(|digit| (0..6).fold(0, |sum, bit| sum * 2 + bits(digit * 6 + bit)))
+        .map(|at| digits[at])
+        .collect()
 }
 
 /// Takes keys out of a stream; a key may lie across two pieces.
@@ -200,6 +231,24 @@ mod tests {
             "a [key] b home-sweet-home 123456789 /somewhere/key abc"
         );
         assert!(found.are_in(b"xsk-0123456789x") && !found.are_in(b"sk-012345678"));
+    }
+
+    #[test]
+    fn a_key_is_found_in_disguise() {
+        let found = secrets(&[("A_KEY", "sk-~~?0123456")]);
+        // "key=sk-~~?0123456;", "=sk-~~?0123456", "y=sk-~~?0123456" and so on, by another program.
+        for text in [
+            "a2V5PXNrLX5+PzAxMjM0NTY7",
+            "PXNrLX5+PzAxMjM0NTY=",
+            "eT1zay1+fj8wMTIzNDU2",
+            "c2stfn4_MDEyMzQ1Ng==",
+            "736b2d7e7e3f30313233343536",
+            "736B2D7E7E3F30313233343536",
+        ] {
+            assert!(found.are_in(text.as_bytes()), "{text}");
+        }
+        assert_eq!(found.redact("x c2stfn4/MDEyMzQ1Ng== y"), "x [key]g== y");
+        assert!(!found.are_in(b"c2stfn4/MDEyMzQ1"), "not the whole key");
     }
 
     #[test]

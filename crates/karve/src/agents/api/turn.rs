@@ -108,6 +108,7 @@ pub(super) fn run(
         "tokens": usage.tokens,
         "usd": usage.usd,
         "estimated": usage.estimated,
+        "answer": text,
     }))?;
     turn.log.finish()?;
     Ok(Told { text, usage, fault })

@@ -251,6 +251,7 @@ fn every_kind_is_called_for_every_task() {
                     task,
                     model: Some("m-1"),
                     session,
+                    used_before: Usage::default(),
                     confined,
                     usd_left: Some(1.0),
                     limit_s: 60,

@@ -1,6 +1,6 @@
 //! A small turn, to see whether an agent works here: its program, its key and the way to its model.
 
-use super::turn::{self, Caller, Place};
+use super::turn::{self, Caller, Place, Ran};
 use super::{Ask, Kind, Task};
 use crate::config::{CliConfig, Reach};
 use crate::error::{Context, Result};
@@ -85,18 +85,18 @@ pub fn try_turn(
         task: Task::Trial,
         model: caller.model(),
         session: None,
+        used_before: Usage::default(),
         confined: sandbox.is_some(),
         usd_left: None,
         limit_s: TRIAL_S,
         files: &[],
         brief_file: &place.brief_file(),
     };
-    let (mut heard, fault) = turn::run(&caller, &ask, QUESTION, &place)?;
+    let Ran { heard, fault, .. } = turn::run(&caller, &ask, QUESTION, &place)?;
     let mut fault = fault.map(|fault| fault.describe());
     if fault.is_none() && heard.text.trim().is_empty() {
         fault = Some("said nothing".into());
     }
-    heard.settle(Usage::default());
     Ok(Tried {
         usage: heard.usage,
         fault,

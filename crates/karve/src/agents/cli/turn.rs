@@ -9,6 +9,7 @@ use crate::config::{CliConfig, Reach};
 use crate::error::{CommandError, Context, Result};
 use crate::process::{self, Command, StopFlag};
 use crate::sandbox::{self, Gateway, Host, Places, Sandbox};
+use karve_core::campaign::Usage;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -259,13 +260,18 @@ pub(super) fn examine(heard: &Heard, place: &Place<'_>) -> Option<Fault> {
     }
 }
 
-/// Runs one turn; gives what was heard, and why it gave nothing if so.
-pub(super) fn run(
-    caller: &Caller,
-    ask: &Ask<'_>,
-    brief: &str,
-    place: &Place<'_>,
-) -> Result<(Heard, Option<Fault>)> {
+/// A turn that was run.
+#[derive(Debug)]
+pub(super) struct Ran {
+    pub(super) heard: Heard,
+    /// Why it gave nothing, if so.
+    pub(super) fault: Option<Fault>,
+    /// What its conversation has used by now.
+    pub(super) talk_used: Usage,
+}
+
+/// Runs one turn.
+pub(super) fn run(caller: &Caller, ask: &Ask<'_>, brief: &str, place: &Place<'_>) -> Result<Ran> {
     let cannot = || format!("cannot write to {}", place.notes.display());
     fs::create_dir_all(place.notes).context(cannot)?;
     let brief = caller.secrets.redact(brief);
@@ -275,7 +281,8 @@ pub(super) fn run(
     let mut listener = Listener::new(caller.spec(), &caller.secrets, exchange);
     let run = process::run_tapped(&command, place.stop, &mut |bytes| listener.push(bytes))?;
     let cannot = || format!("cannot write {}", place.exchange.display());
-    let (heard, mut file) = listener.finish().context(cannot)?;
+    let (mut heard, mut file) = listener.finish().context(cannot)?;
+    let talk_used = heard.settle(ask.used_before);
     let stderr = caller.secrets.redact(&run.stderr.text());
     let mut fault = heard.judge(run.exit, &stderr, ask.limit_s);
     let kept_from = gateway.map_or_else(Vec::new, |gateway| gateway.refused());
@@ -291,13 +298,17 @@ pub(super) fn run(
         "fault": fault.as_ref().map(Fault::describe),
         "strays": run.strays,
         "kept_from": kept_from,
-        "tokens": heard.tokens_of_all.unwrap_or(heard.usage.tokens),
-        "usd": heard.usd_of_all.unwrap_or(heard.usage.usd),
+        "used": {"tokens": heard.usage.tokens, "usd": heard.usage.usd},
         "stderr": message(&stderr),
+        "answer": heard.text,
     });
     writeln!(file, "{end}").context(cannot)?;
     file.flush().context(cannot)?;
-    Ok((heard, fault))
+    Ok(Ran {
+        heard,
+        fault,
+        talk_used,
+    })
 }
 
 /// Begins to write down a turn: first what is asked.

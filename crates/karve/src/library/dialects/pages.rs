@@ -83,20 +83,23 @@ fn scope_of(path: &Path) -> Scope {
     }
 }
 
-/// Rows `Config | Before | After | Change`; a row whose cells are no numbers is left in words.
+/// Rows `Config | Before | After | Change`; a row whose cells are no numbers is left in words. One
+/// of which only the change was told, as `1.25x`, has neither before nor after.
 fn evidence_in(text: &str, id: &str) -> Vec<Evidence> {
-    let number = |cell: &String| -> Option<f64> {
-        let digits = cell.split_whitespace().next()?;
-        digits
-            .parse()
-            .ok()
-            .filter(|v: &f64| v.is_finite() && *v > 0.0)
+    let positive = |text: &str| {
+        let value: f64 = text.parse().ok()?;
+        (value.is_finite() && value > 0.0).then_some(value)
     };
+    let number = |cell: &str| positive(cell.split_whitespace().next()?);
     let row = |cells: Vec<String>| -> Option<Evidence> {
-        let [config, before, after, ..] = cells.as_slice() else {
+        let [config, before, after, change @ ..] = cells.as_slice() else {
             return None;
         };
-        let (was, is) = (number(before)?, number(after)?);
+        let told = change.first().and_then(|cell| cell.strip_suffix('x'));
+        let (was, is, ratio) = match (number(before), number(after)) {
+            (Some(was), Some(is)) => (was, is, was / is),
+            _ => (0.0, 0.0, positive(told?)?),
+        };
         Some(Evidence {
             metric: before
                 .split_whitespace()
@@ -105,7 +108,7 @@ fn evidence_in(text: &str, id: &str) -> Vec<Evidence> {
                 .to_owned(),
             before: was,
             after: is,
-            ratio: was / is,
+            ratio,
             workload: config.clone(),
             run: format!("page {id}"),
             device: "not told".into(),
@@ -256,14 +259,16 @@ fn render_page(entry: &Entry) -> String {
     );
     shown.push_str("\n| Config | Before | After | Change |\n|---|---|---|---|\n");
     for e in &entry.evidence {
+        let read = |value: f64| match value > 0.0 {
+            true => format!("{value} {}", cell(&e.metric)),
+            false => format!("- {}", cell(&e.metric)),
+        };
         let _ = writeln!(
             shown,
-            "| {} | {} {} | {} {} | {:.3}x |",
+            "| {} | {} | {} | {:.3}x |",
             cell(&format!("{}, {}, {}", e.workload, e.device, e.date)),
-            e.before,
-            cell(&e.metric),
-            e.after,
-            cell(&e.metric),
+            read(e.before),
+            read(e.after),
             e.ratio
         );
     }

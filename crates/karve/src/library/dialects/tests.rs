@@ -56,6 +56,20 @@ fn a_catalog_page_becomes_an_entry_and_a_page_again() {
 }
 
 #[test]
+fn evidence_of_which_only_the_change_is_known_stays_on_a_page() {
+    let text = PAGE.replace("| n/a | 3 us | - |", "| - ms | - | 1.5x |");
+    let entry = parse(Form::HyperMla, &page("o/x.md", &text)).unwrap();
+    let told = |entry: &Entry| {
+        let e = entry.evidence[1].clone();
+        (e.metric, e.before, e.after, e.ratio)
+    };
+    assert_eq!(told(&entry[0]), ("ms".to_owned(), 0.0, 0.0, 1.5));
+    let pages = render(Form::HyperMla, &[&entry[0]]).unwrap();
+    let again = parse(Form::HyperMla, &pages[0]).unwrap();
+    assert_eq!(told(&again[0]), told(&entry[0]));
+}
+
+#[test]
 fn tips_are_read_by_device_operation_and_backend() {
     let text = "# Tips\n\n### 2026-04-23 15:19 round-7 — ROLLED BACK\n\
         - **Context**: fused barrier\n- Signal: -50.55%\n- Takeaway: atomics serialize\n\
