@@ -69,9 +69,9 @@ const WHOLE: Size = Size {
 };
 
 const QUICK: Size = Size {
-    rounds: 200,
+    rounds: 120,
     window: 30,
-    slow_rounds: 8,
+    slow_rounds: 4,
     share_percent_max: None,
 };
 

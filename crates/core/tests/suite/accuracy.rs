@@ -1,7 +1,7 @@
 //! Honest kernels are not flagged, whatever they are compared with; dishonest ones are.
 //!
-//! `cargo test --release -p karve-core --test accuracy -- --ignored --nocapture` runs the long
-//! sweep and prints a table.
+//! `cargo test --release -p karve-core --test suite accuracy:: -- --ignored --nocapture` runs the
+//! long sweep and prints a table.
 
 #![allow(
     clippy::unwrap_used,
