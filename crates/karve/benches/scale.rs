@@ -69,9 +69,9 @@ const WHOLE: Size = Size {
 };
 
 const QUICK: Size = Size {
-    rounds: 120,
+    rounds: 200,
     window: 30,
-    slow_rounds: 4,
+    slow_rounds: 8,
     share_percent_max: None,
 };
 

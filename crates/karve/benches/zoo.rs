@@ -1,5 +1,5 @@
 //! Whether the ring tells honest kernels from cheats on a busy host. `cargo bench --bench zoo`;
-//! with `-- --quick` a twentieth of it, with `-- equal` or another name only that part.
+//! with `-- --quick` a tenth of it, with `-- equal` or another name only that part.
 //!
 //! ```text
 //! honest   kernels of `testdata/honest`, each examined and then timed: none may be flagged
@@ -54,7 +54,7 @@ type Part = fn(&Lab, usize) -> usize;
 
 fn main() {
     let quick = std::env::args().any(|arg| arg == "--quick");
-    let share = if quick { 20 } else { 1 };
+    let share = if quick { 10 } else { 1 };
     let busy = || {
         std::process::Command::new("sh")
             .args(["-c", "while :; do :; done"])
