@@ -3,12 +3,9 @@
 //! An agenda is part of the charter. What became of an item follows from the settled rounds, from
 //! the last profile and from what the library says; nothing else is remembered.
 
-mod derive;
 #[cfg(test)]
 mod tests;
 mod values;
-
-pub use derive::items_of_profile;
 
 use crate::knowledge::{Known, Status};
 use crate::profile::counters::known as known_counter;

@@ -4,12 +4,13 @@
 //! mirrors everything. Nothing here judges; `verdict` does.
 
 use crate::charter::Metric;
+use crate::comparison::Clock;
 use crate::comparison::Estimate;
-use crate::duel::{BadBlock, Clock, DISAGREEMENT_RATIO, DuelRule, check_block};
+use crate::duel::{BadBlock, DISAGREEMENT_RATIO, DuelRule, check_block};
 use crate::measurement::Block;
 use crate::policy::{SmallGain, WarmUpRule};
 use crate::sampling::is_busy_thread;
-use crate::stats::{self, Evidence};
+use karve_numerics::stats::{self, Evidence};
 use serde::{Deserialize, Serialize};
 
 /// Fewest blocks of a finding.

@@ -15,31 +15,37 @@ mod record;
 mod refusal;
 mod reviewing;
 mod round;
+mod scores;
+mod signals;
 mod stop_reason;
 mod stopping;
+pub mod strategy;
 mod tasks;
 #[cfg(test)]
 mod tests;
 
 pub use crate::knowledge::Lesson;
+use crate::spending::Usage;
 pub use choosing::ChooseStep;
 pub use controls::{CONTROL_SLOWDOWN, Control, ControlKind, ControlResult, Detectable};
 pub use event::{
     Baseline, DuelName, Event, Halved, ImplementStep, LOG_VERSION, MeasureStep, PlantedFault,
-    Preparation, Provenance, Record, Repeats, Step, Tip, Usage,
+    Preparation, Provenance, Record, Repeats, Step, Tip,
 };
 pub use gating::TuneStep;
 pub use record::OutOfOrder;
 pub use refusal::Refusal;
 pub use reviewing::{ReviewStep, Unread, last_usage};
 pub use round::{LayoutTrial, Layouts, Measuring, RoundState, RoundSummary, Stage};
+pub use signals::signals_of;
 pub use stop_reason::StopReason;
 pub use tasks::Task;
 
 use crate::agenda::Item;
-use crate::charter::{Case, CaseSet, Charter};
+use crate::charter::Charter;
+use crate::comparison::Clock;
 use crate::comparison::Comparison;
-use crate::duel::{Clock, Duel};
+use crate::duel::Duel;
 use crate::hypothesis::{Candidate, Gist};
 use crate::knowledge::Known;
 use crate::lineage::Lineage;
@@ -48,10 +54,11 @@ use crate::policy::{FullWhen, ProfileWhen, StreakAction};
 use crate::profile::{Profile, ProfileDepth};
 use crate::sampling;
 use crate::spending::Spending;
-use crate::strategy::{self, Brief};
 use controls::Controlling;
+use karve_numerics::case::{Case, CaseSet};
 use round::OpenDuel;
 use std::collections::BTreeMap;
+use strategy::Brief;
 
 /// A campaign as its events made it.
 #[derive(Clone, Debug, Default)]

@@ -1,7 +1,10 @@
 //! Parent against candidate as plain data: what a duel has shown, per case and overall.
 
-use crate::duel::Clock;
-use crate::stats;
+use crate::charter::Metric;
+use crate::charter::OwnClock;
+use crate::measurement::Pair;
+use crate::measurement::Sample;
+use karve_numerics::stats;
 use serde::{Deserialize, Serialize};
 
 /// Level of every interval that is shown.
@@ -129,5 +132,64 @@ impl Estimate {
         } else {
             Magnitude::Negligible
         }
+    }
+}
+
+/// By which clock something was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// The metric of the charter.
+    Metric,
+    /// The CPU time of the command's process tree.
+    Cpu,
+    /// The wall time of the command.
+    Wall,
+}
+
+impl Clock {
+    /// The clock to read beside one of karve's own.
+    pub fn beside(own: OwnClock) -> Self {
+        match own {
+            OwnClock::Wall => Self::Cpu,
+            OwnClock::Cpu => Self::Wall,
+        }
+    }
+
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Metric => "metric",
+            Self::Cpu => "CPU time",
+            Self::Wall => "wall time",
+        }
+    }
+
+    /// Its name for people where the metric is known: a metric that is one of karve's own clocks
+    /// is called by that clock.
+    pub fn called(self, metric: &Metric) -> &str {
+        match (self, metric.own_clock()) {
+            (Self::Metric, Some(OwnClock::Wall)) => Self::Wall.name(),
+            (Self::Metric, Some(OwnClock::Cpu)) => Self::Cpu.name(),
+            (Self::Metric, None) => &metric.name,
+            (Self::Cpu | Self::Wall, _) => self.name(),
+        }
+    }
+
+    /// Log speedup of a pair and the readings it comes from.
+    pub(crate) fn read(self, metric: &Metric, pair: &Pair) -> (f64, (f64, f64)) {
+        // A clock of whole microseconds can say 0 for what took less.
+        let micros = |us: u64| us.max(1) as f64;
+        let of = |sample: &Sample| match self {
+            Self::Metric => sample.value,
+            Self::Cpu => micros(sample.cpu_us),
+            Self::Wall => micros(sample.wall_us),
+        };
+        let values = (of(&pair.parent), of(&pair.candidate));
+        let ln_speedup = match self {
+            Self::Metric => metric.ln_speedup(values.0, values.1),
+            Self::Cpu | Self::Wall => values.0.ln() - values.1.ln(),
+        };
+        (ln_speedup, values)
     }
 }

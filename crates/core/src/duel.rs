@@ -3,13 +3,13 @@
 //! A duel is a fold over its blocks: pushing and looking may be mixed in any way. Nothing here
 //! judges; `verdict` does.
 
-use crate::charter::{Charter, ClockRule, Metric, OwnClock};
+use crate::charter::{Charter, ClockRule, Metric};
+use crate::comparison::Clock;
 use crate::comparison::{CaseComparison, Comparison, Estimate, SecondClock};
-use crate::measurement::{Block, Discarded, Pair, Sample};
+use crate::measurement::{Block, Discarded, Pair};
 use crate::policy::{SmallGain, WarmUpRule};
 use crate::sampling::WarmUp;
-use crate::stats::{self, Evidence};
-use serde::{Deserialize, Serialize};
+use karve_numerics::stats::{self, Evidence};
 
 /// Clocks that differ by more than this ratio do not see the same work.
 pub const DISAGREEMENT_RATIO: f64 = 1.05;
@@ -17,65 +17,6 @@ pub const DISAGREEMENT_RATIO: f64 = 1.05;
 /// Large gains are stretched by a busy host, more for one clock than for the other: by up to this
 /// share of the larger log speedup they still see the same work.
 const DISAGREEMENT_SHARE: f64 = 0.3;
-
-/// By which clock something was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Clock {
-    /// The metric of the charter.
-    Metric,
-    /// The CPU time of the command's process tree.
-    Cpu,
-    /// The wall time of the command.
-    Wall,
-}
-
-impl Clock {
-    /// The clock to read beside one of karve's own.
-    pub fn beside(own: OwnClock) -> Self {
-        match own {
-            OwnClock::Wall => Self::Cpu,
-            OwnClock::Cpu => Self::Wall,
-        }
-    }
-
-    /// Its name for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Metric => "metric",
-            Self::Cpu => "CPU time",
-            Self::Wall => "wall time",
-        }
-    }
-
-    /// Its name for people where the metric is known: a metric that is one of karve's own clocks
-    /// is called by that clock.
-    pub fn called(self, metric: &Metric) -> &str {
-        match (self, metric.own_clock()) {
-            (Self::Metric, Some(OwnClock::Wall)) => Self::Wall.name(),
-            (Self::Metric, Some(OwnClock::Cpu)) => Self::Cpu.name(),
-            (Self::Metric, None) => &metric.name,
-            (Self::Cpu | Self::Wall, _) => self.name(),
-        }
-    }
-
-    /// Log speedup of a pair and the readings it comes from.
-    pub(crate) fn read(self, metric: &Metric, pair: &Pair) -> (f64, (f64, f64)) {
-        // A clock of whole microseconds can say 0 for what took less.
-        let micros = |us: u64| us.max(1) as f64;
-        let of = |sample: &Sample| match self {
-            Self::Metric => sample.value,
-            Self::Cpu => micros(sample.cpu_us),
-            Self::Wall => micros(sample.wall_us),
-        };
-        let values = (of(&pair.parent), of(&pair.candidate));
-        let ln_speedup = match self {
-            Self::Metric => metric.ln_speedup(values.0, values.1),
-            Self::Cpu | Self::Wall => values.0.ln() - values.1.ln(),
-        };
-        (ln_speedup, values)
-    }
-}
 
 /// The thresholds of one duel, in natural logs where they are ratios.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,18 +2,13 @@
 //! of a campaign's gain is left when caches and impossible figures are taken off.
 //!
 //! Nothing here looks at source or at the host. An audit of the source or of a run fills in
-//! Findings; `plausible` bounds what a change can gain; `attribution` sums up at the end.
+//! Findings; `plausible` bounds what a change can gain.
 
-mod attribution;
 mod plausible;
 mod rule;
 
-pub use attribution::{
-    Attribution, AttributionRow, GAP_MAX_PERCENT, Gain, Honesty, attribute, attribute_rounds,
-};
 pub use plausible::{
-    Cores, Demand, Implausible, LevelRate, Peaks, ROOFLINE_HARD, ROOFLINE_SLACK, Rate, Roof,
-    RoofLevel, amdahl_ratio, assess_gain, assess_time, roofline_s,
+    Implausible, ROOFLINE_HARD, ROOFLINE_SLACK, amdahl_ratio, assess_gain, assess_time,
 };
 
 pub use rule::{AuditMode, AuditRule};

@@ -10,19 +10,16 @@
 //! people see. `tensor`, `draw` and `accuracy` are the arithmetic of the inputs and outputs of
 //! kernels.
 
-pub mod accuracy;
 pub mod agenda;
 pub mod asking;
+pub mod attribution;
 pub mod basis;
 pub mod bench;
 pub mod campaign;
+pub mod chart;
 pub mod charter;
 pub mod comparison;
-pub mod contract;
-pub mod draw;
 pub mod duel;
-pub mod expr;
-pub mod grid;
 pub mod hypothesis;
 pub mod integrity;
 pub mod knowledge;
@@ -35,14 +32,11 @@ pub mod policy;
 pub mod power;
 pub mod profile;
 pub mod roles;
+pub mod roofline;
 pub mod sampling;
 pub mod score;
-pub mod search;
-pub mod space;
 pub mod spending;
-pub mod stats;
-pub mod strategy;
-pub mod tensor;
+pub mod table;
 #[cfg(test)]
 mod testing;
 pub mod variants;

@@ -1,6 +1,5 @@
 //! Readings as they were taken, with all that is needed to trace and to judge them again.
 
-use crate::roles::Stray;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -302,5 +301,32 @@ pub fn classify_failure(building: bool, log: &str) -> FailureCategory {
         FailureCategory::RuntimeAssert
     } else {
         FailureCategory::Other
+    }
+}
+
+/// A file that speaks another language than its author was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stray {
+    /// The file.
+    pub path: String,
+    /// The language it speaks.
+    pub speaks: String,
+    /// The language that was asked for.
+    pub asked: String,
+    /// The line that shows it.
+    pub line: String,
+}
+
+impl Stray {
+    /// In words.
+    pub fn describe(&self) -> String {
+        let Self {
+            path,
+            speaks,
+            asked,
+            line,
+        } = self;
+        format!("{path} speaks {speaks} (\"{line}\"), and {asked} was asked for")
     }
 }

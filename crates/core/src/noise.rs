@@ -1,9 +1,9 @@
 //! What a bench of equal sides says about the host: spread, drift, and what could be seen.
 
 use crate::bench::{Bench, ClockSigns};
-use crate::duel::Clock;
+use crate::comparison::Clock;
 use crate::power::{self, Power};
-use crate::stats;
+use karve_numerics::stats;
 use serde::Serialize;
 
 /// The true speedups for which power and cost are told.
@@ -135,8 +135,8 @@ mod tests {
     use super::*;
     use crate::bench::BenchRule;
     use crate::measurement::{Block, First, Pair, Sample};
-    use crate::stats::Draws;
     use crate::testing::charter;
+    use karve_numerics::stats::Draws;
 
     fn bench(n: usize, noise: f64) -> Bench {
         let mut draws = Draws::new(4);

@@ -6,7 +6,7 @@
 //! asks for the Hodges–Lehmann estimate, the median stands in: it needs counting only.
 
 use crate::duel::DuelRule;
-use crate::stats::{Draws, ln_evidence};
+use karve_numerics::stats::{Draws, ln_evidence};
 use serde::{Deserialize, Serialize};
 
 /// Simulated duels for one ratio.
@@ -37,7 +37,7 @@ pub struct Power {
 
 /// The log ratios with their median taken away: what they would be for equal kernels.
 pub fn residuals(ln_speedups: &[f64]) -> Vec<f64> {
-    let middle = crate::stats::median(ln_speedups).unwrap_or_default();
+    let middle = karve_numerics::stats::median(ln_speedups).unwrap_or_default();
     ln_speedups.iter().map(|value| value - middle).collect()
 }
 
@@ -156,8 +156,8 @@ fn fewest_successes(threshold: f64, n_max: u32) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Evidence;
     use crate::testing::charter;
+    use karve_numerics::stats::Evidence;
 
     fn rule() -> DuelRule {
         DuelRule::of(&charter(), 2_000.0)

@@ -4,7 +4,6 @@ pub mod classify;
 pub mod compare;
 pub mod counters;
 pub mod predicate;
-pub mod roofline;
 
 pub use classify::{Diagnosis, Health, Opportunity, RuleSet, diagnose};
 pub use predicate::{Predicate, Truth, Values};

@@ -12,9 +12,9 @@ mod routing;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use framework::{Stray, strays};
-pub use request::{Arch, Request, request_of};
-pub use review::{Advice, Review, Said, Signal, Stance, signals_of};
+pub use framework::strays;
+pub use request::{Arch, Request};
+pub use review::{Advice, Review, Said, Signal, Stance};
 pub use routing::{Decision, Reason, Refused, address, named_elsewhere, route};
 
 use crate::knowledge::{Known, Scope};

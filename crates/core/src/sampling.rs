@@ -1,10 +1,10 @@
 //! What is sampled: which cases stand for all, and which blocks only warm up.
 
 use crate::charter::{ClockRule, Metric};
-use crate::duel::Clock;
+use crate::comparison::Clock;
 use crate::measurement::{Discarded, Pair, Reading, Sample};
 use crate::policy::WarmUpRule;
-use crate::stats;
+use karve_numerics::stats;
 
 /// Up to so many cases are all measured in every round.
 const REPRESENTATIVES: usize = 5;

@@ -1,7 +1,6 @@
 //! What agents used, by what they were asked for, and what a percent of kept gain cost.
 
-use crate::campaign::Usage;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Bytes of a text for each token, at least: no text has fewer tokens, so who tells fewer is not
 /// believed. Runs of spaces and long words take up to a dozen bytes for a token.
@@ -152,6 +151,25 @@ pub fn per_percent(used: Usage, speedup: f64) -> Option<PerPercent> {
         usd: price(used.usd),
         tokens: price(used.tokens as f64),
     })
+}
+
+/// What a turn of an agent cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens in and out, if it says.
+    pub tokens: u64,
+    /// US dollars, if it says.
+    pub usd: f64,
+    /// Whether some of it was counted by karve, because what was told could not be.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+}
+
+impl Usage {
+    /// Whether it says nothing.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ pub(crate) mod tuning;
 mod variants;
 
 use crate::charter::{
-    Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode,
-    Output, SandboxRule, Target, TuneRule,
+    Better, Branch, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode, Output,
+    SandboxRule, Target, TuneRule,
 };
 use crate::policy::{Controls, Policy, Preset};
+use karve_numerics::case::{Case, CaseSet};
 use proptest::test_runner::{Config, RngSeed};
 use std::collections::BTreeMap;
 
@@ -116,7 +117,7 @@ fn learnt(round: u32) -> crate::campaign::Event {
             text: format!("lesson {round}"),
             ..crate::knowledge::Lesson::default()
         },
-        usage: crate::campaign::Usage::default(),
+        usage: crate::spending::Usage::default(),
         exchange: None,
     }
 }
@@ -137,7 +138,7 @@ fn reviewed(
             signals: [(Signal::NoiseBand, Stance::Unknown)].into(),
             failed: String::new(),
         }),
-        usage: crate::campaign::Usage::default(),
+        usage: crate::spending::Usage::default(),
         exchange: None,
         earlier: Vec::new(),
     }

@@ -6,7 +6,7 @@
 
 use crate::hypothesis::Candidate;
 use crate::measurement::Gate;
-use crate::stats;
+use karve_numerics::stats;
 use serde::{Deserialize, Serialize};
 
 /// Variants of one hypothesis at most.

@@ -1,10 +1,11 @@
 //! The only place that judges: what becomes of a candidate, and why.
 
+use crate::comparison::Clock;
 use crate::comparison::{Change, Comparison};
-use crate::duel::{Clock, Duel, Track};
+use crate::duel::{Duel, Track};
 use crate::measurement::Gate;
 use crate::policy::SmallGain;
-use crate::stats;
+use karve_numerics::stats;
 use serde::{Deserialize, Serialize};
 
 mod bench;

@@ -1,16 +1,19 @@
 //! Plain data from which every screen and file is rendered.
 
 use crate::agenda::{self, Fate};
-use crate::campaign::{Campaign, RoundSummary, Usage};
+use crate::campaign::signals_of;
+use crate::campaign::strategy::{self, Directive, QueueItem};
+use crate::campaign::{Campaign, RoundSummary};
 use crate::comparison::{Comparison, Estimate};
-use crate::contract::Examined;
 use crate::integrity::Finding;
 use crate::measurement::Gate;
-use crate::roles::{Decision, Review, Said, signals_of};
+use crate::roles::{Decision, Review, Said};
+use crate::spending::Usage;
 use crate::spending::{self, Asked, PerPercent, Spent};
-use crate::strategy::{self, Directive, QueueItem};
 use crate::variants::Tryout;
-use crate::{score, stats, verdict};
+use crate::{score, verdict};
+use karve_numerics::contract::Examined;
+use karve_numerics::stats;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -9,19 +9,19 @@
 mod figures;
 
 use figures::{exit_code, tell, time};
-use karve::agents;
-use karve::error::{CommandError, Context, Result};
 use karve::library::catalog;
-use karve::profilers::{self, Tool};
 use karve::roles;
 use karve_core::campaign::{
-    Baseline, Campaign, Event, LOG_VERSION, PlantedFault, Preparation, Record, Step, Usage,
+    Baseline, Campaign, Event, LOG_VERSION, PlantedFault, Preparation, Record, Step,
 };
 use karve_core::charter::Charter;
 use karve_core::hypothesis::{Candidate, Direction, Hypothesis};
 use karve_core::knowledge::{Known, Lesson};
 use karve_core::measurement::{Environment, Gate, Reading, Sample};
 use karve_core::profile::{Bottleneck, Profile};
+use karve_core::spending::Usage;
+use karve_os::error::{CommandError, Context, Result};
+use karve_profile::profilers::{self, Tool};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -49,7 +49,7 @@ fn measure() -> Result<bool> {
     let mut text = String::new();
     let took = time(BUILDS, || {
         let step = campaign.next_step();
-        let brief = step.and_then(|step| agents::brief_of(&step, "here", Path::new("desk")));
+        let brief = step.and_then(|step| karve_agents::brief_of(&step, "here", Path::new("desk")));
         text = brief.unwrap_or_default();
     });
     tell("bytes of the brief", text.len() as f64, "", None);

@@ -9,13 +9,13 @@
 mod figures;
 
 use figures::{exit_code, tell, time};
-use karve::error::{CommandError, Context, Result};
 use karve::library::situation::of_words;
 use karve::library::{Layer, Shelves, Stock, catalog, markdown};
-use karve::profilers::{self, Tool};
 use karve_core::knowledge::{Entry, Query, lint_all};
 use karve_core::profile::Values;
 use karve_core::profile::classify::with_derived;
+use karve_os::error::{CommandError, Context, Result};
+use karve_profile::profilers::{self, Tool};
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
@@ -51,7 +51,7 @@ fn measure() -> Result<bool> {
     let (n_complaints, lint_s) = timed(|| {
         let stock = shelves.load()?;
         let entries: Vec<Entry> = stock.placed.into_values().map(|p| p.entry).collect();
-        Ok(lint_all(&entries, &karve::clock::latest_day()).len() + stock.unreadable.len())
+        Ok(lint_all(&entries, &karve_os::clock::latest_day()).len() + stock.unreadable.len())
     })?;
     tell("complaints", n_complaints as f64, "", None);
     held &= tell("lint, from the files on", lint_s, "s", Some(LINT_S_MAX));

@@ -9,14 +9,15 @@
 
 #![allow(clippy::expect_used, clippy::print_stdout)]
 
-use karve::process::{Command, StopFlag};
-use karve::ring::{self, Corner, Duelling, Terms};
-use karve_core::accuracy::RuleSet;
-use karve_core::charter::{Case, CaseSet, Metric};
-use karve_core::contract::{Arg, ArgKind, Contract, Kernel, Modules, Precision, Reference};
-use karve_core::draw::Draw;
-use karve_core::stats;
-use karve_core::tensor::Dtype;
+use karve_core::charter::Metric;
+use karve_harness::runner::{self, Corner, Duelling, Terms};
+use karve_numerics::accuracy::RuleSet;
+use karve_numerics::case::{Case, CaseSet};
+use karve_numerics::contract::{Arg, ArgKind, Contract, Kernel, Modules, Precision, Reference};
+use karve_numerics::draw::Draw;
+use karve_numerics::stats;
+use karve_numerics::tensor::Dtype;
+use karve_os::process::{Command, StopFlag};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -76,10 +77,10 @@ fn main() {
         build(&tree, source);
         let terms = terms(&tree);
         let case = case(n);
-        let (handover, call) = ring::handover(&terms, &tree, &case)
+        let (handover, call) = runner::handover(&terms, &tree, &case)
             .expect("a handover")
             .expect("a kernel that passes");
-        let calls = ring::calls_for(&terms, &tree, &case)
+        let calls = runner::calls_for(&terms, &tree, &case)
             .expect("calls")
             .expect("a kernel that passes");
         let (spent, ratios) = duel(&terms, &tree, &case, calls);
@@ -115,7 +116,7 @@ fn main() {
     }
 }
 
-fn duel(terms: &Terms, tree: &Path, case: &Case, calls: u32) -> (ring::Spent, Vec<f64>) {
+fn duel(terms: &Terms, tree: &Path, case: &Case, calls: u32) -> (runner::Spent, Vec<f64>) {
     let copy = tree.with_extension("copy");
     fs::create_dir_all(&copy).expect("a directory");
     for file in ["kernel.so", "reference.so"] {

@@ -17,9 +17,9 @@ mod significance;
 #[path = "rules/trials.rs"]
 mod trials;
 
-use karve::error::Result;
 use karve::ui;
-use karve_core::stats;
+use karve_numerics::stats;
+use karve_os::error::Result;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;

@@ -5,9 +5,9 @@
 //! What passes outside of the time that [`karve::process::Run::wall`] tells is karve's own. The
 //! figures are only shown: a clock on a shared machine is no test.
 
-use karve::error::Result;
-use karve::process::{Command, StopFlag, run};
 use karve::ui;
+use karve_os::error::Result;
+use karve_os::process::{Command, StopFlag, run};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -61,7 +61,7 @@ fn tell(what: &str, command: &Command) -> Result<()> {
             owns.push(own.as_secs_f64() * 1e6);
         }
     }
-    let median = |values: &[f64]| karve_core::stats::median(values).unwrap_or(f64::NAN);
+    let median = |values: &[f64]| karve_numerics::stats::median(values).unwrap_or(f64::NAN);
     let sum = |values: &[f64]| values.iter().sum::<f64>();
     let share = |wall: f64, own: f64| 100.0 * own / (wall + own);
     let (wall, own) = (median(&walls), median(&owns));

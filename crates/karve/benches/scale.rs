@@ -13,18 +13,18 @@
 #[path = "scale/stage.rs"]
 mod stage;
 
-use karve::agents::Secrets;
-use karve::device::Notices;
 use karve::drive::{self, Session};
-use karve::error::{Context, Result};
-use karve::git::Repo;
-use karve::process::StopFlag;
-use karve::store::{self, CampaignDir, Store};
 use karve::ui::{self, Screen, Silent};
 use karve::world::{Parts, World};
+use karve_agents::Secrets;
 use karve_core::campaign::{Campaign, Event, Record, Step};
 use karve_core::charter::Charter;
 use karve_core::measurement::Sample;
+use karve_harness::git::Repo;
+use karve_harness::store::{self, CampaignDir, Store};
+use karve_os::device::Notices;
+use karve_os::error::{Context, Result};
+use karve_os::process::StopFlag;
 use stage::{Script, charter, cheap_commands, repository, slowed};
 use std::collections::BTreeMap;
 use std::fs;
@@ -417,7 +417,7 @@ impl Screen for Steps {
 }
 
 fn median(values: &[f64]) -> f64 {
-    karve_core::stats::median(values).unwrap_or(f64::NAN)
+    karve_numerics::stats::median(values).unwrap_or(f64::NAN)
 }
 
 /// The most memory this process ever had.

@@ -10,12 +10,12 @@
 //! - `--noise 0.05`, `--failures 0.2`: readings that differ, settings that fail;
 //! - `--each`: a line for each space.
 
-use karve::error::{CommandError, Result};
 use karve::tuner::recorded::{self, Recorded};
 use karve::tuner::simulate::{self, Played, Trouble};
 use karve::ui;
-use karve_core::search::Kind;
-use karve_core::stats;
+use karve_numerics::search::Kind;
+use karve_numerics::stats;
+use karve_os::error::{CommandError, Result};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -16,14 +16,15 @@
     reason = "a benchmark stops where something unexpected happens, and prints its figures"
 )]
 
-use karve::arena::Fault;
 use karve::config::{self, Now, Overrides};
-use karve::process::{Command, StopFlag};
-use karve::ring::{self, Corner, Duelling, Terms};
 use karve_core::charter::Charter;
-use karve_core::duel::{Clock, Duel, DuelRule};
-use karve_core::stats;
+use karve_core::comparison::Clock;
+use karve_core::duel::{Duel, DuelRule};
 use karve_core::verdict::{self, Ruling, Time, Verdict};
+use karve_harness::outcome::Fault;
+use karve_harness::runner::{self, Corner, Duelling, Terms};
+use karve_numerics::stats;
+use karve_os::process::{Command, StopFlag};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -99,7 +100,8 @@ fn honest(lab: &Lab, runs: usize) -> usize {
         };
         let terms = lab.terms(threads);
         let cases = &lab.charter.cases;
-        let examined = ring::examine(&terms, &trees[at], Some(&lab.base), cases).expect("an exam");
+        let examined =
+            runner::examine(&terms, &trees[at], Some(&lab.base), cases).expect("an exam");
         let outcome = examined.map(|_| ()).and_then(|()| {
             let mut duelling = lab.duel(&terms, &trees[at]);
             for _ in 0..BLOCKS {

@@ -3,21 +3,21 @@
 
 pub mod analysis;
 
-use crate::agents::builtin::{self, Builtin};
 use crate::config::{AgendaWish, Asked, Loaded, PROFILE_AUTO};
-use crate::error::{CommandError, Result};
-use crate::git::Repo;
 use crate::library::recall::known;
 use crate::library::situation::situation_of;
 use crate::library::{Layer, PROJECT_DIR, Shelves, Stock};
-use crate::plain_file;
 use crate::session::Plan;
-use crate::store;
 use analysis::Analysis;
+use karve_agents::builtin::{self, Builtin};
 use karve_core::agenda::{Agenda, Effort, How, ITEMS_MAX, Item, Wanted, faults, is_id};
 use karve_core::charter::Charter;
 use karve_core::knowledge::{Kind, Known, Situation, Status};
-use karve_core::space::{Config, Knob};
+use karve_harness::git::Repo;
+use karve_harness::store;
+use karve_numerics::space::{Config, Knob};
+use karve_os::error::{CommandError, Result};
+use karve_os::files;
 use std::path::Path;
 
 /// Characters of what an item asks.
@@ -90,7 +90,7 @@ fn is_same(asked: &Asked, agenda: Option<&Agenda>) -> Result<bool> {
 }
 
 fn read_plan(path: &Path) -> Result<Analysis> {
-    let read = plain_file::read_text(path, plain_file::WRITTEN_BYTES_MAX);
+    let read = files::read_text(path, files::WRITTEN_BYTES_MAX);
     let text = read.map_err(|error| {
         CommandError::usage(format!("cannot read the analysis {}", path.display()))
             .cause(error)

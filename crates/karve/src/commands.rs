@@ -31,9 +31,9 @@ pub mod verify;
 pub mod visit;
 pub mod worker;
 
-use crate::error::Result;
 use crate::project::Place;
 use clap::{Parser, Subcommand};
+use karve_os::error::Result;
 
 /// karve carves compute kernels to the hardware limit, and referees every gain.
 ///

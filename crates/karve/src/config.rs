@@ -22,7 +22,6 @@ mod knobs;
 mod metric;
 mod names;
 mod naming;
-mod placeholders;
 mod policy_file;
 mod roles;
 mod rules;
@@ -35,28 +34,21 @@ mod source;
 mod tests;
 mod values;
 
-pub use api_table::{ApiConfig, KeySource, Price};
+pub use api_table::Price;
 pub use cases::{CASES_MAX, case_of};
 pub use commands::PROFILE_AUTO;
-pub(crate) use knobs::TEMPLATE_END;
 pub use metric::unit_in;
-pub use placeholders::{
-    NAMES as PLACEHOLDERS, Placeholders, expand, names as names_in_command, quote,
-};
 pub use schema::schema_json;
-pub use scope::glob_set;
 
-use crate::agents::{api, cli::Kind};
-use crate::error::{CommandError, Context, Result};
-use crate::plain_file;
-use crate::sandbox::Host;
+use karve_agents::config::AgentConfig;
 use karve_core::charter::Charter;
+use karve_harness::project_file::FILE_NAME;
+use karve_os::error::{CommandError, Context, Result};
+use karve_os::files;
 use source::Source;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The usual name of the file.
-pub const FILE_NAME: &str = "karve.toml";
 /// The longest file that is read, in bytes; a thousand cases are about 64 KiB.
 const BYTES_MAX: usize = 1024 * 1024;
 
@@ -97,90 +89,6 @@ pub enum AgendaWish {
     Autopilot,
 }
 
-/// A program that can be named as the agent.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AgentConfig {
-    /// What is started.
-    pub runs: Runs,
-    /// Added to its environment.
-    pub env: BTreeMap<String, String>,
-    /// Names of variables with keys that a program gets.
-    pub pass: Vec<String>,
-    /// Whether it is asked what a round taught.
-    pub learn: bool,
-    /// What it may reach.
-    pub reach: Reach,
-}
-
-/// What an agent may reach on the network, where it may use that at all.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Reach {
-    /// Its model, where its kind says where that is; else all.
-    #[default]
-    Usual,
-    /// Everything.
-    All,
-    /// These hosts, and where its own variables lead.
-    Only(Vec<Host>),
-}
-
-impl AgentConfig {
-    /// An agent with nothing added to its environment.
-    pub fn of(runs: Runs) -> Self {
-        Self {
-            runs,
-            env: BTreeMap::new(),
-            pass: Vec::new(),
-            learn: false,
-            reach: Reach::Usual,
-        }
-    }
-}
-
-/// The agent of a name: its table, or a kind that needs none. A model API may be named with its
-/// model: `anthropic:MODEL`.
-pub fn agent_named(name: &str, tables: &BTreeMap<String, AgentConfig>) -> Option<AgentConfig> {
-    let bare = |name: &str| {
-        let cli = Kind::by_name(name).map(|kind| Runs::Cli(CliConfig::of(kind)));
-        let api = || api::Kind::by_name(name).map(|kind| Runs::Api(ApiConfig::of(kind)));
-        cli.or_else(api).map(AgentConfig::of)
-    };
-    let whole = tables.get(name).cloned().or_else(|| bare(name));
-    whole.or_else(|| {
-        let (head, model) = name.split_once(':')?;
-        let mut config = tables.get(head).cloned().or_else(|| bare(head))?;
-        match &mut config.runs {
-            Runs::Api(api) if !model.trim().is_empty() => api.model = Some(model.to_owned()),
-            Runs::Api(_) | Runs::Cli(_) | Runs::Line(_) => return None,
-        }
-        Some(config)
-    })
-}
-
-/// What is started for an agent.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Runs {
-    /// A command line in the contract of docs/agents.md.
-    Line(String),
-    /// A command-line agent of a known kind.
-    Cli(CliConfig),
-    /// A model API, asked by karve itself.
-    Api(ApiConfig),
-}
-
-/// A command-line agent of a known kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CliConfig {
-    /// Which.
-    pub kind: Kind,
-    /// Its program, if it is not the usual one.
-    pub program: Option<String>,
-    /// The model it is to use.
-    pub model: Option<String>,
-    /// Further arguments.
-    pub args: Vec<String>,
-}
-
 /// What the command line says instead of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
@@ -205,7 +113,7 @@ pub struct Now {
 
 /// Reads a file and makes its charter.
 pub fn load(path: &Path, overrides: &Overrides, now: Now) -> Result<Loaded> {
-    let text = plain_file::read_text(path, plain_file::WRITTEN_BYTES_MAX)
+    let text = files::read_text(path, files::WRITTEN_BYTES_MAX)
         .context(|| format!("cannot read {}", path.display()))
         .map_err(|error| error.hint("make one with \"karve init\", or name another file"))?;
     let path = std::path::absolute(path).context(|| "cannot find the working directory".into())?;
@@ -254,12 +162,4 @@ fn parse_named(name: &str, text: &str, given: &charter_of::Given<'_>) -> Result<
             .hint(format!("compare line {line} with karve.schema.json"))
     })?;
     charter_of::loaded_of(&source, &file, given)
-}
-
-/// The same text without the hidden cases, and without comments, which may tell of them too; none
-/// if there are no hidden cases in it.
-pub fn without_hidden(text: &str) -> Option<String> {
-    let mut file: toml::Table = text.parse().ok()?;
-    file.get_mut("cases")?.as_table_mut()?.remove("hidden")?;
-    toml::to_string(&file).ok()
 }

@@ -4,13 +4,13 @@
 //! step and decides nothing; `Store` writes the log. A campaign may die between any two lines
 //! here and goes on with the next `karve run`: every step may be repeated.
 
-use crate::clock;
-use crate::error::{CommandError, ErrorKind, Result};
-use crate::process::StopFlag;
-use crate::store::Store;
 use crate::ui::Screen;
 use crate::world::World;
 use karve_core::campaign::{Campaign, Event, Record};
+use karve_harness::store::Store;
+use karve_os::clock;
+use karve_os::error::{CommandError, ErrorKind, Result};
+use karve_os::process::StopFlag;
 use std::time::Instant;
 
 /// How a drive ended.

@@ -28,7 +28,7 @@ pub use self::disk::{Deed, Done};
 
 use self::disk::Ground;
 use self::edit::{How, Piece};
-use crate::error::{CommandError, Result};
+use karve_os::error::{CommandError, Result};
 use std::path::{Path, PathBuf};
 
 /// What karve can be installed for.

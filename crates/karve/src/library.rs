@@ -23,10 +23,10 @@ mod writing;
 
 pub use writing::{Change, Held};
 
-use crate::error::{CommandError, Result};
-use crate::plain_file;
 use crate::project::Place;
 use karve_core::knowledge::{Entry, Library, is_id};
+use karve_os::error::{CommandError, Result};
+use karve_os::files;
 use markdown::{ENTRY_BYTES_MAX, parse_entry};
 use std::collections::BTreeMap;
 use std::fs;
@@ -261,7 +261,7 @@ fn user_dir() -> Option<PathBuf> {
 
 /// Reads a file as an entry.
 pub fn read_entry(path: &Path) -> Result<Entry, String> {
-    let text = plain_file::read_text(path, ENTRY_BYTES_MAX as u64).map_err(|e| e.to_string())?;
+    let text = files::read_text(path, ENTRY_BYTES_MAX as u64).map_err(|e| e.to_string())?;
     let entry = parse_entry(&text)?;
     // An id becomes the name of a file.
     match is_id(&entry.id) {

@@ -7,22 +7,22 @@
 pub mod http;
 pub(crate) mod stdio;
 
-use crate::agents::form::ProposalForm;
-use crate::agents::visitor::{Answer, Change};
-use crate::error::CommandError;
 use crate::library::Shelves;
 use crate::library::situation::situation_of;
-use crate::process::StopFlag;
 use crate::project::Place;
 use crate::reports;
 use crate::session::Wish;
-use crate::store;
 use crate::ui::Screen;
 use crate::visit::{Speed, finished, tried, visit, wish_of};
 use crate::world::DESK;
+use karve_agents::form::ProposalForm;
+use karve_agents::visitor::{Answer, Change};
 use karve_core::campaign::{Campaign, Record, Step};
 use karve_core::knowledge::Query;
 use karve_core::profile::classify::with_derived;
+use karve_harness::store;
+use karve_os::error::CommandError;
+use karve_os::process::StopFlag;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::ToolCallContext;
 use rmcp::handler::server::wrapper::Parameters;
@@ -477,8 +477,8 @@ impl Screen for Progress {
 
     fn saw(&mut self, _: &Campaign, _: &Record) {}
 
-    fn notices(&self) -> crate::device::Notices {
-        crate::device::Notices::default()
+    fn notices(&self) -> karve_os::device::Notices {
+        karve_os::device::Notices::default()
     }
 }
 

@@ -1,11 +1,12 @@
 //! Where a command stands: the project's `karve.toml`, its campaigns, and the one that is meant.
 
 use crate::config::{self, Loaded, Now, Overrides};
-use crate::error::{CommandError, Context, Result};
-use crate::git::Repo;
-use crate::store::{self, CampaignDir};
-use crate::{clock, plain_file, ui};
+use crate::ui;
 use karve_core::campaign::{Campaign, Record};
+use karve_harness::git::Repo;
+use karve_harness::store::{self, CampaignDir};
+use karve_os::error::{CommandError, Context, Result};
+use karve_os::{clock, files};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -87,7 +88,7 @@ impl Place {
     /// Where the campaigns are, even if the rest of `karve.toml` has mistakes.
     pub fn root(&self) -> Result<PathBuf> {
         let path = self.config()?;
-        let text = plain_file::read_text(&path, plain_file::WRITTEN_BYTES_MAX).unwrap_or_default();
+        let text = files::read_text(&path, files::WRITTEN_BYTES_MAX).unwrap_or_default();
         let root = text
             .parse::<toml::Table>()
             .ok()

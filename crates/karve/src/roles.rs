@@ -1,10 +1,10 @@
 //! The roles that karve brings: read from `crates/karve/data/roles.toml`, once.
 
-use crate::error::{CommandError, ErrorKind, Result};
 use crate::library::situation::of_words;
 use karve_core::charter::Target;
 use karve_core::knowledge::Situation;
 use karve_core::roles::{Arch, Book};
+use karve_os::error::{CommandError, ErrorKind, Result};
 
 /// The book of roles.
 const BUILT_IN: &str = include_str!("../data/roles.toml");
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(book.reviewer().unwrap().name, "reviewer");
         assert_eq!(book.general().unwrap().name, "designer");
         for role in &book.role {
-            crate::config::glob_set(&role.writes).unwrap();
+            karve_harness::project_file::glob_set(&role.writes).unwrap();
         }
     }
 

@@ -1,25 +1,27 @@
 //! Starts or resumes a campaign: charter, lock, world, Ctrl-C. Then `drive` takes over.
 
 use crate::agenda;
-use crate::agents::team::{self, Keeps};
-use crate::agents::visitor::{VISITOR, Visitor};
-use crate::agents::{self, Agent};
-use crate::clock;
-use crate::config::{AgentConfig, Loaded};
-use crate::device::Notices;
+use crate::config::Loaded;
 use crate::drive::{self, End, Session};
-use crate::error::{CommandError, Context, ErrorKind, Result};
-use crate::git::Repo;
-use crate::host;
-use crate::process::{self, StopFlag};
 use crate::project;
-use crate::sandbox;
-use crate::store::{self, CampaignDir, Store};
 use crate::ui::{self, Screen};
 use crate::world::{self, Parts, World, tag_of};
+use karve_agents;
+use karve_agents::Agent;
+use karve_agents::config::AgentConfig;
+use karve_agents::team::{self, Keeps};
+use karve_agents::visitor::{VISITOR, Visitor};
 use karve_core::basis;
 use karve_core::campaign::{Campaign, Event};
 use karve_core::charter::{Charter, Limits};
+use karve_harness::git::Repo;
+use karve_harness::store::{self, CampaignDir, Store};
+use karve_os::clock;
+use karve_os::device::Notices;
+use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::host;
+use karve_os::process::{self, StopFlag};
+use karve_os::sandbox;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -137,7 +139,7 @@ fn open(
         upstream: setting.repo,
         dir: dir.clone(),
         agent,
-        secrets: agents::Secrets::known(setting.agents),
+        secrets: karve_agents::Secrets::known(setting.agents),
         stop: stop.clone(),
         charter,
         notices,
@@ -170,7 +172,7 @@ fn acting(
     };
     let mut acting = charter.clone();
     name.clone_into(&mut acting.agent);
-    let own = agents::agent_of(&acting, agents, &tag)?;
+    let own = karve_agents::agent_of(&acting, agents, &tag)?;
     // A recording has its own reviews.
     let keeps = match acting.is_replay() {
         true => Keeps::None,

@@ -8,13 +8,14 @@ mod text;
 pub use self::text::render_transcript;
 
 use self::kept::Kept;
-use crate::agents::api::Telling;
-use crate::agents::cli::{Kind, told_of};
-use crate::agents::told::Told;
-use crate::error::{CommandError, Context, Result};
-use crate::plain_file;
-use crate::store::CampaignDir;
-use karve_core::campaign::{Record, Usage};
+use karve_agents::api::Telling;
+use karve_agents::cli::{Kind, told_of};
+use karve_agents::told::Told;
+use karve_core::campaign::Record;
+use karve_core::spending::Usage;
+use karve_harness::store::CampaignDir;
+use karve_os::error::{CommandError, Context, Result};
+use karve_os::files;
 use serde::Serialize;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
@@ -132,7 +133,7 @@ fn read_turn(dir: &CampaignDir, hash: &str) -> Result<TurnView> {
     }
     let path = dir.join("artifacts").join(hash);
     let cannot = || format!("cannot read {}", path.display());
-    let file = plain_file::open(&path)
+    let file = files::open(&path)
         .context(cannot)
         .map_err(|error| error.hint("see what else is lost with \"karve verify\""))?;
     let mut reader = BufReader::new(file);

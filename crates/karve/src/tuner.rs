@@ -36,7 +36,7 @@ pub mod sweep;
 pub mod unheard;
 pub mod workshop;
 
-use crate::error::{CommandError, ErrorKind, Result};
+use karve_os::error::{CommandError, ErrorKind, Result};
 use std::thread;
 
 /// Works on all of these at the same time, each in a thread of its own.

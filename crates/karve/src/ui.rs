@@ -6,11 +6,12 @@ mod progress;
 pub mod style;
 
 pub use jsonl::JsonLines;
+use karve_os::text;
 pub use plain::Plain;
 pub use progress::Progress;
 
-use crate::device::{Notice, Notices};
 use karve_core::campaign::{Campaign, Record, Step};
+use karve_os::device::{Notice, Notices};
 use std::io::Write;
 
 /// Characters of a notice.
@@ -32,7 +33,7 @@ pub trait Screen {
 pub fn notices() -> Notices {
     Notices::new(|said| match said {
         Notice::Passing(_) => {}
-        Notice::Lasting(text) => note(&format!("note: {}", style::safe(text, NOTICE_CHARS))),
+        Notice::Lasting(text) => note(&format!("note: {}", text::safe(text, NOTICE_CHARS))),
     })
 }
 

@@ -1,20 +1,20 @@
 //! Serves a visitor: takes an answer, does every step that is karve's own, and says whose turn it
 //! is then. `karve next`, `karve propose`, `karve submit` and the MCP server are this.
 
-use crate::agents;
-use crate::agents::visitor::{Answer, VISITOR, Visitor};
 use crate::config::Overrides;
 use crate::drive::End;
-use crate::error::{CommandError, Result};
-use crate::process::StopFlag;
 use crate::project::Place;
 use crate::reports;
 use crate::session::{self, Plan, Setting, Wish};
-use crate::store::{self, CampaignDir};
 use crate::ui::Screen;
 use crate::world::DESK;
+use karve_agents;
+use karve_agents::visitor::{Answer, VISITOR, Visitor};
+use karve_core::campaign::strategy::{Tried, brief};
 use karve_core::campaign::{Campaign, Step};
-use karve_core::strategy::{Tried, brief};
+use karve_harness::store::{self, CampaignDir};
+use karve_os::error::{CommandError, Result};
+use karve_os::process::StopFlag;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -214,7 +214,7 @@ fn refused(due: Option<&Step>) -> Vec<String> {
 fn turn_of(campaign: &Campaign, dir: &CampaignDir, end: End) -> Turn {
     let step = campaign.next_step();
     let desk = dir.join(DESK);
-    let brief = |step: &Step| agents::brief_of(step, ANSWER_TO, &desk).unwrap_or_default();
+    let brief = |step: &Step| karve_agents::brief_of(step, ANSWER_TO, &desk).unwrap_or_default();
     match (end, &step) {
         (
             End::Waiting,

@@ -24,26 +24,26 @@ pub use audit::audit_commits;
 pub use baseline::fit_cases;
 pub use desk::DESK;
 pub use engagement::prove as prove_engagement;
+use karve_harness::project_file;
 pub use prepare::{can_start, check_granted, harness_hash};
 pub use publish::rebuild;
 pub use refs::lost_refs;
 pub use workspace::synced;
 
-use crate::agents::{Agent, Secrets};
-use crate::arena::Arena;
-use crate::config;
-use crate::device::{self, Notices};
-use crate::error::{CommandError, Context, ErrorKind, Result};
-use crate::git::Repo;
-use crate::harness::{Harness, take_raw};
-use crate::process::StopFlag;
-use crate::profilers::Tool;
-use crate::sandbox::Sandbox;
-use crate::store::{self, CampaignDir};
-use crate::trees::Trees;
+use karve_agents::{Agent, Secrets};
 use karve_core::campaign::{Campaign, DuelName, Event, Record, Step};
 use karve_core::charter::{Branch, Charter, SandboxMode};
 use karve_core::profile::Profile;
+use karve_harness::commands::{Harness, take_raw};
+use karve_harness::git::Repo;
+use karve_harness::pair_runner::Arena;
+use karve_harness::store::{self, CampaignDir};
+use karve_harness::trees::Trees;
+use karve_os::device::{self, Notices};
+use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::process::StopFlag;
+use karve_os::sandbox::Sandbox;
+use karve_profile::profilers::Tool;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -123,7 +123,7 @@ impl World {
         } = parts;
         let upstream = upstream.with_scratch(dir.join("tmp"));
         let repo = workspace::repo_of(&upstream, &dir, &charter)?;
-        crate::process::end_tagged(&tag_of(&dir));
+        karve_os::process::end_tagged(&tag_of(&dir));
         let trees = Trees::new(&repo, dir.worktrees())?;
         upstream.prune_under(&dir.worktrees())?;
         for repo in [&upstream, &repo] {
@@ -134,7 +134,7 @@ impl World {
         }
         let _ = fs::remove_dir_all(dir.join("tmp"));
         let campaigns = dir.path().parent().unwrap_or(dir.path());
-        let sandbox = Sandbox::of(&upstream, campaigns, dir.path(), &charter)?;
+        let sandbox = Sandbox::of(&upstream.checkout(), campaigns, dir.path(), &charter)?;
         let workdir = upstream.root().join(&charter.workdir);
         let device = device::Session::new(&charter, dir.path(), &workdir, &notices)?;
         let tips_root = dir.path().parent().unwrap_or(dir.path()).join("tips");
@@ -319,7 +319,7 @@ impl World {
 fn secret_of(charter: &Charter) -> Option<String> {
     let confined = charter.sandbox.mode != SandboxMode::Off;
     (confined && !charter.hidden_cases().is_empty()).then(|| {
-        let file = config::FILE_NAME;
+        let file = project_file::FILE_NAME;
         match charter.workdir.as_str() {
             "" => file.to_owned(),
             workdir => format!("{workdir}/{file}"),

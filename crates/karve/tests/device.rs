@@ -15,9 +15,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{env, thread};
 
-use karve::device::Notices;
-use karve::device::lease::{self, Wish};
-use karve::process::{self, Guardian, StopFlag, end_tagged};
+use karve_os::device::Notices;
+use karve_os::device::lease::{self, Wish};
+use karve_os::process::{self, Guardian, StopFlag, end_tagged};
 
 use inner::{INNER, lives, start, wait_until};
 

@@ -14,11 +14,11 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use karve::error::ErrorKind;
-use karve::git::{
+use karve_harness::git::{
     Applied, CandidateCommit, ChangeKind, CommitNote, Expected, Head, Mode, NewFile, Oid, Refusal,
     Repo, Terms, init_with, version,
 };
+use karve_os::error::ErrorKind;
 use tempfile::TempDir;
 
 const NOTE: CommitNote<'static> = CommitNote {

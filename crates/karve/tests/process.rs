@@ -14,8 +14,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs, process, thread};
 
-use karve::error::ErrorKind;
-use karve::process::{CAPTURE_BYTES, Command, Exit, Run, StopFlag, end_tagged, find_program, run};
+use karve_os::error::ErrorKind;
+use karve_os::process::{
+    CAPTURE_BYTES, Command, Exit, Run, StopFlag, end_tagged, find_program, run,
+};
 
 use inner::{INNER, lives, start, wait_until};
 
@@ -352,7 +354,7 @@ fn end_tagged_spares_this_process_and_its_ancestors() {
     let tag = format!("spare-{}", process::id());
     // The shell is the ancestor, the sleep a relative that is not.
     let me = inner_test("inner_end_own_tag", Path::new(&tag));
-    let karve::process::Program::Argv(args) = &me.program else {
+    let karve_os::process::Program::Argv(args) = &me.program else {
         panic!("it is an argv")
     };
     let args: Vec<&str> = args.iter().map(|arg| arg.to_str().unwrap()).collect();

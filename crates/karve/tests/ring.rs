@@ -7,15 +7,16 @@ mod kernels;
 #[path = "ring/python.rs"]
 mod python;
 
-use karve::arena::Fault;
-use karve::process::{Command, StopFlag};
-use karve::ring::{self, Corner, Duelling, Terms};
-use karve_core::accuracy::RuleSet;
-use karve_core::charter::{Case, CaseSet, Metric};
-use karve_core::contract::{Arg, ArgKind, Contract, Kernel, Modules, Precision, Reference};
-use karve_core::draw::{Draw, Skew};
+use karve_core::charter::Metric;
 use karve_core::measurement::Gate;
-use karve_core::tensor::Dtype;
+use karve_harness::outcome::Fault;
+use karve_harness::runner::{self, Corner, Duelling, Terms};
+use karve_numerics::accuracy::RuleSet;
+use karve_numerics::case::{Case, CaseSet};
+use karve_numerics::contract::{Arg, ArgKind, Contract, Kernel, Modules, Precision, Reference};
+use karve_numerics::draw::{Draw, Skew};
+use karve_numerics::tensor::Dtype;
+use karve_os::process::{Command, StopFlag};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -111,7 +112,7 @@ fn case(n: u64) -> Case {
 fn examined(kernel: &str) -> Result<(), Gate> {
     let dir = built(kernel);
     let cases = [case(1_000), case(77)];
-    let examined = ring::examine(&terms(dir.path()), dir.path(), None, &cases);
+    let examined = runner::examine(&terms(dir.path()), dir.path(), None, &cases);
     examined.expect("an exam").map(|errors| {
         assert_eq!(errors.len(), 4, "two tensors on two cases");
     })
@@ -147,7 +148,7 @@ fn a_reference_may_be_a_command() {
         line: "./main {dir} 77".into(),
         precision: Precision::Wide,
     };
-    let examined = ring::examine(&terms, dir.path(), None, &[case(77)]);
+    let examined = runner::examine(&terms, dir.path(), None, &[case(77)]);
     assert!(examined.expect("an exam").is_ok());
 }
 
@@ -171,7 +172,7 @@ fn a_reference_that_does_not_agree_with_itself_is_no_reference() {
         .current_dir(dir.path())
         .status();
     assert!(status.expect("a C compiler").success());
-    let error = ring::examine(&terms(dir.path()), dir.path(), None, &[case(9)]);
+    let error = runner::examine(&terms(dir.path()), dir.path(), None, &[case(9)]);
     let shown = error.expect_err("no exam").to_string();
     assert!(shown.contains("asked again"), "{shown}");
 }
@@ -263,7 +264,7 @@ fn examined_groups(kernel: &str, skew: Skew, only: bool) -> Result<(), String> {
         ),
         arg("y", Dtype::F32, ArgKind::Output { shape }),
     ];
-    let examined = ring::examine(&terms, dir.path(), None, &[case(1_024)]).expect("an exam");
+    let examined = runner::examine(&terms, dir.path(), None, &[case(1_024)]).expect("an exam");
     examined.map(drop).map_err(|gate| gate.describe())
 }
 
@@ -288,7 +289,7 @@ fn a_kernel_that_hangs_is_ended() {
     let dir = built(&kernels::with("for (;;) {}"));
     let mut terms = terms(dir.path());
     terms.limit = Duration::from_millis(300);
-    let gate = ring::examine(&terms, dir.path(), None, &[case(9)]);
+    let gate = runner::examine(&terms, dir.path(), None, &[case(9)]);
     assert!(matches!(gate, Ok(Err(Gate::TimedOut { .. }))), "{gate:?}");
 }
 
@@ -300,11 +301,11 @@ fn a_library_that_is_not_there_or_has_no_entry_is_said_so() {
         path: "kernel.so".into(),
         entry: "nothing".into(),
     };
-    let gate = ring::examine(&other, dir.path(), None, &[case(9)]).expect("an exam");
+    let gate = runner::examine(&other, dir.path(), None, &[case(9)]).expect("an exam");
     let shown = gate.expect_err("a refusal").describe();
     assert!(shown.contains("nothing"), "{shown}");
     fs::remove_file(dir.path().join("kernel.so")).expect("it was there");
-    let gate = ring::examine(&terms(dir.path()), dir.path(), None, &[case(9)]).expect("an exam");
+    let gate = runner::examine(&terms(dir.path()), dir.path(), None, &[case(9)]).expect("an exam");
     assert!(matches!(gate, Err(Gate::BuildFailed { .. })), "{gate:?}");
 }
 
@@ -379,7 +380,7 @@ fn with_worker(mood: &str) -> Gate {
         line: "./main {dir} 9".into(),
         precision: Precision::Wide,
     };
-    ring::examine(&terms, dir.path(), None, &[case(9)])
+    runner::examine(&terms, dir.path(), None, &[case(9)])
         .expect("an exam")
         .expect_err("a hostile worker never passes")
 }

@@ -10,9 +10,9 @@
     reason = "a test says so when it breaks"
 )]
 
-use karve::process::{Command, Exit, Run, StopFlag, run};
-use karve::sandbox::{Host, Offer, Places, Purpose, Sandbox, Site};
 use karve_core::charter::{Caches, SandboxMode, SandboxRule};
+use karve_os::process::{Command, Exit, Run, StopFlag, run};
+use karve_os::sandbox::{Host, Offer, Places, Purpose, Sandbox, Site};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -356,7 +356,7 @@ fn too_much_memory_ends_the_command() {
     let grow = "import time; x = bytearray(180 << 20); time.sleep(30)";
     let many = format!("for i in 1 2 3; do python3 -c '{grow}' & done; wait");
     let ended = lab.sh(Purpose::Build, &many);
-    let excess = Exit::TooMuch(karve::process::Excess::Memory);
+    let excess = Exit::TooMuch(karve_os::process::Excess::Memory);
     assert_eq!(ended.exit, excess);
 }
 

@@ -8,7 +8,7 @@
 
 use karve::tuner::recorded::{self, Recorded};
 use karve::tuner::simulate::{self, Trouble};
-use karve_core::search::Kind;
+use karve_numerics::search::Kind;
 use std::path::Path;
 
 fn spaces() -> Vec<Recorded> {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::knowledge::{Interactions, Kind};
-use crate::space::Config;
+use karve_numerics::space::Config;
 use proptest::prelude::*;
 
 fn item(id: &str, expected_ratio: f64, effort: Effort) -> Item {

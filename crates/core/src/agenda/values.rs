@@ -1,7 +1,7 @@
 //! Items that set knobs: whether a change sets exactly the values that were asked for.
 
 use super::{How, Item};
-use crate::space::Config;
+use karve_numerics::space::Config;
 
 impl Item {
     /// Why a change does not set the knobs as the item asks, given the values before and after it;

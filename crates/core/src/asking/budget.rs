@@ -1,6 +1,6 @@
 //! What asking a model costs, and whether the next question fits into what is left.
 
-use crate::campaign::Usage;
+use crate::spending::Usage;
 
 /// Tokens for a byte of a request, before any answer has told it.
 const TOKENS_PER_BYTE: f64 = 1.0 / 3.0;

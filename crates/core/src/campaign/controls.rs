@@ -7,12 +7,13 @@
 
 use super::record::{Taken, not_due};
 use super::{Campaign, DuelName, MeasureStep, Phase, Step, StopReason};
-use crate::charter::CaseSet;
+use crate::comparison::Clock;
 use crate::comparison::Comparison;
-use crate::duel::{Clock, Duel, DuelRule};
+use crate::duel::{Duel, DuelRule};
 use crate::measurement::{Block, Discarded, Pair};
 use crate::power;
 use crate::verdict::{self, Suspicion};
+use karve_numerics::case::CaseSet;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 

@@ -4,11 +4,13 @@
 use super::Campaign;
 use super::gating::gate_again;
 use super::round::{LayoutTrial, Layouts, Measuring, OpenDuel, RoundState, Stage};
-use crate::charter::{CaseSet, Charter};
-use crate::duel::{Clock, Duel, DuelRule};
+use crate::charter::Charter;
+use crate::comparison::Clock;
+use crate::duel::{Duel, DuelRule};
 use crate::policy::BLOCKS_MAX;
-use crate::stats;
 use crate::verdict::{self, Verdict};
+use karve_numerics::case::CaseSet;
+use karve_numerics::stats;
 
 /// Layouts of a candidate's code in all, the usual one included.
 const LAYOUTS: usize = 3;

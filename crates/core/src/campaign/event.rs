@@ -6,18 +6,21 @@ use super::gating::TuneStep;
 use super::refusal::Refusal;
 use super::reviewing::{ReviewStep, Unread};
 use super::stop_reason::StopReason;
-use crate::charter::{CaseSet, Charter, Limits};
-use crate::contract::{Arg, Examined};
+use crate::campaign::strategy::Brief;
+use crate::charter::{Charter, Limits};
 use crate::hypothesis::{Candidate, Hypothesis};
-use crate::integrity::{Finding, Roof};
+use crate::integrity::Finding;
 use crate::knowledge::{Known, Lesson};
 use crate::ladder::Tuned;
 use crate::measurement::{Block, Conditions, Environment, Gate, Reading};
 use crate::profile::{Profile, ProfileDepth};
 use crate::roles::{Decision, Review};
-use crate::strategy::Brief;
+use crate::spending::Usage;
 use crate::variants::Tryout;
 use crate::verdict::Verdict;
+use karve_numerics::case::CaseSet;
+use karve_numerics::contract::{Arg, Examined};
+use karve_numerics::roof::Roof;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -293,25 +296,6 @@ pub struct Halved {
     pub case: usize,
     /// Its parameters from now on.
     pub params: BTreeMap<String, String>,
-}
-
-/// What a turn of an agent cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Usage {
-    /// Tokens in and out, if it says.
-    pub tokens: u64,
-    /// US dollars, if it says.
-    pub usd: f64,
-    /// Whether some of it was counted by karve, because what was told could not be.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub estimated: bool,
-}
-
-impl Usage {
-    /// Whether it says nothing.
-    pub fn is_none(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// Which duel a block belongs to.

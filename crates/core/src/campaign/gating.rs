@@ -3,10 +3,10 @@
 use super::record::{Taken, not_due};
 use super::round::{Measuring, RoundState, Stage};
 use super::{Campaign, Event};
-use crate::charter::CaseSet;
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::ladder::{LadderRule, Rung, Tuned};
 use crate::verdict::{self, DropReason, Verdict};
+use karve_numerics::case::CaseSet;
 
 /// One rung of the tuning ladder.
 #[derive(Clone, Debug, PartialEq)]

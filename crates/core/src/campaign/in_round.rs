@@ -3,15 +3,16 @@
 use super::gating::gate_again;
 use super::record::{Taken, not_due};
 use super::round::{Measuring, RoundState, Stage};
-use super::{Campaign, Event, Lesson, Phase, Record, Refusal, RoundSummary, StopReason, Usage};
-use crate::charter::CaseSet;
+use super::{Campaign, Event, Lesson, Phase, Record, Refusal, RoundSummary, StopReason};
+use crate::campaign::strategy;
 use crate::hypothesis::{Candidate, Gist, Hypothesis};
 use crate::lineage::Kept;
 use crate::measurement::{Block, Gate};
 use crate::spending::Asked;
-use crate::strategy;
+use crate::spending::Usage;
 use crate::variants::Made;
 use crate::verdict::{self, DropReason, Ruling, Time, Verdict};
+use karve_numerics::case::CaseSet;
 
 /// What came of one of several realizations.
 fn made(variant: u32, came: Result<&Candidate, &String>) -> Made {

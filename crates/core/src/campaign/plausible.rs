@@ -1,18 +1,19 @@
 //! What a campaign knows of the bounds of a gain: the roofline of its cases, and the profile.
 
 use super::Campaign;
-use crate::charter::CaseSet;
 use crate::comparison::Comparison;
-use crate::integrity::{Demand, Implausible, assess_gain, assess_time};
+use crate::integrity::{Implausible, assess_gain, assess_time};
 use crate::score;
 use crate::verdict::{self, Doubt, Verdict};
+use karve_numerics::case::CaseSet;
+use karve_numerics::roof::Demand;
 
 impl Campaign {
     /// The least time of one call on a case, in seconds, as far as it is known. A floor that the
     /// unchanged kernel is below already says nothing: then the work or the peak is wrong.
     pub fn floor_s(&self, case: usize) -> Option<f64> {
         let floor = self.baseline()?.roof.as_ref()?.floor_s(self.demand(case)?);
-        let usual = self.seconds(case, *score::baseline_medians(self).get(&case)?)?;
+        let usual = self.seconds(case, *super::scores::baseline_medians(self).get(&case)?)?;
         assess_time(usual, floor).ok()?;
         floor
     }

@@ -5,15 +5,16 @@
 
 use super::record::{Taken, not_due};
 use super::round::{RoundState, Stage};
-use super::{Campaign, Event, Step, Usage};
-use crate::charter::CaseSet;
+use super::{Campaign, Event, Step};
+use crate::campaign::strategy::Brief;
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::measurement::Gate;
 use crate::policy::ReviewRule;
 use crate::roles::Review;
 use crate::spending::Asked;
-use crate::strategy::Brief;
+use crate::spending::Usage;
 use crate::verdict;
+use karve_numerics::case::CaseSet;
 use serde::{Deserialize, Serialize};
 
 /// Reviews of one round at most.

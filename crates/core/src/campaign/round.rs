@@ -1,17 +1,19 @@
 //! A round: one hypothesis from proposal to verdict.
 
-use super::{DuelName, Lesson, Usage};
-use crate::charter::CaseSet;
+use super::{DuelName, Lesson};
+use crate::comparison::Clock;
 use crate::comparison::Comparison;
-use crate::contract::Examined;
-use crate::duel::{Clock, Duel};
+use crate::duel::Duel;
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::integrity::Finding;
 use crate::ladder::{Rung, Tuned};
 use crate::measurement::Gate;
 use crate::roles::{Decision, Review};
+use crate::spending::Usage;
 use crate::variants::{Made, Tryout};
 use crate::verdict::Verdict;
+use karve_numerics::case::CaseSet;
+use karve_numerics::contract::Examined;
 use serde::{Deserialize, Serialize};
 
 /// A round under way.

@@ -3,10 +3,11 @@
 use super::round::{RoundState, Stage};
 use super::{Campaign, StopReason};
 use crate::agenda::{self, Agenda, Condition, Fate, Item, Now, Past};
+use crate::campaign::strategy;
+use crate::campaign::strategy::items_of_profile;
 use crate::hypothesis::Hypothesis;
 use crate::profile::Values;
 use crate::profile::classify::with_derived;
-use crate::strategy;
 
 /// The item that a round is for, as a brief tells it.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,7 +82,7 @@ impl Campaign {
         };
         let items = agenda.items().unwrap_or_else(|| {
             let recall = strategy::recall(self);
-            agenda::items_of_profile(&agenda.wanted, self.first_profile(), self.known(), &recall)
+            items_of_profile(&agenda.wanted, self.first_profile(), self.known(), &recall)
         });
         self.facts.items = Some(items);
     }

@@ -11,7 +11,6 @@ mod stops;
 mod tuning;
 
 use super::{Campaign, Control, DuelName, Event, Record, Step};
-use crate::charter::CaseSet;
 use crate::ladder::Rung;
 use crate::measurement::Gate;
 use crate::policy::{Controls, Preset};
@@ -19,6 +18,7 @@ use crate::testing::script::{
     Answer, Attempt, Idea, Script, build_failed, fold, idea, play, resume, script, wrong_result,
 };
 use crate::verdict::{DropReason, Verdict};
+use karve_numerics::case::CaseSet;
 use proptest::prelude::*;
 
 /// A script that comes through every stage: keeps, drops, mends, duplicates and refusals.

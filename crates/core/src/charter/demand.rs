@@ -1,18 +1,10 @@
 //! What one call on a case must do at least, as the charter declares it.
 
-use super::{Case, Charter};
-use crate::expr::parse_expr;
-use crate::integrity::Demand;
-
-/// The least operations or bytes of a call that are believed; parts of one may be an average.
-pub const AMOUNT_MIN: f64 = 1e-6;
-/// The most: no device does as much in a century.
-pub const AMOUNT_MAX: f64 = 1e24;
-
-/// Whether a call can have so many operations or bytes.
-pub fn is_amount(amount: f64) -> bool {
-    (AMOUNT_MIN..=AMOUNT_MAX).contains(&amount)
-}
+use super::Charter;
+use karve_numerics::case::Case;
+use karve_numerics::expr::parse_expr;
+use karve_numerics::roof::Demand;
+use karve_numerics::roof::is_amount;
 
 impl Charter {
     /// What one call on a case must do at least: as the contract says it, else as the metric does.
@@ -42,8 +34,8 @@ impl Charter {
 
 #[cfg(test)]
 mod tests {
-    use crate::integrity::Demand;
     use crate::testing;
+    use karve_numerics::roof::Demand;
 
     #[test]
     fn work_and_bytes_are_computed_from_the_parameters_of_a_case() {

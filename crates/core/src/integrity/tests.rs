@@ -1,6 +1,10 @@
 //! Buckets, bounds and attribution, by example and by property.
 
 use super::*;
+use crate::attribution::Gain;
+use crate::attribution::Honesty;
+use crate::attribution::attribute;
+use karve_numerics::roof::{Demand, Peaks, roofline_s};
 use proptest::prelude::*;
 
 fn finding(rule: &str, severity: Severity, bucket: Option<Bucket>) -> Finding {

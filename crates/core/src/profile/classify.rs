@@ -215,7 +215,7 @@ fn fired(values: &Values) -> Vec<(&'static Signal, f64)> {
         if !holds {
             continue;
         }
-        let gain = crate::expr::parse_expr(signal.gain).ok();
+        let gain = karve_numerics::expr::parse_expr(signal.gain).ok();
         let gain = gain.and_then(|gain| gain.evaluate(&|name| values.get(name).copied()).ok());
         let gain = gain.filter(|gain| gain.is_finite()).unwrap_or(1.0);
         fired.push((signal, gain.clamp(0.5, GAIN_PCT_MAX)));

@@ -450,10 +450,10 @@ mod tests {
         for (index, counter) in COUNTERS.iter().enumerate() {
             let again = COUNTERS[index + 1..].iter().any(|c| c.name == counter.name);
             assert!(!again, "{} is there twice", counter.name);
-            let parsed = crate::expr::parse_expr(counter.name);
+            let parsed = karve_numerics::expr::parse_expr(counter.name);
             assert_eq!(
                 parsed.ok(),
-                Some(crate::expr::Expr::Name(counter.name.into()))
+                Some(karve_numerics::expr::Expr::Name(counter.name.into()))
             );
         }
         assert!(known("stall.long_scoreboard").is_some());

@@ -1,7 +1,7 @@
 //! Conditions on counters, such as `l2_hit_pct < 80 && dram_pct > 60`. A counter that nobody read
 //! is neither large nor small: then a condition may be unknown.
 
-use crate::expr::{Expr, ExprError, Function, Op, parse_expr};
+use karve_numerics::expr::{Expr, ExprError, Function, Op, parse_expr};
 use std::collections::BTreeMap;
 
 /// Names and values of counters.

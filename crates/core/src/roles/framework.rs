@@ -1,39 +1,12 @@
 //! Which language a file speaks, and whether that is what its author was asked for.
 
 use super::{Book, Language};
-use serde::{Deserialize, Serialize};
+use crate::measurement::Stray;
 
 /// Lines of a file that are looked at.
 const LINES_MAX: usize = 20_000;
 /// Characters of a line that is quoted.
 const QUOTE_CHARS: usize = 80;
-
-/// A file that speaks another language than its author was asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Stray {
-    /// The file.
-    pub path: String,
-    /// The language it speaks.
-    pub speaks: String,
-    /// The language that was asked for.
-    pub asked: String,
-    /// The line that shows it.
-    pub line: String,
-}
-
-impl Stray {
-    /// In words.
-    pub fn describe(&self) -> String {
-        let Self {
-            path,
-            speaks,
-            asked,
-            line,
-        } = self;
-        format!("{path} speaks {speaks} (\"{line}\"), and {asked} was asked for")
-    }
-}
 
 /// The line by which a text is known to speak a language.
 fn shown_by<'a>(language: &Language, text: &'a str) -> Option<&'a str> {

@@ -1,10 +1,8 @@
 //! What is asked for: by whom it is answered follows from nothing else.
 
 use super::{Duty, Language, Need};
-use crate::campaign::{Campaign, RoundSummary};
 use crate::knowledge::Situation;
 use crate::profile::Values;
-use crate::profile::classify::with_derived;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,31 +97,4 @@ impl Language {
         let find = |met: Met| judged.iter().find(|(_, is)| *is == met).copied();
         find(Met::No).or_else(|| find(Met::Unknown))
     }
-}
-
-/// What a campaign asks for in the round under way.
-pub fn request_of(campaign: &Campaign) -> Option<Request> {
-    let charter = campaign.charter()?;
-    let asks = &charter.asks;
-    let book = asks.book.as_deref()?;
-    // A kept round of a role with a language has written the kernel in it.
-    let written = |round: &RoundSummary| {
-        let route = round.route.as_ref().filter(|_| round.verdict.keeps())?;
-        book.language(&route.language).map(|of| of.name.clone())
-    };
-    let last = campaign.rounds().iter().rev().find_map(written);
-    let own = || match book.called(&charter.target.language) {
-        Some(language) => language.name.clone(),
-        None => charter.target.language.to_lowercase(),
-    };
-    let kernel = campaign.profile().and_then(|profile| profile.main_kernel());
-    Some(Request {
-        intent: asks.intent.clone(),
-        duty: Duty::Implement,
-        arch: asks.arch.clone(),
-        op: charter.target.op.clone(),
-        kernel: last.unwrap_or_else(own),
-        backend: charter.target.backend.clone(),
-        counters: kernel.map(with_derived).unwrap_or_default(),
-    })
 }

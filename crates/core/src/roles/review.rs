@@ -1,26 +1,11 @@
 //! A second look at a change: what a reviewer says before the gate, and what the figures say of the
 //! same five signals afterwards. Both are advice: no gate and no verdict reads them.
 
-use crate::campaign::RoundSummary;
-use crate::comparison::Estimate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Characters of what a reviewer says.
 const REASON_CHARS: usize = 2_000;
-/// The share of the predicted gain that must be seen.
-const ALIGNED_SHARE: f64 = 0.25;
-/// Points below the predicted gain that may be missing, in percent.
-const ALIGNED_POINTS: f64 = 1.0;
-/// A gain counts from so many standard errors on.
-const SIGMAS: f64 = 2.0;
-/// Standard errors between the ends of an interval of 95%.
-const INTERVAL_SIGMAS: f64 = 3.92;
-/// The signal-to-noise ratio that the same bits have at least, in decibels.
-const SAME_BITS_DB: f64 = 80.0;
-/// Words that claim the same bits.
-const SAME_BITS: [&str; 4] = ["bit-identical", "bitwise", "bit identical", "bit-exact"];
-
 /// What a reviewer advises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -191,131 +176,4 @@ impl Review {
         };
         format!("{}{against}: {}", advice.name(), self.reason)
     }
-}
-
-/// The five signals of a round that was measured, from its figures alone.
-pub fn signals_of(round: &RoundSummary) -> Vec<Said> {
-    let Some(comparison) = round.comparison.as_ref().or(round.quick.as_ref()) else {
-        return Vec::new();
-    };
-    let seen = &comparison.overall;
-    let said = |signal, (stance, why)| Said {
-        signal,
-        stance,
-        why,
-    };
-    vec![
-        said(Signal::HypothesisMetricAlignment, alignment(round, seen)),
-        said(Signal::OffTargetGain, off_target(round)),
-        said(Signal::QuickVsFull, quick_vs_full(round)),
-        said(Signal::NoiseBand, noise_band(seen)),
-        said(Signal::BitIdentity, bit_identity(round)),
-    ]
-}
-
-fn percent(ratio: f64) -> f64 {
-    (ratio - 1.0) * 100.0
-}
-
-/// The standard error of a log speedup, from its interval.
-fn sigma(seen: &Estimate) -> Option<f64> {
-    let width = seen.high?.ln() - seen.low?.ln();
-    (width.is_finite() && width >= 0.0).then_some(width / INTERVAL_SIGMAS)
-}
-
-fn alignment(round: &RoundSummary, seen: &Estimate) -> (Stance, String) {
-    let Some(hypothesis) = &round.hypothesis else {
-        return (Stance::Unknown, "there is no hypothesis".into());
-    };
-    let (predicted, observed) = (percent(hypothesis.expected_ratio), percent(seen.ratio));
-    let least = (ALIGNED_SHARE * predicted).min(predicted - ALIGNED_POINTS);
-    let figures = format!("{predicted:+.1}% was expected and {observed:+.1}% seen");
-    let Some(sigma) = sigma(seen) else {
-        return (Stance::Unknown, format!("{figures}, without an interval"));
-    };
-    let stance = match observed >= least && seen.ratio.ln() >= SIGMAS * sigma {
-        true => Stance::Pass,
-        false => Stance::Fail,
-    };
-    (
-        stance,
-        format!("{figures}; at least {least:+.1}% and two standard errors count"),
-    )
-}
-
-fn off_target(round: &RoundSummary) -> (Stance, String) {
-    let named = round.hypothesis.as_ref().map_or(&[][..], |h| &h.files);
-    let changed = round.candidate.as_ref().map_or(&[][..], |c| &c.files);
-    if named.is_empty() || changed.is_empty() {
-        return (Stance::Unknown, "no files were named".into());
-    }
-    let others: Vec<&str> = changed
-        .iter()
-        .filter(|file| !named.contains(file))
-        .map(String::as_str)
-        .collect();
-    match others.is_empty() {
-        true => (Stance::Pass, "only named files changed".into()),
-        false => (
-            Stance::Fail,
-            format!("not named, but changed: {}", others.join(", ")),
-        ),
-    }
-}
-
-fn quick_vs_full(round: &RoundSummary) -> (Stance, String) {
-    let (Some(quick), Some(full)) = (&round.quick, &round.comparison) else {
-        return (Stance::Unknown, "one set was measured".into());
-    };
-    let (quick, full) = (quick.overall.ratio, full.overall.ratio);
-    let stance = match (quick > 1.0) == (full > 1.0) {
-        true => Stance::Pass,
-        false => Stance::Fail,
-    };
-    (
-        stance,
-        format!("{quick:.3}x on the quick set, {full:.3}x on all cases"),
-    )
-}
-
-fn noise_band(seen: &Estimate) -> (Stance, String) {
-    match (seen.low, seen.high) {
-        (Some(low), Some(high)) if low > 1.0 || high < 1.0 => (
-            Stance::Pass,
-            format!("[{low:.3}, {high:.3}] does not hold 1"),
-        ),
-        (Some(low), Some(high)) => (Stance::Fail, format!("[{low:.3}, {high:.3}] holds 1")),
-        _ => (Stance::Unknown, "there is no interval".into()),
-    }
-}
-
-fn bit_identity(round: &RoundSummary) -> (Stance, String) {
-    let claimed = round
-        .hypothesis
-        .as_ref()
-        .map(|h| format!("{} {}", h.title, h.mechanism));
-    let summary = round.candidate.as_ref().map(|c| c.summary.clone());
-    let text = format!(
-        "{} {}",
-        claimed.unwrap_or_default(),
-        summary.unwrap_or_default()
-    );
-    let text = text.to_lowercase();
-    if !SAME_BITS.iter().any(|word| text.contains(word)) {
-        return (Stance::Pass, "the same bits are not claimed".into());
-    }
-    let worst = round.errors.iter().map(|seen| seen.error.snr_db);
-    let worst = worst.fold(f64::INFINITY, f64::min);
-    if !worst.is_finite() {
-        let why = "the same bits are claimed, and no error was measured";
-        return (Stance::Unknown, why.into());
-    }
-    let stance = match worst >= SAME_BITS_DB {
-        true => Stance::Pass,
-        false => Stance::Fail,
-    };
-    (
-        stance,
-        format!("the same bits are claimed, and {worst:.0} dB was measured"),
-    )
 }

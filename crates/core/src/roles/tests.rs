@@ -1,8 +1,10 @@
 //! Routing by its rules, one by one; what a book must hold; what the five signals say.
 
 use super::*;
+use crate::campaign::signals_of;
 use crate::campaign::{Event, Step};
 use crate::hypothesis::tests::hypothesis;
+use crate::measurement::Stray;
 use crate::profile::Values;
 use crate::testing::fixed;
 use crate::testing::script::{play, play_until, script};
@@ -376,7 +378,7 @@ fn a_campaign_asks_the_role_that_routing_chose() {
     let asked = |script: &_| {
         let until = |step: &Step| matches!(step, Step::Propose { .. });
         let (campaign, _) = play_until(script, &until);
-        crate::strategy::in_role(&campaign).unwrap()
+        crate::campaign::strategy::in_role(&campaign).unwrap()
     };
     assert_eq!(asked(&campaign_with("")).implements.name, "triwriter");
     let tile = asked(&campaign_with("Tile IR"));
@@ -391,7 +393,7 @@ fn a_campaign_asks_the_role_that_routing_chose() {
     let mut script = campaign_with("Tile IR");
     script.charter.asks.arch = "sm_80".into();
     assert_eq!(asked(&script).implements.name, "designer");
-    assert!(crate::strategy::in_role(&play(&script_without()).0).is_none());
+    assert!(crate::campaign::strategy::in_role(&play(&script_without()).0).is_none());
 }
 
 fn script_without() -> crate::testing::script::Script {
@@ -402,12 +404,12 @@ fn script_without() -> crate::testing::script::Script {
 fn a_hypothesis_in_another_language_is_refused_with_the_right_role() {
     let until = |step: &Step| matches!(step, Step::Propose { .. });
     let (mut campaign, log) = play_until(&campaign_with(""), &until);
-    let route = crate::strategy::in_role(&campaign).unwrap().route;
+    let route = crate::campaign::strategy::in_role(&campaign).unwrap().route;
     let event = Event::Proposed {
         round: 1,
         try_no: 1,
         hypothesis: Box::new(hypothesis("Rewrite it in the CuTe DSL", "I expect it")),
-        usage: crate::campaign::Usage::default(),
+        usage: crate::spending::Usage::default(),
         exchange: None,
         route: Some(Box::new(route)),
     };

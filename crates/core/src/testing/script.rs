@@ -2,19 +2,21 @@
 
 use crate::campaign::{
     Baseline, CONTROL_SLOWDOWN, Campaign, ControlKind, DuelName, Event, ImplementStep, LOG_VERSION,
-    MeasureStep, PlantedFault, Preparation, Record, Refusal, Step, Usage,
+    MeasureStep, PlantedFault, Preparation, Record, Refusal, Step,
 };
-use crate::charter::{CaseSet, Charter};
+use crate::charter::Charter;
 use crate::hypothesis::tests::hypothesis;
 use crate::hypothesis::{Candidate, Hypothesis};
-use crate::integrity::Roof;
 use crate::knowledge::Known;
 use crate::measurement::{Block, Discarded, Environment, First, Gate, Pair, Reading, Sample};
 use crate::profile::{Bottleneck, KernelProfile, Profile, ProfileDepth};
 use crate::roles::Advice;
 use crate::sampling;
-use crate::stats::Draws;
+use crate::spending::Usage;
 use crate::testing::charter;
+use karve_numerics::case::CaseSet;
+use karve_numerics::roof::Roof;
+use karve_numerics::stats::Draws;
 use std::collections::BTreeMap;
 
 pub(crate) use super::gates::{Attempt, build_failed, wrong_result};

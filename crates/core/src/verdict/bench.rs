@@ -2,9 +2,9 @@
 
 use super::Time;
 use crate::bench::{Bench, BenchRule, Signs, Until};
+use crate::comparison::Clock;
 use crate::comparison::Estimate;
-use crate::duel::Clock;
-use crate::stats;
+use karve_numerics::stats;
 use serde::{Deserialize, Serialize};
 
 /// What a bench has found of B against A.

@@ -5,8 +5,8 @@ use crate::charter::Charter;
 use crate::duel::DuelRule;
 use crate::measurement::{Block, First, Pair, Sample};
 use crate::policy::Preset;
-use crate::stats::{Draws, ln_evidence};
 use crate::testing::charter;
+use karve_numerics::stats::{Draws, ln_evidence};
 use proptest::prelude::*;
 
 fn block(values: &[(f64, f64)]) -> Block {

@@ -13,9 +13,9 @@
 #[path = "numbers/kernels.rs"]
 mod kernels;
 
-use karve_core::accuracy::{CrossBound, ErrorStats, Output, RuleSet, agree, judge};
-use karve_core::draw::Draw;
-use karve_core::tensor::Dtype;
+use karve_numerics::accuracy::{CrossBound, ErrorStats, Output, RuleSet, agree, judge};
+use karve_numerics::draw::Draw;
+use karve_numerics::tensor::Dtype;
 use kernels::{CHEATS, Cheat, HONEST, Product, draws, products};
 
 const DTYPES: [Dtype; 4] = [Dtype::F32, Dtype::Bf16, Dtype::F16, Dtype::F64];

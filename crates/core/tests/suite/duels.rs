@@ -7,10 +7,11 @@
 
 use karve_core::campaign::{Event, Record};
 use karve_core::charter::Charter;
-use karve_core::duel::{Clock, Duel, DuelRule};
+use karve_core::comparison::Clock;
+use karve_core::duel::{Duel, DuelRule};
 use karve_core::measurement::{Block, First, Pair, Sample};
-use karve_core::stats::{Draws, Evidence, ln_evidence};
 use karve_core::verdict::{Ruling, Time, judge_duel, judge_noise};
+use karve_numerics::stats::{Draws, Evidence, ln_evidence};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use std::fs;

@@ -1,9 +1,9 @@
 //! What benchmarks of single calls share: how a call is timed, how a figure is told and held to its
 //! bound, and what the program ends with.
 
-use karve::error::Result;
 use karve::ui;
-use karve_core::stats;
+use karve_numerics::stats;
+use karve_os::error::Result;
 use std::fs;
 use std::process::ExitCode;
 use std::time::Instant;

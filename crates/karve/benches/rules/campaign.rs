@@ -2,7 +2,7 @@
 
 use crate::trials::{LOADS, Series, Trial};
 use karve::ui;
-use karve_core::stats;
+use karve_numerics::stats;
 
 /// Rounds of a campaign.
 const ROUNDS: usize = 60;

@@ -8,7 +8,7 @@
 use crate::Decision;
 use crate::significance::{mann_whitney, paired_t, welch};
 use crate::trials::Series;
-use karve_core::stats::{self, Draws};
+use karve_numerics::stats::{self, Draws};
 
 /// Readings of each arm that the fixed-size rules take.
 const N: usize = 60;

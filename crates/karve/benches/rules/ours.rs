@@ -3,13 +3,15 @@
 use crate::Decision;
 use crate::trials::{Series, Trial};
 use karve_core::charter::{
-    Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode,
-    Output, SandboxRule, Target, TuneRule,
+    Better, Branch, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode, Output,
+    SandboxRule, Target, TuneRule,
 };
-use karve_core::duel::{Clock, Duel, DuelRule};
+use karve_core::comparison::Clock;
+use karve_core::duel::{Duel, DuelRule};
 use karve_core::measurement::{Block, First, Pair, Sample};
 use karve_core::policy::Preset;
 use karve_core::verdict::{self, Ruling, Time, Verdict};
+use karve_numerics::case::{Case, CaseSet};
 use std::collections::BTreeMap;
 
 /// The charter of one case under the strict policy.

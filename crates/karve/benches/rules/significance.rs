@@ -1,6 +1,6 @@
 //! Significance tests of textbooks: Student, Welch, Mann and Whitney.
 
-use karve_core::stats::mean_and_deviation;
+use karve_numerics::stats::mean_and_deviation;
 
 /// A t statistic and its two-sided p value.
 pub(crate) struct Tested {

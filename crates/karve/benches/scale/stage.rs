@@ -1,16 +1,18 @@
 //! What is played: a repository, its commands, and an agent that follows a script.
 
-use karve::agents::{Agent, Desk, Implementation, Proposal};
-use karve::error::{Context, Result};
-use karve::git::{self, CommitNote, NewFile, Repo};
-use karve_core::campaign::{ImplementStep, Usage};
+use karve_agents::{Agent, Desk, Implementation, Proposal};
+use karve_core::campaign::ImplementStep;
+use karve_core::campaign::strategy::Brief;
 use karve_core::charter::{
-    Better, Branch, Case, CaseSet, Charter, Commands, DeviceRule, Limits, Metric, Mode, Output,
-    SandboxRule, Target, TuneRule,
+    Better, Branch, Charter, Commands, DeviceRule, Limits, Metric, Mode, Output, SandboxRule,
+    Target, TuneRule,
 };
 use karve_core::hypothesis::{Direction, Hypothesis};
 use karve_core::policy::Preset;
-use karve_core::strategy::Brief;
+use karve_core::spending::Usage;
+use karve_harness::git::{self, CommitNote, NewFile, Repo};
+use karve_numerics::case::{Case, CaseSet};
+use karve_os::error::{Context, Result};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

@@ -5,15 +5,17 @@
 
 use super::record::Side;
 use crate::config::{self, Now, Overrides};
-use crate::error::{CommandError, Result};
-use crate::git::{CommitNote, Oid, Repo};
 use crate::project::{CONFIG, Place};
-use crate::trees::Trees;
-use crate::{clock, host, world};
+use crate::world;
 use globset::GlobSet;
 use karve_core::basis::{self, Basis, Difference, Mismatch};
 use karve_core::charter::Charter;
 use karve_core::measurement::Environment;
+use karve_harness::git::{CommitNote, Oid, Repo};
+use karve_harness::project_file;
+use karve_harness::trees::Trees;
+use karve_os::error::{CommandError, Result};
+use karve_os::{clock, host};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -118,7 +120,7 @@ pub(super) fn same_harness(
     let Err(mismatch) = basis::comparable(&basis(&a)?, &basis(&b)?) else {
         return Ok([a, b]);
     };
-    let globs = &config::glob_set(&charter.granted)?;
+    let globs = &project_file::glob_set(&charter.granted)?;
     let Some(chosen) = chosen else {
         return Err(cannot_compare(&mismatch)
             .cause(differing(&a, &b, globs)?)
@@ -184,7 +186,8 @@ fn shown(value: &str) -> &str {
 fn differing(a: &Source, b: &Source, globs: &GlobSet) -> Result<String> {
     let entries = |source: &Source| -> Result<BTreeSet<String>> {
         let entries = source.repo.entries_outside(&source.commit, globs)?;
-        let line = |e: crate::git::TreeEntry| format!("{}\0{}{}", e.path, e.mode.as_str(), e.oid);
+        let line =
+            |e: karve_harness::git::TreeEntry| format!("{}\0{}{}", e.path, e.mode.as_str(), e.oid);
         Ok(entries.into_iter().map(line).collect())
     };
     let (of_a, of_b) = (entries(a)?, entries(b)?);

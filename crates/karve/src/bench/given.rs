@@ -1,14 +1,16 @@
 //! What the command line says of plain commands, their cases and their metric.
 
 use crate::config;
-use crate::error::{CommandError, Result};
-use crate::harness;
-use crate::harness::output::NAMES;
 use karve_core::charter::{
-    Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode,
-    Output, Pin, SandboxRule, Target, TuneRule,
+    Better, Branch, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode, Output, Pin,
+    SandboxRule, Target, TuneRule,
 };
 use karve_core::policy::Preset;
+use karve_harness::commands;
+use karve_harness::commands::output::NAMES;
+use karve_harness::placeholders;
+use karve_numerics::case::{Case, CaseSet};
+use karve_os::error::{CommandError, Result};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -191,7 +193,7 @@ impl Given {
             return Ok(metric);
         }
         let format = self.format.as_deref().unwrap_or("metric");
-        if !harness::knows_format(format) {
+        if !commands::knows_format(format) {
             return Err(
                 CommandError::usage(format!("there is no format {format:?}"))
                     .hint(format!("use --format {}", NAMES.join(", "))),
@@ -236,7 +238,7 @@ impl Given {
                     .hint("name each --case once"),
             );
         }
-        let blind = |line: &&String| !harness::names_case(line, &cases);
+        let blind = |line: &&String| !commands::names_case(line, &cases);
         if let Some(line) = lines.iter().find(blind)
             && metric.own_clock().is_some()
         {
@@ -259,7 +261,7 @@ fn refuse_parameters(lines: &[String], cases: &[Case]) -> Result<()> {
         let has = |case: &Case| name == "case" || case.params.contains_key(name);
         FREE.contains(&name) || (!cases.is_empty() && cases.iter().all(has))
     };
-    let names = lines.iter().flat_map(|line| config::names_in_command(line));
+    let names = lines.iter().flat_map(|line| placeholders::names(line));
     let Some(name) = names.into_iter().find(|name| !known(name)) else {
         return Ok(());
     };

@@ -1,9 +1,9 @@
 //! Two plots of a bench as SVG: the evidence over the pairs, and the paired ratios.
 
 use super::record::Recorded;
-use crate::chart::{self, Chart, Stroke};
-use crate::error::{Context, Result};
 use karve_core::bench::{Bench, ClockSigns};
+use karve_core::chart::{self, Chart, Stroke};
+use karve_os::error::{Context, Result};
 use std::fs;
 use std::path::Path;
 

@@ -1,12 +1,12 @@
 //! Every block of a bench with all that is needed to judge it again, to a file and back.
 
 use super::account;
-use crate::error::{CommandError, Context, Result};
-use crate::plain_file;
 use karve_core::bench::{Bench, BenchRule};
 use karve_core::charter::Metric;
 use karve_core::measurement::{Block, Environment};
 use karve_core::verdict::Finding;
+use karve_os::error::{CommandError, Context, Result};
+use karve_os::files;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
@@ -124,7 +124,7 @@ impl Recorded {
             let what = format!("cannot read {}", path.display());
             CommandError::usage(what).cause(error).hint(hint)
         };
-        let text = plain_file::read_text(path, BYTES_MAX).map_err(unreadable)?;
+        let text = files::read_text(path, BYTES_MAX).map_err(unreadable)?;
         let read: Self = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
         if read.version > VERSION {
             return Err(refused("a newer karve wrote it".to_owned()));

@@ -7,21 +7,25 @@
 use super::contract::{HarnessOf, Named, Source, contract, note, same_harness};
 use super::given::Given;
 use super::record::{End, Recorded, Side};
-use crate::arena::{Arena, Arm, NumberedCase};
-use crate::config::{self, Overrides};
-use crate::error::{CommandError, Result};
-use crate::git::Repo;
-use crate::harness::{Harness, Variant};
-use crate::process::StopFlag;
+use crate::config::Overrides;
 use crate::project::{CONFIG, Place};
-use crate::sandbox::{self, Sandbox, Site};
-use crate::scratch::{Kind, Scratch};
-use crate::trees::Trees;
-use crate::{host, ui, world};
+use crate::{ui, world};
 use globset::GlobSet;
 use karve_core::bench::BenchRule;
-use karve_core::charter::{Case, Charter, Commands, SandboxMode, SandboxRule};
+use karve_core::charter::{Charter, Commands, SandboxMode, SandboxRule};
 use karve_core::measurement::{Block, Environment, Gate};
+use karve_harness::commands::{Harness, Variant};
+use karve_harness::git::Repo;
+use karve_harness::outcome::NumberedCase;
+use karve_harness::pair_runner::{Arena, Arm};
+use karve_harness::project_file;
+use karve_harness::scratch::{Kind, Scratch};
+use karve_harness::trees::Trees;
+use karve_numerics::case::Case;
+use karve_os::error::{CommandError, Result};
+use karve_os::host;
+use karve_os::process::StopFlag;
+use karve_os::sandbox::{self, Sandbox, Site};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -258,11 +262,16 @@ pub fn of_revisions(
         charter.device.pin = given.device().pin;
     }
     let mut cases = chosen_cases(&charter, given)?;
-    let globs = config::glob_set(&charter.granted)?;
+    let globs = project_file::glob_set(&charter.granted)?;
     let scratch = Scratch::new(Kind::Bench, &[&repo, &a.repo, &b.repo])?;
     let sources = [source(a, &globs)?, source(b, &globs)?];
     let [a, b] = same_harness(sources, &charter, chosen, scratch.path())?;
-    let sandbox = Sandbox::of(&repo, &repo.root().join(".karve"), scratch.path(), &charter)?;
+    let sandbox = Sandbox::of(
+        &repo.checkout(),
+        &repo.root().join(".karve"),
+        scratch.path(),
+        &charter,
+    )?;
     choices.confined.check(&charter.sandbox, sandbox.as_ref())?;
     let harness = harness(&charter, &scratch, stop).in_sandbox(sandbox.as_ref());
     let building = Building {

@@ -2,9 +2,11 @@
 
 use super::record::Side;
 use super::view::{CaseView, ClockView, View, percent_text};
-use crate::ui::style::{Tone, safe, toned};
+use crate::ui::style::{Tone, toned};
 use karve_core::comparison::Estimate;
+pub use karve_core::score::{count, figure};
 use karve_core::verdict::{Finding, Limit};
+pub use karve_os::text::safe;
 
 /// Columns for the name of a case or a side.
 const NAME_CHARS: usize = 60;
@@ -248,25 +250,4 @@ fn host(view: &View) -> String {
     }
     parts.extend(fact("sandbox").map(|layers| format!("sandbox: {layers}")));
     safe(&parts.join(", "), 300)
-}
-
-/// A number with four significant digits.
-pub fn figure(value: f64) -> String {
-    if !value.is_finite() {
-        return "-".to_owned();
-    }
-    let digits = value.abs().max(1e-12).log10().floor() as i32;
-    let decimals = usize::try_from((3 - digits).clamp(0, 9)).unwrap_or(0);
-    format!("{value:.decimals$}")
-}
-
-/// Evidence, short.
-pub fn count(value: f64) -> String {
-    if value >= 1e6 {
-        format!("{value:.0e}")
-    } else if value >= 10.0 {
-        format!("{value:.0}")
-    } else {
-        format!("{value:.1}")
-    }
 }

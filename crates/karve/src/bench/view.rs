@@ -1,13 +1,13 @@
 //! What a bench has shown, as plain data: the text, the Markdown and the JSON are made of it.
 
 use super::record::{End, Recorded, Side};
-use crate::error::Result;
-use crate::ui::style::counted;
 use karve_core::bench::{Bench, CaseSigns, ClockSigns, Signs, Until};
+use karve_core::comparison::Clock;
 use karve_core::comparison::Estimate;
-use karve_core::duel::Clock;
 use karve_core::score;
 use karve_core::verdict::{self, Finding, Limit};
+use karve_os::error::Result;
+use karve_os::text::counted;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -1,17 +1,20 @@
 //! `karve agents`: which agents there are, what is installed, and whether a small turn works.
 
-use crate::agents::api;
-use crate::agents::cli::{self, Kind, Tried};
-use crate::agents::command;
-use crate::config::{AgentConfig, ApiConfig, CliConfig, Overrides, Runs};
-use crate::error::{CommandError, Context, ErrorKind, Result};
-use crate::process::StopFlag;
+use crate::config::Overrides;
 use crate::project::Place;
-use crate::sandbox::{Sandbox, Site};
-use crate::scratch::{self, Scratch};
-use crate::ui::style::{Tone, colour, safe, toned};
-use crate::{process, session, ui};
+use crate::ui::style::{Tone, colour, toned};
+use crate::{session, ui};
+use karve_agents::api;
+use karve_agents::cli::{self, Kind, Tried};
+use karve_agents::command;
+use karve_agents::config::{AgentConfig, ApiConfig, CliConfig, Runs};
 use karve_core::charter::SandboxRule;
+use karve_harness::scratch::{self, Scratch};
+use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::process;
+use karve_os::process::StopFlag;
+use karve_os::sandbox::{Sandbox, Site};
+use karve_os::text::safe;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;

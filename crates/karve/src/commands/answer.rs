@@ -1,10 +1,11 @@
 //! `karve queue` and `karve answer`: questions for a person, which never block a campaign.
 
-use crate::clock;
-use crate::error::{CommandError, Context, Result};
 use crate::project::Place;
-use crate::store;
-use crate::ui::{self, style};
+use crate::ui::{self};
+use karve_os::clock;
+use karve_os::error::{CommandError, Context, Result};
+use karve_os::files;
+use karve_os::text;
 use std::fs;
 
 /// List the questions that a campaign has for a person
@@ -33,7 +34,7 @@ impl Queue {
             ui::outln(&format!(
                 "round {:<4} {}",
                 item.round,
-                style::safe(&item.question, 300)
+                text::safe(&item.question, 300)
             ));
         }
         Ok(())
@@ -72,7 +73,7 @@ impl Answer {
         let inbox = opened.dir.join("inbox");
         fs::create_dir_all(&inbox).context(|| format!("cannot make {}", inbox.display()))?;
         let name = format!("{:020}-{}.txt", clock::now_ms(), std::process::id());
-        store::write_atomic(&inbox.join(name), text.as_bytes())?;
+        files::write_atomic(&inbox.join(name), text.as_bytes())?;
         ui::outln("the campaign takes it in before its next step");
         Ok(())
     }

@@ -1,17 +1,19 @@
 //! `karve apply`: puts the best kernel on a branch of the user's choice.
 
 use super::history::repo_of;
-use crate::error::{CommandError, ErrorKind, Result};
-use crate::git::{Expected, Oid, Repo};
-use crate::harness::{Harness, Variant};
-use crate::process::StopFlag;
 use crate::project::{Opened, Place};
-use crate::sandbox::Sandbox;
-use crate::store::{self, Store};
-use crate::trees::Trees;
 use crate::world::{self, tag_of};
 use crate::{reports, ui};
-use karve_core::charter::{Case, Charter, Mode};
+use karve_core::charter::{Charter, Mode};
+use karve_harness::commands::{Harness, Variant};
+use karve_harness::git::{Expected, Oid, Repo};
+use karve_harness::store::Store;
+use karve_harness::trees::Trees;
+use karve_numerics::case::Case;
+use karve_os::error::{CommandError, ErrorKind, Result};
+use karve_os::files;
+use karve_os::process::StopFlag;
+use karve_os::sandbox::Sandbox;
 
 /// Put the best kernel on a new branch, with a ready pull-request text
 ///
@@ -73,7 +75,7 @@ impl Apply {
         }
         upstream.update_ref(&name, &commit, Expected::Absent)?;
         let text = reports::render_pull_request(campaign);
-        store::write_derived(&opened.dir.join("pull-request.md"), text.as_bytes())?;
+        files::write_derived(&opened.dir.join("pull-request.md"), text.as_bytes())?;
         if self.json {
             ui::out_json(&serde_json::json!({
                 "branch": self.branch, "commit": commit.as_str(), "pull_request": text,
@@ -104,7 +106,7 @@ fn integrate(place: &Place, opened: &Opened, upstream: &Repo, charter: &Charter)
     let stop = StopFlag::new();
     let tag = tag_of(&opened.dir);
     let campaigns = opened.dir.path().parent().unwrap_or(opened.dir.path());
-    let sandbox = Sandbox::of(upstream, campaigns, opened.dir.path(), charter)?;
+    let sandbox = Sandbox::of(&upstream.checkout(), campaigns, opened.dir.path(), charter)?;
     let harness = Harness::new(charter, &opened.dir.join("tmp"), &tag, &stop)
         .with_commands(integration)
         .in_sandbox(sandbox.as_ref());

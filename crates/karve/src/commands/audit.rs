@@ -1,16 +1,19 @@
 //! `karve audit`: reads a change for what no honest kernel needs, without building anything.
 
-use crate::audit::{self, Change, Scene};
-use crate::clock;
-use crate::config::{self, Overrides};
-use crate::error::{CommandError, Context, ErrorKind, Result};
-use crate::git::{CommitNote, Oid, Repo};
-use crate::plain_file;
+use crate::bench::text;
+use crate::config::Overrides;
 use crate::project::Place;
-use crate::ui::{self, style};
+use crate::ui::{self};
 use crate::world;
+use karve_audit;
+use karve_audit::{Change, Scene};
 use karve_core::charter::Charter;
 use karve_core::integrity::{self, AuditRule, Finding, Severity};
+use karve_harness::git::{CommitNote, Oid, Repo};
+use karve_harness::project_file;
+use karve_os::clock;
+use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::files;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -106,7 +109,7 @@ impl Audit {
         let repo = Repo::discover(&place.here()?)?;
         let charter = place.load_in(&repo, &Overrides::default())?.charter;
         let parent = repo.rev_parse(revision)?;
-        let globs = config::glob_set(&charter.granted)?;
+        let globs = project_file::glob_set(&charter.granted)?;
         let note = CommitNote {
             message: "karve audit\n",
             date: clock::now_s(),
@@ -125,7 +128,7 @@ impl Audit {
     fn of_files(&self, here: &Path) -> Result<Read> {
         let mut changes = Vec::new();
         for name in &self.what {
-            let bytes = plain_file::read(&here.join(name), plain_file::WRITTEN_BYTES_MAX)
+            let bytes = files::read(&here.join(name), files::WRITTEN_BYTES_MAX)
                 .context(|| format!("cannot read {name}"))
                 .map_err(|error| {
                     error.hint("name a file of code, as in \"karve audit kernel.c\"")
@@ -142,7 +145,7 @@ impl Audit {
             harness: &[],
             reads: &BTreeSet::new(),
         };
-        let findings = audit::audit(&changes, &scene);
+        let findings = karve_audit::audit(&changes, &scene);
         Ok((
             "files as they stand".to_owned(),
             self.what.clone(),
@@ -162,16 +165,16 @@ impl Audit {
         ui::outln(&format!(
             "audit     {}: {}",
             audited.compared,
-            style::safe(&files, 200)
+            text::safe(&files, 200)
         ));
         for finding in &audited.findings {
             let place = format!("{}:{}", finding.file, finding.line);
             ui::outln(&format!(
                 "{:<10}{} {}: {}",
                 finding.severity.name(),
-                style::safe(&place, 80),
+                text::safe(&place, 80),
                 finding.rule,
-                style::safe(&finding.what, 200)
+                text::safe(&finding.what, 200)
             ));
         }
         ui::outln(&format!(
@@ -194,7 +197,7 @@ fn of_revisions(place: &Place, (from, to): (&str, &str)) -> Result<Read> {
     };
     let (from, to) = (head(from), head(to));
     let commits = (repo.rev_parse(&from)?, repo.rev_parse(&to)?);
-    let globs = config::glob_set(&charter.granted)?;
+    let globs = project_file::glob_set(&charter.granted)?;
     let files = repo
         .diff_stat(&commits.0, &commits.1)?
         .into_iter()

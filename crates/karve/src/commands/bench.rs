@@ -6,13 +6,13 @@ use crate::bench::record::{End, Recorded};
 use crate::bench::sides::{self, Choices, Confined, Ground, Tests};
 use crate::bench::view::View;
 use crate::bench::{self, Plan, plot, text};
-use crate::error::{CommandError, ErrorKind, Result};
-use crate::process::StopFlag;
 use crate::project::Place;
 use crate::session;
 use crate::ui::{self, Progress};
 use karve_core::bench::{BenchRule, Until};
 use karve_core::verdict::{Finding, Limit};
+use karve_os::error::{CommandError, ErrorKind, Result};
+use karve_os::process::StopFlag;
 use std::path::PathBuf;
 use std::time::Duration;
 

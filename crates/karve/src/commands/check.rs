@@ -1,18 +1,23 @@
 //! `karve check`: gates and measures the worktree one stands in, without judging.
 
-use crate::clock;
+use crate::bench::text;
 use crate::config::Overrides;
-use crate::error::{CommandError, ErrorKind, Result};
-use crate::git::{CommitNote, Oid, Repo};
-use crate::harness::{Call, Gated, Harness, Variant};
-use crate::process::StopFlag;
 use crate::project::Place;
-use crate::sandbox::Sandbox;
-use crate::scratch::{Kind, Scratch};
-use crate::trees::Trees;
-use crate::{config, device, session, ui, world};
-use karve_core::charter::{Case, CaseSet, Charter};
-use karve_core::stats;
+use crate::{session, ui, world};
+use karve_core::charter::Charter;
+use karve_harness::commands::{Call, Harness, Variant};
+use karve_harness::git::{CommitNote, Oid, Repo};
+use karve_harness::outcome::Gated;
+use karve_harness::project_file;
+use karve_harness::scratch::{Kind, Scratch};
+use karve_harness::trees::Trees;
+use karve_numerics::case::{Case, CaseSet};
+use karve_numerics::stats;
+use karve_os::clock;
+use karve_os::device;
+use karve_os::error::{CommandError, ErrorKind, Result};
+use karve_os::process::StopFlag;
+use karve_os::sandbox::Sandbox;
 use serde::Serialize;
 
 /// Readings of each case.
@@ -88,7 +93,12 @@ impl Check {
         let tmp = scratch.path().join("tmp");
         let harness = Harness::new(&loaded.charter, &tmp, &scratch.tag(), stop);
         let mut trees = Trees::new(&repo, scratch.path().join("worktrees"))?;
-        let sandbox = Sandbox::of(&repo, &loaded.root, scratch.path(), &loaded.charter)?;
+        let sandbox = Sandbox::of(
+            &repo.checkout(),
+            &loaded.root,
+            scratch.path(),
+            &loaded.charter,
+        )?;
         let harness = harness.in_sandbox(sandbox.as_ref());
         let measuring = Measuring {
             charter: &loaded.charter,
@@ -106,7 +116,7 @@ impl Check {
     fn find(&self, measuring: &Measuring<'_>, repo: &Repo, trees: &mut Trees) -> Result<Findings> {
         let charter = measuring.charter;
         let head = repo.head()?.oid().clone();
-        let globs = config::glob_set(&charter.granted)?;
+        let globs = project_file::glob_set(&charter.granted)?;
         let note = CommitNote {
             message: "karve check\n",
             date: clock::now_s(),
@@ -156,7 +166,7 @@ impl Check {
         for path in &findings.left_out {
             ui::outln(&format!(
                 "left out  {} (not granted)",
-                ui::style::safe(path, 120)
+                text::safe(path, 120)
             ));
         }
         ui::outln(&format!("gate      {}", findings.gate));

@@ -1,8 +1,8 @@
 //! `karve completions` and `karve schema`.
 
-use crate::error::Result;
 use crate::{config, ui};
 use clap::CommandFactory;
+use karve_os::error::Result;
 
 /// Print completions for a shell
 #[derive(Debug, clap::Args)]

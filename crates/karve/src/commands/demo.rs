@@ -1,16 +1,16 @@
 //! `karve demo`: a whole campaign on an embedded kernel.
 
-use crate::agents::scripted::SCRIPTED;
-use crate::clock;
 use crate::config::Overrides;
 use crate::drive::End;
-use crate::error::{CommandError, Context, Result};
-use crate::git::{self, CommitNote, NewFile};
-use crate::process::{self, StopFlag};
 use crate::project::Place;
 use crate::reports;
 use crate::session::{self, Setting, Wish};
 use crate::ui::{self, Plain};
+use karve_agents::scripted::SCRIPTED;
+use karve_harness::git::{self, CommitNote, NewFile};
+use karve_os::clock;
+use karve_os::error::{CommandError, Context, Result};
+use karve_os::process::{self, StopFlag};
 use std::path::PathBuf;
 
 /// Run a whole campaign on an embedded matrix multiplication

@@ -3,24 +3,28 @@
 mod device;
 mod kernel;
 
-use crate::agents::api;
-use crate::agents::builtin;
-use crate::agents::cli;
-use crate::agents::command;
-use crate::config::{self, Loaded, Overrides, Runs};
-use crate::error::{CommandError, ErrorKind, Result};
-use crate::git::{self, Repo};
-use crate::harness::Harness;
-use crate::process::{self, StopFlag};
-use crate::profilers::perf::NO_COUNTERS;
+use crate::config::{Loaded, Overrides};
 use crate::project::Place;
-use crate::sandbox::{Offer, Sandbox};
-use crate::scratch::{Kind, Scratch};
-use crate::trees::Trees;
 use crate::tuner::unheard::unheard;
-use crate::ui::style::{Tone, colour, counted, safe, toned};
-use crate::{host, session, ui, world};
+use crate::ui::style::{Tone, colour, toned};
+use crate::{session, ui, world};
+use karve_agents::api;
+use karve_agents::builtin;
+use karve_agents::cli;
+use karve_agents::command;
+use karve_agents::config::Runs;
 use karve_core::charter::{Charter, SandboxMode};
+use karve_harness::commands::Harness;
+use karve_harness::git::{self, Repo};
+use karve_harness::project_file;
+use karve_harness::scratch::{Kind, Scratch};
+use karve_harness::trees::Trees;
+use karve_os::error::{CommandError, ErrorKind, Result};
+use karve_os::host;
+use karve_os::process::{self, StopFlag};
+use karve_os::sandbox::{Offer, Sandbox};
+use karve_os::text::{counted, safe};
+use karve_profile::profilers::perf::NO_COUNTERS;
 use serde::Serialize;
 
 /// Check git, commands, cases, metric, profilers, agents, device and noise
@@ -185,7 +189,12 @@ fn examine(place: &Place, stop: &StopFlag, findings: &mut Findings) -> Result<()
     let harness = Harness::new(&loaded.charter, &tmp, &scratch.tag(), stop);
     let mut trees = Trees::new(&repo, scratch.path().join("worktrees"))?;
     examine_sandbox(&loaded.charter, findings);
-    let sandbox = Sandbox::of(&repo, &loaded.root, scratch.path(), &loaded.charter)?;
+    let sandbox = Sandbox::of(
+        &repo.checkout(),
+        &loaded.root,
+        scratch.path(),
+        &loaded.charter,
+    )?;
     let harness = harness.in_sandbox(sandbox.as_ref());
     let examined = {
         let with = (&harness, &mut trees, stop);
@@ -321,7 +330,7 @@ fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut Findings) -> Resu
                 names.join(", ")
             };
             findings.fine("knobs", listed);
-            let globs = config::glob_set(&charter.granted)?;
+            let globs = project_file::glob_set(&charter.granted)?;
             let granted = repo.read_matching(head.oid(), &globs)?;
             for sentence in unheard(&charter.commands, &charter.knobs, &granted) {
                 let hint = "mend [commands] or [[knobs]] in karve.toml";

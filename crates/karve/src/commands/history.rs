@@ -1,7 +1,5 @@
 //! `karve log`, `karve show` and `karve diff`.
 
-use crate::error::{CommandError, Result};
-use crate::git::{Oid, Repo};
 use crate::project::{Opened, Place};
 use crate::reports;
 use crate::transcript;
@@ -9,6 +7,9 @@ use crate::ui::{self, style};
 use karve_core::campaign::RoundSummary;
 use karve_core::charter::Mode;
 use karve_core::view::RoundView;
+use karve_harness::git::{Oid, Repo};
+use karve_os::error::{CommandError, Result};
+use karve_os::text;
 
 /// List the rounds of a campaign
 #[derive(Debug, clap::Args)]
@@ -45,22 +46,22 @@ impl Log {
                 "{:>4}  {:<9} {ratio}  {}  ({})",
                 view.round,
                 view.verdict,
-                style::safe(&view.title, 60),
-                style::safe(&view.why, 80),
+                text::safe(&view.title, 60),
+                text::safe(&view.why, 80),
             ));
             if let Some(values) = round.tuned.as_ref().and_then(|tuned| tuned.values()) {
-                ui::outln(&format!("      set {}", style::safe(&values, 500)));
+                ui::outln(&format!("      set {}", text::safe(&values, 500)));
             }
             if let Some(route) = &round.route {
                 ui::outln(&format!(
                     "      role {}",
-                    style::safe(&route.describe(), 200)
+                    text::safe(&route.describe(), 200)
                 ));
             }
             for review in &round.reviews {
                 ui::outln(&format!(
                     "      review {}",
-                    style::safe(&review.describe(), 200)
+                    text::safe(&review.describe(), 200)
                 ));
             }
         }
@@ -116,7 +117,7 @@ impl Show {
             None => ui::outln("the round has no summary"),
         }
         if !exchanges.is_empty() {
-            let turns = style::counted(exchanges.len(), "turn");
+            let turns = text::counted(exchanges.len(), "turn");
             let number = self.round;
             ui::outln(&format!(
                 "\nThe agent had {turns}: \"karve show {number} --transcript\" shows what was said."

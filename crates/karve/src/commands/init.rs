@@ -2,10 +2,11 @@
 
 use crate::config::{self, Now, Overrides};
 use crate::detect::{self, Found, Proposal};
-use crate::error::{CommandError, Context, ErrorKind, Result};
-use crate::git::Repo;
 use crate::project::{CONFIG, Place};
-use crate::{clock, plain_file, ui};
+use crate::ui;
+use karve_harness::git::Repo;
+use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::{clock, files};
 use std::fs;
 use std::io::{BufRead, IsTerminal, Read, Write};
 use std::path::Path;
@@ -135,7 +136,7 @@ fn look(dir: &Path) -> Found {
     };
     for name in names.into_iter().take(FILES_MAX) {
         let mut text = Vec::new();
-        let Ok(file) = plain_file::open(&dir.join(&name)) else {
+        let Ok(file) = files::open(&dir.join(&name)) else {
             continue;
         };
         if file

@@ -1,9 +1,10 @@
 //! `karve install`: makes karve known to an agent that people use already.
 
-use crate::error::Result;
 use crate::install::{self, Care, Deed, Done, For, Tool};
 use crate::project::Place;
-use crate::{process, ui};
+use crate::ui;
+use karve_os::error::Result;
+use karve_os::process;
 use std::path::PathBuf;
 
 /// Make karve known to an agent: skill, sub-agents, commands and the MCP server

@@ -4,14 +4,15 @@ mod change;
 mod exchange;
 mod find;
 
-use crate::clock;
-use crate::error::{CommandError, ErrorKind, Result};
+use crate::bench::text;
 use crate::library::dialects::Form;
 use crate::library::{Change, Held, Layer, Shelves, Stock};
 use crate::project::Place;
-use crate::ui::{self, style};
+use crate::ui::{self};
 use clap::Subcommand;
 use karve_core::knowledge::{Complaint, Grave, lint_all};
+use karve_os::clock;
+use karve_os::error::{CommandError, ErrorKind, Result};
 use std::path::PathBuf;
 
 /// Complaints and files that are shown.
@@ -95,7 +96,7 @@ impl Knowledge {
             tell_unreadable(&stock);
         }
         for settled in &stock.settled {
-            ui::note(&format!("note: {}", style::safe(settled, 300)));
+            ui::note(&format!("note: {}", text::safe(settled, 300)));
         }
         let writes = self.command.writes(&shelves, &stock)?;
         let held = shelves.hold(&writes)?;
@@ -153,7 +154,7 @@ impl Command {
 /// Files that are no entries are left out, and named.
 fn tell_unreadable(stock: &Stock) {
     for (path, why) in stock.unreadable.iter().take(5) {
-        let why = style::safe(why, 200);
+        let why = text::safe(why, 200);
         ui::note(&format!("note: {} is no entry: {why}", path.display()));
     }
     if stock.unreadable.len() > 5 {
@@ -236,11 +237,11 @@ impl Lint {
             return;
         }
         for (path, why) in unreadable.iter().take(SHOWN_MAX) {
-            let why = style::safe(why, 300);
+            let why = text::safe(why, 300);
             ui::outln(&format!("error     {}: no entry: {why}", path.display()));
         }
         for c in complaints.iter().take(SHOWN_MAX) {
-            let (id, what) = (style::safe(&c.id, 80), style::safe(&c.what, 300));
+            let (id, what) = (text::safe(&c.id, 80), text::safe(&c.what, 300));
             ui::outln(&format!("{:<10}{id}: {what}", word(c.grave)));
         }
         let more = complaints.len().saturating_sub(SHOWN_MAX);

@@ -1,9 +1,10 @@
 //! `karve list`.
 
-use crate::error::Result;
 use crate::project::{self, Place};
-use crate::ui::style::counted;
-use crate::{store, ui};
+use crate::ui;
+use karve_harness::store;
+use karve_os::error::Result;
+use karve_os::text::counted;
 
 /// List the campaigns of this project
 #[derive(Debug, clap::Args)]

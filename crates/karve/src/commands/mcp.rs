@@ -1,10 +1,11 @@
 //! `karve mcp`: serves agents that want to drive a campaign themselves.
 
-use crate::error::{CommandError, Context, Result};
-use crate::harness::secret;
 use crate::mcp::{Server, Start, http, stdio::Stdio};
 use crate::project::Place;
-use crate::{process, ui};
+use crate::ui;
+use karve_os::error::{CommandError, Context, Result};
+use karve_os::process;
+use karve_os::random::secret;
 use rmcp::ServiceExt;
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,11 +1,11 @@
 //! `karve messages`: messages of the published workflows, their form, what is wrong with one.
 
-use crate::error::{CommandError, Context, ErrorKind, Result};
-use crate::messages;
-use crate::plain_file;
 use crate::ui;
-use crate::ui::style::safe;
+use karve_agents::messages;
 use karve_core::messages::{Field, Kind, Message};
+use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::files;
+use karve_os::text::safe;
 use std::path::{Path, PathBuf};
 
 /// List the messages between roles, show the form of one, or check a file
@@ -60,7 +60,7 @@ impl Messages {
 }
 
 fn check(form: &Message, path: &Path, json: bool) -> Result<()> {
-    let text = plain_file::read_text(path, messages::BYTES_MAX as u64)
+    let text = files::read_text(path, messages::BYTES_MAX as u64)
         .context(|| format!("cannot read {}", path.display()))?;
     match messages::parse(form, &text) {
         Ok(datum) if json => ui::out_json(&datum),

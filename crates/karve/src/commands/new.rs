@@ -1,10 +1,10 @@
 //! `karve new`: a directory with a kernel, its contract and a reference, ready to run.
 
-use crate::clock;
-use crate::error::{CommandError, Context, Result};
-use crate::git::{self, CommitNote, NewFile, Repo};
 use crate::project::Place;
 use crate::ui;
+use karve_harness::git::{self, CommitNote, NewFile, Repo};
+use karve_os::clock;
+use karve_os::error::{CommandError, Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 

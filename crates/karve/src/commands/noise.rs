@@ -3,15 +3,15 @@
 use crate::bench::given::{Given, parse_time};
 use crate::bench::noise::{self, Effort, HostNoise, Remedy};
 use crate::bench::sides::{self, Choices, Confined, Tests};
-use crate::bench::text::{count, figure};
 use crate::bench::view::percent_text;
-use crate::error::{CommandError, Result};
-use crate::process::StopFlag;
 use crate::project::Place;
 use crate::session;
 use crate::ui::{self, Progress};
-use karve_core::duel::Clock;
+use karve_core::comparison::Clock;
 use karve_core::noise::ClockNoise;
+use karve_core::score::{count, figure};
+use karve_os::error::{CommandError, Result};
+use karve_os::process::StopFlag;
 use std::time::Duration;
 
 /// Let a benchmark meet itself: how noisy this host is, what could be seen, and what would help

@@ -3,19 +3,21 @@
 mod check;
 mod roof;
 mod seen;
+#[cfg(test)]
+mod take_tests;
 
-use crate::error::{CommandError, Result};
 use crate::library::recall::name_entries;
 use crate::library::situation::of_words;
 use crate::library::{Shelves, Stock};
-use crate::process::StopFlag;
-use crate::profilers::Tool;
 use crate::project::Place;
 use crate::reports::profile::{self as report, Against, Page, Shown};
 use crate::{session, ui};
 use karve_core::knowledge::{Query, Situation};
 use karve_core::profile::classify::with_derived;
 use karve_core::profile::{KernelProfile, ProfileDepth, RuleSet, diagnose};
+use karve_os::error::{CommandError, Result};
+use karve_os::process::StopFlag;
+use karve_profile::profilers::Tool;
 use seen::Seen;
 
 /// Entries that are told of a kernel.

@@ -1,10 +1,10 @@
 //! `karve report`.
 
 use super::history::repo_of;
-use crate::error::Result;
 use crate::project::Place;
-use crate::store::Store;
 use crate::{reports, ui, world};
+use karve_harness::store::Store;
+use karve_os::error::Result;
 
 /// Print the report of a campaign, finished or not
 #[derive(Debug, clap::Args)]

@@ -1,14 +1,14 @@
 //! `karve roles`: who may do what, and who is asked for something, with every reason.
 
 use crate::config::Overrides;
-use crate::error::{CommandError, ErrorKind, Result};
 use crate::library::situation::of_words;
 use crate::project::Place;
 use crate::roles;
 use crate::ui;
-use crate::ui::style::safe;
 use karve_core::charter::Target;
 use karve_core::roles::{Book, Decision, Duty, Refused, Request, Role, address, route};
+use karve_os::error::{CommandError, ErrorKind, Result};
+use karve_os::text::safe;
 use serde::Serialize;
 
 /// List the roles, or say who is asked for something, and why

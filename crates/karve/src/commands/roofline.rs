@@ -1,20 +1,22 @@
 //! `karve roofline`: what this host can do at most, and how near the cases of a project are to it.
 
 use super::check::Check;
-use crate::chart::Stroke;
 use crate::config::Overrides;
-use crate::devices::{Device, Devices, Figure};
-use crate::error::{CommandError, Context, Result};
-use crate::process::StopFlag;
 use crate::project::Place;
-use crate::roofline::plot::{self, Point, RoofLine};
-use crate::roofline::text::{self, CaseCeiling, View};
-use crate::roofline::{self, Cores, Effort, Gpu, Measured, cases};
-use crate::{device, session, ui};
-use karve_core::charter::{Case, Charter};
-use karve_core::integrity::{Demand, Peaks};
-use karve_core::profile::roofline::{ceiling, shown_cores};
+use crate::{session, ui};
+use karve_core::chart::Stroke;
+use karve_core::charter::Charter;
+use karve_core::roofline::{ceiling, shown_cores};
 use karve_core::score;
+use karve_numerics::case::Case;
+use karve_numerics::roof::{Demand, Peaks};
+use karve_os::device;
+use karve_os::error::{CommandError, Context, Result};
+use karve_os::process::StopFlag;
+use karve_profile::devices::{Device, Devices, Figure};
+use karve_profile::roofline::plot::{self, Point, RoofLine};
+use karve_profile::roofline::text::{self, CaseCeiling, View};
+use karve_profile::roofline::{self, Cores, Effort, Gpu, Measured, cases};
 use std::path::PathBuf;
 
 /// A measured figure may be above that of the data sheet by so much: clocks vary.
@@ -41,7 +43,7 @@ pub struct Roofline {
     dtype: Figure,
     /// Whether the cases stand under one core or all [default: one, unless a case is faster]
     #[arg(long, value_name = "WHICH")]
-    cores: Option<Cores>,
+    cores: Option<CoresArg>,
     /// Gate and measure the worktree, as "karve check" does
     #[arg(long)]
     time: bool,
@@ -57,6 +59,24 @@ pub struct Roofline {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// The roof that `--cores` names.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum CoresArg {
+    /// That of one core.
+    One,
+    /// That of all cores.
+    All,
+}
+
+impl CoresArg {
+    fn cores(self) -> Cores {
+        match self {
+            Self::One => Cores::One,
+            Self::All => Cores::All,
+        }
+    }
 }
 
 fn parse_dtype(text: &str) -> std::result::Result<Figure, String> {
@@ -242,7 +262,8 @@ impl Roofline {
         };
         let target = project.map_or("cpu", |project| project.charter.target.device.as_str());
         if target.eq_ignore_ascii_case("cpu") {
-            let cores = self.cores.unwrap_or_else(|| cores_of(project, host));
+            let cores = self.cores.map(CoresArg::cores);
+            let cores = cores.unwrap_or_else(|| cores_of(project, host));
             return Under::Host(host, cores);
         }
         match (gpu, device) {

@@ -2,18 +2,19 @@
 
 use crate::config::{AgendaWish, Overrides};
 use crate::drive::End;
-use crate::error::{CommandError, ErrorKind, Result};
-use crate::git::Repo;
-use crate::process::StopFlag;
 use crate::project::Place;
 use crate::reports;
 use crate::session::{self, Plan, Setting, Wish};
-use crate::ui::style::{self, counted};
 use crate::ui::{self, JsonLines, Plain, Screen};
 use karve_core::agenda::{self, Wanted};
 use karve_core::campaign::{Campaign, StopReason};
 use karve_core::charter::{Charter, SandboxMode};
-use karve_core::contract::Kernel;
+use karve_harness::git::Repo;
+use karve_numerics::contract::Kernel;
+use karve_os::error::{CommandError, ErrorKind, Result};
+use karve_os::process::StopFlag;
+use karve_os::text;
+use karve_os::text::counted;
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -138,7 +139,7 @@ impl Run {
         let (Plan::Resume { dir, .. }, Some(wanted)) = (plan, self.best_of) else {
             return Ok(());
         };
-        let read = crate::store::read(dir)?;
+        let read = karve_harness::store::read(dir)?;
         let has = read
             .campaign
             .charter()
@@ -239,7 +240,7 @@ fn dry_run(plan: &Plan, root: &Path, json: bool) -> Result<()> {
             ));
         }
         Plan::Resume { dir, .. } => {
-            let loaded = crate::store::read(dir)?;
+            let loaded = karve_harness::store::read(dir)?;
             let step = loaded
                 .campaign
                 .next_step()
@@ -306,14 +307,14 @@ fn agenda_of(charter: &Charter) -> String {
     let Some(agenda) = &charter.agenda else {
         return String::new();
     };
-    let mut text = format!("  agenda  {}\n", style::safe(&agenda.describe(), 200));
+    let mut text = format!("  agenda  {}\n", text::safe(&agenda.describe(), 200));
     if let Wanted::Plan { items, .. } = &agenda.wanted {
         for number in agenda::order(items) {
             let item = &items[number];
             text.push_str(&format!(
                 "          {}: {}\n",
                 item.id,
-                style::safe(&item.title, 80)
+                text::safe(&item.title, 80)
             ));
         }
     }

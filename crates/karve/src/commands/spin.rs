@@ -1,7 +1,7 @@
 //! `karve spin`: plain work of a known size, for controls. Not for people.
 
-use crate::error::Result;
-use crate::plain_work;
+use karve_os::error::Result;
+use karve_os::plain_work;
 
 /// Work for about so many microseconds
 #[derive(Debug, clap::Args)]

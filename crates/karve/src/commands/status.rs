@@ -1,10 +1,11 @@
 //! `karve status` and `karve best`.
 
-use crate::error::Result;
 use crate::project::Place;
 use crate::reports::price_of;
-use crate::ui::{self, style};
+use crate::ui::{self};
 use karve_core::view::{ItemView, View};
+use karve_os::error::Result;
+use karve_os::text;
 use std::fmt::Write;
 
 /// Show where a campaign stands
@@ -38,7 +39,7 @@ fn render_status(view: &View, waited_ms: u64) -> String {
         .stopped
         .clone()
         .unwrap_or_else(|| format!("next: {}", view.step));
-    let _ = writeln!(text, "state     {}", style::safe(&state, 200));
+    let _ = writeln!(text, "state     {}", text::safe(&state, 200));
     let _ = writeln!(
         text,
         "rounds    {} of {}, {} kept, {} in a row without a gain",
@@ -49,7 +50,7 @@ fn render_status(view: &View, waited_ms: u64) -> String {
         let blocks = current
             .blocks
             .map_or_else(String::new, |n| format!(", {n} blocks"));
-        let title = style::safe(title, 80);
+        let title = text::safe(title, 80);
         let _ = writeln!(
             text,
             "now       round {} ({}{blocks}): {title}",
@@ -93,7 +94,7 @@ fn render_status(view: &View, waited_ms: u64) -> String {
     }
     push_agenda(&mut text, &view.agenda);
     for item in &view.queue {
-        let question = style::safe(&item.question, 160);
+        let question = text::safe(&item.question, 160);
         let _ = writeln!(text, "question  round {}: {question}", item.round);
     }
     text
@@ -119,9 +120,9 @@ fn push_agenda(text: &mut String, items: &[ItemView]) {
             .map_or_else(String::new, |ratio| format!(" {ratio:.3}x"));
         let why = match item.why.is_empty() {
             true => String::new(),
-            false => format!(" ({})", style::safe(&item.why, 120)),
+            false => format!(" ({})", text::safe(&item.why, 120)),
         };
-        let title = style::safe(&item.title, 60);
+        let title = text::safe(&item.title, 60);
         let _ = writeln!(
             text,
             "item      {} {}{ratio}: {title}{why}",
@@ -168,7 +169,7 @@ impl Best {
         ui::outln(&format!(
             "round     {} ({})",
             view.best_round,
-            style::safe(title, 100)
+            text::safe(title, 100)
         ));
         ui::outln(&format!("gain      {:.3}x over the baseline", view.gain()));
         Ok(())

@@ -1,8 +1,8 @@
 //! `karve sweep`: ends and removes what a karve that was killed has left. Not for people.
 
-use crate::error::Result;
-use crate::process::{self, Sweeper};
-use crate::scratch;
+use karve_harness::scratch;
+use karve_os::error::Result;
+use karve_os::process::{self, Sweeper};
 
 /// Wait for the end of a karve, and clear up after it if it was killed
 #[derive(Debug, clap::Args)]

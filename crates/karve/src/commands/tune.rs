@@ -1,9 +1,6 @@
 //! `karve tune`: the best values of a kernel's knobs, in few tries.
 
-use crate::bench::text::figure;
 use crate::bench::view::View;
-use crate::error::{CommandError, ErrorKind, Result};
-use crate::process::StopFlag;
 use crate::project::Place;
 use crate::tuner::budget::{self, Budget};
 use crate::tuner::journal::Fresh;
@@ -13,12 +10,15 @@ use crate::tuner::sweep::{Step, Turn};
 use crate::tuner::workshop::Tried;
 use crate::tuner::{export, plots, portfolio, recorded};
 use crate::ui::Progress;
-use crate::ui::style::{counted, safe};
 use crate::{bench, ui};
-use karve_core::grid::{Grid, Point};
-use karve_core::search::{self, Aim, Entry, Kind, Race};
-use karve_core::space::Config;
+use karve_core::score::figure;
 use karve_core::verdict::Finding;
+use karve_numerics::grid::{Grid, Point};
+use karve_numerics::search::{self, Aim, Entry, Kind, Race};
+use karve_numerics::space::Config;
+use karve_os::error::{CommandError, ErrorKind, Result};
+use karve_os::process::StopFlag;
+use karve_os::text::{counted, safe};
 use std::path::PathBuf;
 
 /// Settings of the table at the end.

@@ -1,14 +1,16 @@
 //! `karve verify`: judges every round again from the stored samples.
 
 use super::history::repo_of;
-use crate::agents::agreement;
-use crate::error::{CommandError, Context, ErrorKind, Result};
-use crate::git::{Oid, Repo};
 use crate::project::Place;
-use crate::store::{self, CampaignDir};
-use crate::ui::style::counted;
-use crate::{plain_file, reports, ui, world};
+use crate::{reports, ui, world};
+use karve_agents::agreement;
 use karve_core::campaign::{Campaign, Event, Record, Step};
+use karve_harness::git::{Oid, Repo};
+use karve_harness::store::CampaignDir;
+use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::files;
+use karve_os::text;
+use karve_os::text::counted;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fs;
@@ -91,7 +93,7 @@ impl Verify {
             counted(findings.commits, "commit")
         ));
         for difference in &findings.differences {
-            ui::outln(&format!("differs   {}", ui::style::safe(difference, 300)));
+            ui::outln(&format!("differs   {}", text::safe(difference, 300)));
         }
         for path in &findings.stale_files {
             ui::outln(&format!(
@@ -107,8 +109,8 @@ impl Verify {
 /// Folds the log; where a stored verdict differs, the one that the samples give is taken.
 fn judge_again(dir: &CampaignDir, findings: &mut Findings) -> Result<(Campaign, Vec<Record>)> {
     let path = dir.log();
-    let text = plain_file::read_text(&path, u64::MAX)
-        .context(|| format!("cannot read {}", path.display()))?;
+    let text =
+        files::read_text(&path, u64::MAX).context(|| format!("cannot read {}", path.display()))?;
     let mut campaign = Campaign::new();
     let mut records = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -184,7 +186,7 @@ fn check_artifacts(dir: &CampaignDir, records: &[Record], findings: &mut Finding
             findings.artifacts += 1;
             let path = dir.join("artifacts").join(hash);
             // It may be large, so it is read in pieces.
-            let differences = match store::sha256_file(&path) {
+            let differences = match files::sha256_file(&path) {
                 Ok(found) if found == hash && record.event.exchange() == Some(hash) => {
                     agreement::differences(&record.event, &path)
                 }
@@ -223,9 +225,11 @@ fn check_kept(repo: &Repo, campaign: &Campaign, findings: &mut Findings) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use karve_core::campaign::{LOG_VERSION, Usage};
+    use karve_core::campaign::LOG_VERSION;
     use karve_core::hypothesis::Candidate;
     use karve_core::knowledge::Lesson;
+    use karve_core::spending::Usage;
+    use karve_harness::store;
 
     fn variant(dir: &CampaignDir, number: u32) -> Record {
         let patch = store::put_artifact(dir, format!("patch {number}").as_bytes()).unwrap();

@@ -2,15 +2,15 @@
 //! campaign, one answer at a time. karve keeps gate, measurement and verdict to itself.
 
 use super::run::confirm;
-use crate::agents::visitor::{Answer, Change, VISITOR};
 use crate::config::Overrides;
-use crate::error::{CommandError, Context, ErrorKind, Result};
-use crate::plain_file;
-use crate::process::StopFlag;
 use crate::project::Place;
 use crate::session::{self, Plan, Wish};
 use crate::ui::{self, Plain, Screen, Silent};
 use crate::visit::{Turn, Visit, finished, visit, wish_of};
+use karve_agents::visitor::{Answer, Change, VISITOR};
+use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::files;
+use karve_os::process::StopFlag;
 use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
@@ -185,7 +185,7 @@ fn read(file: Option<&PathBuf>, bytes_max: u64, hint: &str) -> Result<Vec<u8>> {
         }
         return Ok(bytes);
     };
-    plain_file::read(file, bytes_max)
+    files::read(file, bytes_max)
         .context(|| format!("cannot read {}", file.display()))
         .map_err(|error| error.hint(hint))
 }

@@ -1,7 +1,7 @@
 //! `karve worker`: loads a kernel and calls it when karve asks. Not for people.
 
-use crate::error::Result;
-use crate::ring;
+use karve_harness::runner;
+use karve_os::error::Result;
 
 /// Serve the karve that started this process
 #[derive(Debug, clap::Args)]
@@ -11,7 +11,7 @@ pub struct Worker {}
 impl Worker {
     /// Runs the command.
     pub fn run(&self) -> Result<()> {
-        ring::serve();
+        runner::serve();
         Ok(())
     }
 }

@@ -4,8 +4,8 @@ use super::charter_of::Given;
 use super::file::CampaignTable;
 use super::source::Source;
 use super::{AgendaWish, Asked};
-use crate::error::Result;
 use karve_core::agenda::TRIES;
+use karve_os::error::Result;
 
 /// What the command line asks for, or else the file.
 pub(super) fn asked_of(

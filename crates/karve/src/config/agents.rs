@@ -2,14 +2,16 @@
 
 use super::commands::env_of;
 use super::file::{AgentKind, AgentProgram, File};
-use super::source::{Source, shown, suggestion};
-use super::{AgentConfig, CliConfig, Overrides, Reach, Runs, agent_named, api_table};
-use crate::agents::api;
-use crate::agents::cli::Kind;
-use crate::agents::scripted::SCRIPTED;
-use crate::agents::visitor::VISITOR;
-use crate::error::{CommandError, Result};
-use crate::sandbox::Host;
+use super::source::Source;
+use super::{Overrides, api_table};
+use karve_agents::api;
+use karve_agents::cli::Kind;
+use karve_agents::config::{AgentConfig, CliConfig, Reach, Runs, agent_named};
+use karve_agents::scripted::SCRIPTED;
+use karve_agents::visitor::VISITOR;
+use karve_os::error::{CommandError, Result};
+use karve_os::sandbox::Host;
+use karve_os::text::{shown, suggestion};
 use std::collections::BTreeMap;
 
 /// Agents that need no table, beside the kinds of command-line agents and model APIs.

@@ -1,10 +1,10 @@
 //! `[audit]`: which rules of the audit are looser or stricter than they are by themselves.
 
 use super::names::AuditModeName;
-use super::source::{Source, shown, suggestion};
-use crate::audit;
-use crate::error::Result;
+use super::source::Source;
 use karve_core::integrity::{AuditMode, AuditRule};
+use karve_os::error::Result;
+use karve_os::text::{shown, suggestion};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -37,9 +37,13 @@ pub(super) fn audit_of(source: &Source<'_>, table: &AuditTable) -> Result<AuditR
         ("audit.forbid", &table.forbid),
     ] {
         for (index, name) in rules.iter().enumerate() {
-            if audit::rule(name).is_none() {
+            if karve_audit::rule(name).is_none() {
                 let message = format!("`{}` is no rule of the audit", shown(name));
-                let hint = suggestion(name, audit::rule_names(), &format!("`{key}` may name"));
+                let hint = suggestion(
+                    name,
+                    karve_audit::rule_names(),
+                    &format!("`{key}` may name"),
+                );
                 return Err(source
                     .error(source.item_line(key, index), message)
                     .hint(hint));

@@ -1,11 +1,12 @@
 //! The cases of a charter: the list, the combinations of the matrix, and the hidden ones.
 
 use super::file::CasesTable;
-use super::placeholders;
-use super::source::{At, Source, shown, suggestion};
+use super::source::{At, Source};
 use super::values::{CaseEntry, Scalar};
-use crate::error::{CommandError, Result};
-use karve_core::charter::{Case, CaseSet};
+use karve_harness::placeholders;
+use karve_numerics::case::{Case, CaseSet};
+use karve_os::error::{CommandError, Result};
+use karve_os::text::{shown, suggestion};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Cases of one charter at most.

@@ -5,12 +5,13 @@ use super::agents::{agent_of, agents_of};
 use super::commands::{check_commands, commands_of, mode_of};
 use super::file::{File, FormatName, TargetTable};
 use super::scope::{check_globs, check_granted};
-use super::source::{Source, shown};
+use super::source::Source;
 use super::{
     Loaded, Now, Overrides, audit, cases, contract, knobs, metric, naming, roles, rules, sandbox,
 };
-use crate::error::Result;
 use karve_core::charter::{Better, Charter, Goal, Metric, Mode, Output, Target};
+use karve_os::error::Result;
+use karve_os::text::shown;
 use std::path::Path;
 
 /// What a file is read with.

@@ -1,12 +1,14 @@
 //! The project's commands: what they may contain, checked before anything runs.
 
 use super::file::{CommandsTable, File};
-use super::placeholders::{NAMES, Placeholders, expand, names, uses_out};
-use super::source::{Source, shown, suggestion};
+use super::source::Source;
 use super::values::Scalar;
-use crate::error::Result;
-use karve_core::charter::{Case, Commands, Mode};
-use karve_core::space::Config;
+use karve_core::charter::{Commands, Mode};
+use karve_harness::placeholders::{NAMES, Placeholders, expand, names, uses_out};
+use karve_numerics::case::Case;
+use karve_numerics::space::Config;
+use karve_os::error::Result;
+use karve_os::text::{shown, suggestion};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What `commands.profile` says where karve is to run the profilers that it finds.

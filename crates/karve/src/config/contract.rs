@@ -5,16 +5,18 @@ use super::contract_file::{
     StyleName,
 };
 use super::file::File;
-use super::source::{Source, shown, suggestion};
+use super::source::Source;
 use super::values::Scalar;
-use crate::error::{CommandError, Result};
-use karve_core::accuracy::RuleSet;
-use karve_core::charter::{Case, Metric};
-use karve_core::contract::{
+use karve_core::charter::Metric;
+use karve_numerics::accuracy::RuleSet;
+use karve_numerics::case::Case;
+use karve_numerics::contract::{
     Arg, ArgKind, Contract, Kernel, Modules, Precision, PythonStyle, Reference, Work,
 };
-use karve_core::draw::Draw;
-use karve_core::tensor::Dtype;
+use karve_numerics::draw::Draw;
+use karve_numerics::tensor::Dtype;
+use karve_os::error::{CommandError, Result};
+use karve_os::text::{shown, suggestion};
 
 /// Without a contract the project must test, measure and print itself.
 pub(super) fn check_presence(source: &Source<'_>, file: &File) -> Result<()> {

@@ -2,22 +2,23 @@
 //! are tuned.
 
 use super::commands::env_of;
-use super::placeholders::NAMES;
-use super::scope::glob_set;
-use super::source::{Source, shown, suggestion};
+use super::source::Source;
 use super::values::Scalar;
-use crate::error::{CommandError, Result};
 use crate::tuner::budget;
-use karve_core::charter::{Case, Delivery, KnobDeclaration, PoolMember, TuneRule};
-use karve_core::expr;
-use karve_core::search::Kind;
-use karve_core::space::{Config, expand_values, is_flag, is_value};
+use karve_core::charter::{PoolMember, TuneRule};
+use karve_harness::placeholders::NAMES;
+use karve_harness::project_file::glob_set;
+use karve_numerics::case::Case;
+use karve_numerics::expr;
+use karve_numerics::search::Kind;
+use karve_numerics::space::TEMPLATE_END;
+use karve_numerics::space::{Config, expand_values, is_flag, is_value};
+use karve_numerics::space::{Delivery, KnobDeclaration};
+use karve_os::error::{CommandError, Result};
+use karve_os::text::{shown, suggestion};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-
-/// How a template's name ends.
-pub(crate) const TEMPLATE_END: &str = ".in";
 
 /// A tunable declared outside the source.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -13,12 +13,15 @@
 use super::charter_of::format_name;
 use super::contract_file::DeviceName;
 use super::file::{File, MetricTable};
-use super::source::{Source, shown};
-use crate::error::Result;
-use crate::harness::output::Format;
-use karve_core::charter::{AMOUNT_MAX, AMOUNT_MIN, Better, Case, ClockRule, Metric, is_amount};
-use karve_core::expr::{Expr, parse_expr};
+use super::source::Source;
+use karve_core::charter::{Better, ClockRule, Metric};
 use karve_core::score::rate_scale;
+use karve_harness::commands::output::Format;
+use karve_numerics::case::Case;
+use karve_numerics::expr::{Expr, parse_expr};
+use karve_numerics::roof::{AMOUNT_MAX, AMOUNT_MIN, is_amount};
+use karve_os::error::Result;
+use karve_os::text::shown;
 
 /// Operations of a forward and a backward pass of a matrix product.
 const STEP_WORK: &str = "6*M*N*K";

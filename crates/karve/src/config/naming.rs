@@ -2,9 +2,10 @@
 
 use super::Now;
 use super::file::CampaignTable;
-use super::source::{Source, shown};
-use crate::error::{CommandError, Result};
+use super::source::Source;
 use karve_core::charter::{Branch, Target};
+use karve_os::error::{CommandError, Result};
+use karve_os::text::shown;
 use std::path::{Component, Path, PathBuf};
 
 /// The directory of all campaigns, unless the file says otherwise.

@@ -1,16 +1,17 @@
 //! `[agent]` and `[roles]` of `karve.toml` as written: who takes which role, and what it may write.
 
-use super::AgentConfig;
 use super::agents::{can_be_named, known_agents};
 use super::file::File;
 use super::scope::check_globs;
-use super::source::{Source, shown, suggestion};
-use crate::agents::scripted::SCRIPTED;
-use crate::agents::visitor::VISITOR;
-use crate::error::Result;
+use super::source::Source;
 use crate::roles;
+use karve_agents::config::AgentConfig;
+use karve_agents::scripted::SCRIPTED;
+use karve_agents::visitor::VISITOR;
 use karve_core::charter::{AskRule, Target};
 use karve_core::roles::{Book, Duty, Request, route};
+use karve_os::error::Result;
+use karve_os::text::{shown, suggestion};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;

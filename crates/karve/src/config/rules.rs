@@ -2,11 +2,12 @@
 
 use super::Overrides;
 use super::file::{AcceptTable, DeviceTable, LimitsTable, PolicyTable};
-use super::source::{At, Source, shown};
+use super::source::{At, Source};
 use super::values::{OrNone, PinValue};
-use crate::error::{CommandError, Result};
 use karve_core::charter::{ClockLock, DeviceRule, Limits, Pin};
 use karve_core::policy::{AcceptRule, FullWhen, Policy, Preset, StopRule, StreakAction};
+use karve_os::error::{CommandError, Result};
+use karve_os::text::shown;
 use std::collections::BTreeMap;
 
 /// Rounds at most that anyone may ask for.

@@ -1,9 +1,10 @@
 //! `[sandbox]` of `karve.toml`: what commands and agents may see and touch.
 
 use super::file::File;
-use super::source::{Source, shown};
-use crate::error::Result;
+use super::source::Source;
 use karve_core::charter::{Caches, SandboxMode, SandboxRule};
+use karve_os::error::Result;
+use karve_os::text::shown;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::{Component, Path};

@@ -1,34 +1,10 @@
 //! Which files a candidate may change: globs relative to the directory of `karve.toml`.
 
-use super::source::{Source, shown};
-use crate::error::{CommandError, Result};
-use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+use super::source::Source;
+use karve_harness::project_file::compile_glob;
+use karve_os::error::Result;
+use karve_os::text::shown;
 use std::path::Path;
-
-/// A set of globs as karve means them: `*` and `?` stay inside one directory, `**` does not.
-pub fn glob_set(globs: &[String]) -> Result<GlobSet> {
-    let mut set = GlobSetBuilder::new();
-    for text in globs {
-        set.add(compile(text).map_err(|reason| glob_fault(text, &reason))?);
-    }
-    set.build()
-        .map_err(|_| glob_fault(&globs.join(", "), "together they are too large"))
-}
-
-fn glob_fault(text: &str, reason: &str) -> CommandError {
-    CommandError::usage(format!(
-        "the glob `{}` cannot be used: {reason}",
-        shown(text)
-    ))
-    .hint("write it like \"src/*.c\" in karve.toml")
-}
-
-fn compile(text: &str) -> Result<Glob, String> {
-    GlobBuilder::new(text)
-        .literal_separator(true)
-        .build()
-        .map_err(|error| error.kind().to_string())
-}
 
 /// Refuses a list of globs that leave the directory or do not compile.
 pub(super) fn check_globs(source: &Source<'_>, path: &str, globs: &[String]) -> Result<()> {
@@ -62,7 +38,7 @@ fn fault_of(text: &str) -> Option<String> {
     } else if text.contains(char::is_control) {
         Some("it contains a control character".into())
     } else {
-        compile(text).err()
+        compile_glob(text).err()
     }
 }
 
@@ -88,7 +64,9 @@ pub(super) fn check_granted(source: &Source<'_>, granted: &[String], root: &str)
         ),
     ];
     for (index, text) in granted.iter().enumerate() {
-        let Ok(glob) = compile(text) else { continue };
+        let Ok(glob) = compile_glob(text) else {
+            continue;
+        };
         let glob = glob.compile_matcher();
         let covered = protected
             .iter()

@@ -3,8 +3,9 @@
 //! This runs before deserialization and finds everything that could fail there, so that every
 //! message is ours: it names the line, the key, and what could stand there instead.
 
-use super::source::{Source, shown, suggestion};
-use crate::error::{CommandError, Result};
+use super::source::Source;
+use karve_os::error::{CommandError, Result};
+use karve_os::text::{shown, suggestion};
 use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};

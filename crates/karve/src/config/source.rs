@@ -1,14 +1,9 @@
 //! The text of `karve.toml` with the place of every key, so that an error names its line.
 
-use crate::error::{CommandError, Result};
+use karve_os::error::{CommandError, Result};
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-/// How many letters may differ for a word to be meant by another.
-const DISTANCE_MAX: usize = 3;
-/// The longest piece of the file that an error shows, in characters.
-const SHOWN_MAX: usize = 60;
 
 /// The file as text and as a tree with places.
 #[derive(Debug)]
@@ -137,101 +132,9 @@ fn line_at(text: &str, offset: usize) -> usize {
         .count()
 }
 
-/// A piece of the file for a message: bounded, and without control characters.
-pub(super) fn shown(text: &str) -> String {
-    let mut short: String = text
-        .chars()
-        .take(SHOWN_MAX)
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    if text.chars().nth(SHOWN_MAX).is_some() {
-        short.push('…');
-    }
-    short
-}
-
-/// `did you mean …?` if a known word is near, and always the known words.
-pub(super) fn suggestion<'w>(
-    word: &str,
-    known: impl IntoIterator<Item = &'w str>,
-    noun: &str,
-) -> String {
-    let known: Vec<&str> = known.into_iter().collect();
-    let list = known
-        .iter()
-        .map(|word| format!("`{}`", shown(word)))
-        .collect::<Vec<_>>();
-    let list = if list.is_empty() {
-        "none".to_owned()
-    } else {
-        list.join(", ")
-    };
-    match nearest(word, &known) {
-        Some(near) => format!("did you mean `{near}`? {noun}: {list}"),
-        None => format!("{noun}: {list}"),
-    }
-}
-
-fn nearest<'w>(word: &str, known: &[&'w str]) -> Option<&'w str> {
-    let word = word.to_lowercase();
-    let letters = word.chars().count();
-    known
-        .iter()
-        .map(|candidate| (distance(&word, &candidate.to_lowercase()), *candidate))
-        .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, _)| *distance <= DISTANCE_MAX && *distance * 2 <= letters.max(2))
-        .map(|(_, candidate)| candidate)
-}
-
-/// Letters that must be inserted, removed, replaced or swapped with their neighbour.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().take(SHOWN_MAX).collect();
-    let mut before: Vec<usize> = Vec::new();
-    let mut above: Vec<usize> = (0..=b.len()).collect();
-    let mut previous = None;
-    for (row, letter) in a.chars().take(SHOWN_MAX).enumerate() {
-        let mut current = vec![row + 1];
-        for (column, other) in b.iter().enumerate() {
-            let replaced = above[column] + usize::from(letter != *other);
-            let mut best = replaced.min(above[column + 1] + 1).min(current[column] + 1);
-            let swapped = column > 0 && previous == Some(*other) && b[column - 1] == letter;
-            if swapped {
-                best = best.min(before[column - 1] + 1);
-            }
-            current.push(best);
-        }
-        before = std::mem::replace(&mut above, current);
-        previous = Some(letter);
-    }
-    above.last().copied().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_nearest_word_is_found_and_a_distant_one_is_not() {
-        let known = ["build", "test", "bench", "profile"];
-        assert_eq!(nearest("biuld", &known), Some("build"));
-        assert_eq!(nearest("Bench", &known), Some("bench"));
-        assert_eq!(nearest("benhc", &known), Some("bench"));
-        assert_eq!(nearest("x", &known), None);
-        assert_eq!(nearest("warmup", &known), None);
-    }
-
-    #[test]
-    fn distance_counts_single_edits() {
-        for (a, b, want) in [
-            ("", "", 0),
-            ("ab", "ba", 1),
-            ("abc", "abd", 1),
-            ("", "xy", 2),
-        ] {
-            assert_eq!(distance(a, b), want, "{a} {b}");
-            assert_eq!(distance(b, a), want, "{b} {a}");
-        }
-    }
 
     #[test]
     fn keys_are_given_in_the_order_of_the_file() {

@@ -1,21 +1,21 @@
 //! The whole way from text to charter, and every fault with its line and its hint.
 
-use super::{
-    AgendaWish, AgentConfig, ApiConfig, Asked, CliConfig, KeySource, Loaded, Now, Overrides, Price,
-    Reach, Runs, agent_named, parse, schema_json,
+use super::{AgendaWish, Asked, Loaded, Now, Overrides, parse, schema_json};
+use karve_agents::api;
+use karve_agents::cli::Kind;
+use karve_agents::config::{
+    AgentConfig, ApiConfig, CliConfig, KeySource, Reach, Runs, agent_named,
 };
-use crate::agents::api;
-use crate::agents::cli::Kind;
-use crate::error::ErrorKind;
-use crate::sandbox::Host;
-use karve_core::charter::{
-    Better, Branch, Case, CaseSet, ClockLock, Delivery, DeviceRule, Goal, KnobDeclaration, Limits,
-    Mode, Pin, Target,
-};
+use karve_core::asking::budget;
+use karve_core::charter::{Better, Branch, ClockLock, DeviceRule, Goal, Limits, Mode, Pin, Target};
 use karve_core::integrity::{AuditMode, AuditRule};
 use karve_core::policy::{
     FullWhen, HistoryView, Preset, ProfileWhen, SmallGain, StopRule, StreakAction,
 };
+use karve_numerics::case::{Case, CaseSet};
+use karve_numerics::space::{Delivery, KnobDeclaration};
+use karve_os::error::ErrorKind;
+use karve_os::sandbox::Host;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,7 +28,7 @@ const SHORT: &str = include_str!("tests/short.toml");
 /// Every fault of one value, as a table.
 const FAULTS: &str = include_str!("tests/faults.txt");
 
-fn read(text: &str) -> Result<Loaded, crate::error::CommandError> {
+fn read(text: &str) -> Result<Loaded, karve_os::error::CommandError> {
     let now = Now {
         minute: "2025-11-02 08:30".into(),
     };
@@ -450,10 +450,10 @@ fn a_model_api_is_a_table_or_a_kind_with_its_model() {
         model: Some("m".into()),
         base_url: Some("http://127.0.0.1:11434/v1".into()),
         key: KeySource::Command("pass show k".into()),
-        price: Some(Price {
+        price: Some(budget::Price {
             input: 1.0,
             output: 2.5,
-            cached: None,
+            cached: 1.0,
         }),
         tokens_max: Some(9),
         ..ApiConfig::of(api::Kind::OpenaiChat)

@@ -1,9 +1,9 @@
 //! What `karve init` asks, with the proposal as the default answer.
 
 use super::Proposal;
-use crate::error::{CommandError, Result};
-use crate::harness::output::NAMES;
 use karve_core::charter::Better;
+use karve_harness::commands::output::NAMES;
+use karve_os::error::{CommandError, Result};
 
 /// One question with its default answer.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@
 use super::edit::{self, Change, Piece, Refused};
 use super::record::{Installed, Written};
 use super::{Care, Site};
-use crate::error::{CommandError, Context, Result};
-use crate::plain_file;
+use karve_os::error::{CommandError, Context, Result};
+use karve_os::files;
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::io::{ErrorKind, Write};
@@ -209,7 +209,7 @@ impl Ground {
                 }
             }
         }
-        plain_file::read_text(&at, plain_file::WRITTEN_BYTES_MAX)
+        files::read_text(&at, files::WRITTEN_BYTES_MAX)
             .map(Some)
             .context(|| format!("cannot read {}", at.display()))
             .map_err(|error| {

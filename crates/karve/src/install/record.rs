@@ -1,6 +1,6 @@
 //! What was written, so that exactly that can be taken away: a small file beside it.
 
-use crate::error::{CommandError, Result};
+use karve_os::error::{CommandError, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Component, Path};

@@ -13,8 +13,8 @@ mod wiki;
 
 use super::difference::record;
 use super::markdown;
-use crate::table;
 use karve_core::knowledge::{Entry, Section, Status};
+use karve_core::table;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

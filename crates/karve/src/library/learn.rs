@@ -6,13 +6,13 @@
 //! evidence is disputed: it stays, with the run that contradicts it, and counts no more.
 
 use super::{Layer, Shelves};
-use crate::error::Result;
-use crate::store::{self, CampaignDir};
 use karve_core::campaign::{Event, Record};
 use karve_core::knowledge::{
     Basis, Effect, Entry, Evidence, Kind, Learning, Scope, Section, Status, VOUCHED, assess,
     effect_of, is_of, narrowed, spent_after,
 };
+use karve_harness::store::{self, CampaignDir};
+use karve_os::error::Result;
 use std::path::Path;
 
 /// Evidence of one entry at most; the newest stays.

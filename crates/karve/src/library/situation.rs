@@ -1,8 +1,8 @@
 //! Where a project is, in all words that are true there.
 
-use crate::devices::Devices;
 use karve_core::charter::Charter;
 use karve_core::knowledge::Situation;
+use karve_profile::devices::Devices;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 

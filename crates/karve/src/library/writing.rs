@@ -15,9 +15,10 @@ mod plan;
 
 use super::markdown::render_entry;
 use super::{Layer, Shelves, read_entry};
-use crate::error::{CommandError, Context, ErrorKind, Result};
-use crate::store;
 use karve_core::knowledge::{Entry, is_id};
+use karve_harness::store;
+use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::files;
 use plan::{Batch, Deed, Move, PLAN, Site, settle};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -71,7 +72,7 @@ impl Shelves {
                 store::ignore_in_git(campaigns)?;
             }
             let lock = take(&root.join(LOCK), wait)?;
-            store::remove_temporary(&root);
+            files::remove_temporary(&root);
             settle(self, &root)?;
             held.insert(root, lock);
         }

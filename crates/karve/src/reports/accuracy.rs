@@ -3,9 +3,9 @@
 use super::page::Page;
 use super::source::Source;
 use super::text::{CELL_MAX, NO_VALUE, decimals, ratio};
-use karve_core::accuracy::SNR_DB_MAX;
 use karve_core::campaign::RoundSummary;
-use karve_core::contract::Examined;
+use karve_numerics::accuracy::SNR_DB_MAX;
+use karve_numerics::contract::Examined;
 use std::collections::BTreeMap;
 
 const COLUMNS: [&str; 6] = [

@@ -2,12 +2,12 @@
 //! honest where the contract has no word for what was found.
 
 use super::profile::{Against, Change, Page, Shown, cell, line};
-use crate::profilers::contract::{
-    Class, NONE, OPPORTUNITIES_MAX, PERCENT_MAX, STAGE_COLUMNS, VERSUS_COLUMNS, Variant, pairs,
-};
 use karve_core::profile::classify::with_derived;
 use karve_core::profile::predicate::short;
 use karve_core::profile::{Bottleneck, Opportunity};
+use karve_profile::profilers::contract::{
+    Class, NONE, OPPORTUNITIES_MAX, PERCENT_MAX, STAGE_COLUMNS, VERSUS_COLUMNS, Variant, pairs,
+};
 use std::fmt::Write;
 
 /// Rows of the comparison at most.

@@ -3,7 +3,7 @@
 use super::page::Page;
 use super::source::Source;
 use super::text::{CELL_MAX, NO_VALUE, decimals};
-use karve_core::campaign::Usage;
+use karve_core::spending::Usage;
 use karve_core::spending::{Asked, PerPercent};
 
 const COLUMNS: [&str; 4] = ["Asked to", "Turns", "Tokens", "USD"];

@@ -6,8 +6,8 @@ use super::text::{interval, number, ratio};
 use karve_core::campaign::RoundSummary;
 use karve_core::charter::Goal;
 use karve_core::comparison::{Change, Comparison, Estimate};
-use karve_core::expr::{Expr, parse_expr};
-use karve_core::stats;
+use karve_numerics::expr::{Expr, parse_expr};
+use karve_numerics::stats;
 use std::collections::BTreeMap;
 
 /// Operations per second in a TFLOPS.

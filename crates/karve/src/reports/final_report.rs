@@ -18,10 +18,10 @@ use super::text::{
 use super::transfer;
 use super::versions::devlog_path;
 use super::why;
-use crate::ui::style::counted;
+use karve_core::campaign::strategy;
 use karve_core::campaign::{CONTROL_SLOWDOWN, Campaign, ControlKind, ControlResult, RoundSummary};
-use karve_core::charter::CaseSet;
-use karve_core::strategy;
+use karve_numerics::case::CaseSet;
+use karve_os::text::counted;
 
 const CASE_COLUMNS: [&str; 7] = [
     "Case",

@@ -3,7 +3,8 @@
 use super::figures::goal;
 use super::source::Source;
 use super::text::yaml;
-use karve_core::charter::{Branch, CaseSet, Mode};
+use karve_core::charter::{Branch, Mode};
+use karve_numerics::case::CaseSet;
 
 /// Characters of a command or a constraint.
 const COMMAND_MAX: usize = 2_000;

@@ -11,10 +11,10 @@ use super::text::{
 };
 use super::trend::status;
 use karve_core::campaign::RoundSummary;
+use karve_core::campaign::strategy::{self, Trigger};
 use karve_core::charter::{Branch, Mode};
 use karve_core::hypothesis::Direction;
 use karve_core::policy::StopRule;
-use karve_core::strategy::{self, Trigger};
 
 /// The log of the campaign.
 pub(super) fn render_optimize_log(source: &Source<'_>) -> String {

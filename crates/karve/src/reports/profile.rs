@@ -2,10 +2,10 @@
 
 use super::contract;
 use super::text::{bounded, escaped, one_line};
-use crate::profilers::contract::Variant;
 use karve_core::profile::compare::compare_kernels;
 use karve_core::profile::predicate::short;
 use karve_core::profile::{Diagnosis, KernelProfile, Opportunity};
+use karve_profile::profilers::contract::Variant;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -4,8 +4,9 @@ use super::page::Page;
 use super::source::Source;
 use super::text::{CELL_MAX, PARAGRAPH_MAX, code, escaped};
 use karve_core::campaign::RoundSummary;
+use karve_core::campaign::signals_of;
 use karve_core::policy::ReviewRule;
-use karve_core::roles::{Review, signals_of};
+use karve_core::roles::Review;
 
 /// Who was asked, with every rule that spoke.
 pub(super) fn asked(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {

@@ -5,12 +5,12 @@
 use super::page::Page;
 use super::source::Source;
 use super::text::{escaped, share};
-use crate::chart::Stroke;
-use crate::roofline::cases::{self, Times};
-use crate::roofline::plot::{self, Point, RoofLine};
-use crate::roofline::text::{rate, time};
-use karve_core::integrity::{Cores, Roof};
-use karve_core::profile::roofline::{Ceiling, Limit, Under, ceilings, shown_cores};
+use karve_core::chart::Stroke;
+use karve_core::roofline::{Ceiling, Limit, Under, ceilings, shown_cores};
+use karve_numerics::roof::{Cores, Roof};
+use karve_profile::roofline::cases::{self, Times};
+use karve_profile::roofline::plot::{self, Point, RoofLine};
+use karve_profile::roofline::text::{rate, time};
 
 /// Where the plot lies.
 pub(super) const PLOT: &str = "roofline.svg";
@@ -158,7 +158,7 @@ fn lines(roof: &Roof) -> Vec<RoofLine> {
     let Some(flops) = roof.flops else {
         return Vec::new();
     };
-    let line = |(index, rate): (usize, &karve_core::integrity::Rate)| RoofLine {
+    let line = |(index, rate): (usize, &karve_numerics::roof::Rate)| RoofLine {
         name: match rate.bytes {
             0 => "few bytes".to_owned(),
             bytes => format!("{} and more", size(bytes)),

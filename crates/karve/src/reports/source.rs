@@ -8,10 +8,11 @@
 
 use super::text::{bounded, escaped, fenced, one_line, printable};
 use karve_core::campaign::{Campaign, RoundSummary, StopReason};
-use karve_core::charter::{CaseSet, Charter};
+use karve_core::charter::Charter;
 use karve_core::hypothesis::Direction;
 use karve_core::measurement::Gate;
 use karve_core::verdict::{DropReason, Verdict};
+use karve_numerics::case::CaseSet;
 
 /// What stands for the name of a hidden case.
 const WITHHELD: &str = "(hidden)";

@@ -5,8 +5,8 @@ use super::figures::{headline, speedup_now, with_unit};
 use super::final_report::host_noise;
 use super::source::Source;
 use super::text::{interval, ratio, share, time_of_work, wrapped};
-use crate::ui::style::counted;
 use karve_core::campaign::{Campaign, RoundSummary};
+use karve_os::text::counted;
 
 /// Columns of the summary.
 const WIDTH: usize = 100;

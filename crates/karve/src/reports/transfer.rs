@@ -5,10 +5,9 @@ use super::figures::headline;
 use super::page::Page;
 use super::source::Source;
 use super::text::{CELL_MAX, NO_VALUE, TITLE_MAX, escaped, percent};
+use karve_core::attribution::{AttributionRow, GAP_MAX_PERCENT, Honesty};
 use karve_core::campaign::RoundSummary;
-use karve_core::integrity::{
-    self, AttributionRow, AuditMode, Bucket, Finding, GAP_MAX_PERCENT, Honesty, Transfer,
-};
+use karve_core::integrity::{self, AuditMode, Bucket, Finding, Transfer};
 
 /// Findings that are listed.
 const LISTED_MAX: usize = 20;
@@ -94,7 +93,7 @@ pub(super) fn attribution(source: &Source<'_>, page: &mut Page) {
         return;
     }
     let shown = headline(source).map(|comparison| comparison.overall.ratio);
-    let done = integrity::attribute_rounds(source.campaign, shown);
+    let done = karve_core::attribution::attribute_rounds(source.campaign, shown);
     if done.rows.is_empty() {
         page.block("No gain was kept, and no cache was found.");
         return;

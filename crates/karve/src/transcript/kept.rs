@@ -2,7 +2,7 @@
 //! holds the answer, so what is too long is cut in its middle.
 
 use super::{Utterance, Who};
-use crate::agents::told::Told;
+use karve_agents::told::Told;
 use std::collections::VecDeque;
 
 /// Utterances of one turn that are kept from its beginning.

@@ -1,8 +1,9 @@
 //! What came of the turns of an event, in words: as the campaign took it in, not as the agent
 //! meant it.
 
-use karve_core::campaign::{Campaign, Event, Record, Usage, last_usage};
+use karve_core::campaign::{Campaign, Event, Record, last_usage};
 use karve_core::knowledge::Lesson;
+use karve_core::spending::Usage;
 
 /// A turn that an event tells of.
 #[derive(Clone, Debug, PartialEq)]

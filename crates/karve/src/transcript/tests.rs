@@ -16,7 +16,7 @@ fn stored(text: &str) -> (tempfile::TempDir, CampaignDir, String) {
     let root = tempfile::tempdir().unwrap();
     let dir = CampaignDir::new(root.path(), "c");
     fs::create_dir_all(dir.join("artifacts")).unwrap();
-    let hash = crate::store::put_artifact(&dir, text.as_bytes()).unwrap();
+    let hash = karve_harness::store::put_artifact(&dir, text.as_bytes()).unwrap();
     (root, dir, hash)
 }
 

@@ -2,7 +2,8 @@
 
 use super::kept::SAID_CHARS_MAX;
 use super::{Transcript, TurnView, Utterance, Who};
-use crate::ui::style::{Tone, safe, safe_lines, toned};
+use crate::ui::style::{Tone, toned};
+use karve_os::text::{safe, safe_lines};
 use std::fmt::Write;
 
 /// Lines of what an agent says at once.

@@ -7,11 +7,12 @@
 //! later on. One that is not is never trusted again, by no worker. The duel at the end builds from
 //! nothing in any case.
 
-use crate::agents::builtin::write_config;
-use crate::error::{CommandError, Context, ErrorKind, Result};
-use crate::harness::{Gated, Harness};
-use crate::trees::Built;
-use karve_core::space::{Config, Knob};
+use karve_agents::builtin::write_config;
+use karve_harness::commands::Harness;
+use karve_harness::outcome::Gated;
+use karve_harness::trees::Built;
+use karve_numerics::space::{Config, Knob};
+use karve_os::error::{CommandError, Context, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes};
 use std::io;

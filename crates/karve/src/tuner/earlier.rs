@@ -2,11 +2,11 @@
 
 use super::journal::Line;
 use super::recorded;
-use crate::error::Result;
-use karve_core::grid::{Grid, Point};
-use karve_core::search::Reading;
-use karve_core::space::Config;
-use karve_core::stats;
+use karve_numerics::grid::{Grid, Point};
+use karve_numerics::search::Reading;
+use karve_numerics::space::Config;
+use karve_numerics::stats;
+use karve_os::error::Result;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -108,7 +108,7 @@ fn sorted(mut ranking: Ranking) -> Ranking {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use karve_core::grid::Axis;
+    use karve_numerics::grid::Axis;
 
     fn config(text: &str) -> Config {
         let pairs = text.split(' ').filter_map(|pair| pair.split_once('='));

@@ -2,10 +2,10 @@
 
 use super::recorded::{self, Evaluation, Evaluations, Format, Outcome};
 use super::session::Found;
-use crate::error::{CommandError, Context, Result};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use karve_core::search::Entry;
+use karve_numerics::search::Entry;
+use karve_os::error::{CommandError, Context, Result};
 use std::fs;
 use std::io::Write;
 use std::path::Path;

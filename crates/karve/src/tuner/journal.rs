@@ -5,9 +5,9 @@
 
 use super::recorded::Failure;
 use super::workshop::{Tried, Workshop};
-use crate::error::{CommandError, Context, Result};
-use crate::store;
-use karve_core::space::Config;
+use karve_numerics::space::Config;
+use karve_os::error::{CommandError, Context, Result};
+use karve_os::files;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -168,7 +168,7 @@ pub enum Fresh {
 fn lock(file: &File, path: &Path) -> Result<()> {
     file.try_lock().map_err(|_| {
         CommandError::new(
-            crate::error::ErrorKind::Busy,
+            karve_os::error::ErrorKind::Busy,
             format!("another \"karve tune\" uses {}", path.display()),
         )
         .hint("wait for it, or stop it with Ctrl-C; \"karve tune\" goes on where it was")
@@ -238,5 +238,5 @@ fn key_of(workshop: &Workshop, host: &str) -> Result<String> {
         "declared": charter.knobs,
     });
     let text = serde_json::to_string(&parts).context(|| "cannot name the journal".into())?;
-    Ok(store::sha256_hex(text.as_bytes()))
+    Ok(files::sha256_hex(text.as_bytes()))
 }

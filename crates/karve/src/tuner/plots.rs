@@ -2,12 +2,12 @@
 //! that matter most against each other.
 
 use super::session::{Found, as_metric};
-use crate::bench::text::figure;
-use crate::chart::{COLOURS, Chart, LEFT, Stroke, TOP, escaped};
-use crate::error::{Context, Result};
+use karve_core::chart::{COLOURS, Chart, LEFT, Stroke, TOP, escaped};
 use karve_core::charter::Better;
-use karve_core::grid::Grid;
-use karve_core::search::{self, Entry, Importance, Record};
+use karve_core::score::figure;
+use karve_numerics::grid::Grid;
+use karve_numerics::search::{self, Entry, Importance, Record};
+use karve_os::error::{Context, Result};
 use std::fs;
 use std::path::Path;
 

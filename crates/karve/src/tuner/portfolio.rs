@@ -1,9 +1,9 @@
 //! Few settings that together serve all cases of a project, from what a tuning run has read.
 
 use super::session::Found;
-use karve_core::grid::Point;
-use karve_core::search::{self, Aim};
-use karve_core::stats;
+use karve_numerics::grid::Point;
+use karve_numerics::search::{self, Aim};
+use karve_numerics::stats;
 
 /// What the settings of a portfolio do for the cases.
 #[derive(Clone, Debug, PartialEq)]

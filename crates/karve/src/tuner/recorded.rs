@@ -16,11 +16,11 @@ mod table;
 
 pub use evaluation::{Evaluation, Evaluations, Failure, Outcome};
 
-use crate::error::{CommandError, Result};
-use crate::plain_file;
 use flate2::read::GzDecoder;
-use karve_core::grid::{Axis, Grid, Point};
-use karve_core::search::Reading;
+use karve_numerics::grid::{Axis, Grid, Point};
+use karve_numerics::search::Reading;
+use karve_os::error::{CommandError, Result};
+use karve_os::files;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
@@ -216,7 +216,7 @@ fn name_of(path: &Path) -> String {
 }
 
 fn read(path: &Path) -> std::io::Result<String> {
-    let mut file = BufReader::new(plain_file::open(path)?);
+    let mut file = BufReader::new(files::open(path)?);
     let packed = file.fill_buf()?.starts_with(&GZIP);
     let mut reader: Box<dyn Read> = match packed {
         true => Box::new(GzDecoder::new(file)),

@@ -6,16 +6,16 @@ use super::quiet::{Builds, Quiet};
 use super::sweep::Worker;
 use super::workshop::{Device, Tools, Workshop};
 use crate::config::Loaded;
-use crate::device::{self, Notices, cpu, gpu};
-use crate::error::Result;
-use crate::git::{Oid, Repo};
-use crate::harness::Harness;
-use crate::process::StopFlag;
-use crate::sandbox::Sandbox;
-use crate::scratch::{Kind as For, Scratch};
-use crate::trees::Trees;
 use karve_core::charter::{Charter, Pin};
 use karve_core::measurement::Environment;
+use karve_harness::commands::Harness;
+use karve_harness::git::{Oid, Repo};
+use karve_harness::scratch::{Kind as For, Scratch};
+use karve_harness::trees::Trees;
+use karve_os::device::{self, Notices, cpu, gpu};
+use karve_os::error::Result;
+use karve_os::process::StopFlag;
+use karve_os::sandbox::Sandbox;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ impl Site<'_> {
         let scratch = Scratch::new(For::Tune, &[repo])?;
         // Before the sandbox, which holds on to the directory that is there.
         let trees = Trees::new(repo, scratch.path().join("worktrees"))?;
-        let sandbox = Sandbox::of(repo, &loaded.root, scratch.path(), charter)?;
+        let sandbox = Sandbox::of(&repo.checkout(), &loaded.root, scratch.path(), charter)?;
         let tmp = scratch.path().join("tmp");
         let harness = Harness::new(charter, &tmp, &scratch.tag(), self.stop);
         let visible = charter.visible_cases();

@@ -1,9 +1,9 @@
 //! Plays a search on a measured space: what it would have found after so many settings.
 
 use super::recorded::Recorded;
-use karve_core::grid::Point;
-use karve_core::search::{Kind, Race, Reading, Search};
-use karve_core::stats::Draws;
+use karve_numerics::grid::Point;
+use karve_numerics::search::{Kind, Race, Reading, Search};
+use karve_numerics::stats::Draws;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,7 @@
 //! Knobs that reach nobody: declared for a command or its environment, and named nowhere.
 
-use karve_core::charter::{Commands, Delivery, KnobDeclaration};
+use karve_core::charter::Commands;
+use karve_numerics::space::{Delivery, KnobDeclaration};
 
 /// What is to be said of knobs that nothing names, a sentence each. The files are the granted ones:
 /// what the protected ones read is not looked at.

@@ -8,21 +8,23 @@ use super::copies::{Copies, Trust, Wanted};
 use super::recorded::Failure;
 use super::session::as_metric;
 use super::unheard::unheard;
-use crate::agents::builtin::{knobs_at, write_config};
-use crate::clock;
-use crate::config;
-use crate::device::{Notices, Session};
-use crate::error::{CommandError, Result};
-use crate::git::{CommitNote, Oid, Repo};
-use crate::harness::{Call, Gated, Harness, Variant};
-use crate::process::StopFlag;
-use crate::trees::{Built, Trees};
 use crate::world;
 use globset::GlobSet;
-use karve_core::charter::{Case, Charter};
+use karve_agents::builtin::{knobs_at, write_config};
+use karve_core::charter::Charter;
 use karve_core::measurement::{Gate, Sample};
-use karve_core::space::{Config, Knob, parse_restrictions};
-use karve_core::stats;
+use karve_harness::commands::{Call, Harness, Variant};
+use karve_harness::git::{CommitNote, Oid, Repo};
+use karve_harness::outcome::Gated;
+use karve_harness::project_file;
+use karve_harness::trees::{Built, Trees};
+use karve_numerics::case::Case;
+use karve_numerics::space::{Config, Knob, parse_restrictions};
+use karve_numerics::stats;
+use karve_os::clock;
+use karve_os::device::{Notices, Session};
+use karve_os::error::{CommandError, Result};
+use karve_os::process::StopFlag;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -117,7 +119,7 @@ impl Workshop {
     pub fn new(tools: Tools, charter: &Charter, base: &Oid) -> Result<Self> {
         let repo = &tools.repo;
         let knobs = knobs_at(repo, base.as_str(), &charter.granted, &charter.knobs)?;
-        let globs = config::glob_set(&charter.granted)?;
+        let globs = project_file::glob_set(&charter.granted)?;
         let mut restrictions = charter.tune.restrictions.clone();
         for (_, bytes) in repo.read_matching(base, &globs)? {
             restrictions.extend(parse_restrictions(&String::from_utf8_lossy(&bytes)));
@@ -336,7 +338,7 @@ impl Workshop {
     pub fn keep(&self, oid: &Oid) -> Result<String> {
         let name = format!("refs/karve/tune/{}", self.base.short());
         let repo = &self.tools.repo;
-        repo.update_ref(&name, oid, crate::git::Expected::Any)?;
+        repo.update_ref(&name, oid, karve_harness::git::Expected::Any)?;
         Ok(name)
     }
 }

@@ -1,12 +1,13 @@
 //! One line for everything that happened, and on a terminal a moving line for what goes on.
 
-use super::style::{Tone, counted, safe, toned};
+use super::style::{Tone, toned};
 use super::{NOTICE_CHARS, Screen, note, outln};
-use crate::device::{Notice, Notices};
 use indicatif::ProgressBar;
 use karve_core::campaign::{Baseline, Campaign, DuelName, Event, Record, Step};
 use karve_core::knowledge::{Known, Lesson};
 use karve_core::profile::{Bottleneck, Profile};
+use karve_os::device::{Notice, Notices};
+use karve_os::text::{counted, safe};
 
 /// Columns for a hypothesis.
 const TITLE_CHARS: usize = 46;

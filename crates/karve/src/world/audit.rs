@@ -1,12 +1,14 @@
 //! Audits a candidate before it is built, with what the harness tells of itself.
 
-use crate::audit::{self, Change, Scene};
-use crate::config;
-use crate::error::{CommandError, Result};
-use crate::git::{Oid, Repo};
 use globset::{Glob, GlobSet, GlobSetBuilder};
-use karve_core::charter::{Case, Charter};
+use karve_audit;
+use karve_audit::{Change, Scene};
+use karve_core::charter::Charter;
 use karve_core::integrity::{AuditMode, Finding};
+use karve_harness::git::{Oid, Repo};
+use karve_harness::project_file;
+use karve_numerics::case::Case;
+use karve_os::error::{CommandError, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Files of the harness that are read for the names they are compiled with.
@@ -52,7 +54,7 @@ pub fn audit_commits(
         .collect();
     let harness = Harness::of(repo, charter, parent, files)?;
     let cases: Vec<Case> = visible(charter);
-    Ok(audit::audit(
+    Ok(karve_audit::audit(
         &changes,
         &Scene {
             cases: &cases,
@@ -90,7 +92,7 @@ struct Harness {
 
 impl Harness {
     fn of(repo: &Repo, charter: &Charter, commit: &Oid, changed: &[String]) -> Result<Self> {
-        let granted = config::glob_set(&charter.granted)?;
+        let granted = project_file::glob_set(&charter.granted)?;
         let entries = repo.entries_outside(commit, &granted)?;
         let judging: Vec<String> = entries
             .into_iter()
@@ -99,7 +101,7 @@ impl Harness {
             .collect();
         let mut reads = BTreeSet::new();
         // Only a build can define a name.
-        if changed.iter().any(|path| audit::is_build_file(path)) {
+        if changed.iter().any(|path| karve_audit::is_build_file(path)) {
             let in_c = |path: &&String| {
                 [".c", ".cc", ".cpp", ".cu", ".h", ".hpp"]
                     .iter()

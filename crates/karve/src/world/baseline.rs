@@ -1,18 +1,19 @@
 //! Gates and reads the unchanged kernel, and measures what the device could do at most.
 
 use super::World;
-use crate::error::{Context, Result};
-use crate::harness::{Call, Gated, Harness, PerCase, Variant};
-use crate::host;
-use crate::plain_file;
-use crate::ring;
-use crate::roofline;
-use crate::store;
 use karve_core::campaign::{Baseline, Campaign, Event, Halved, Repeats};
-use karve_core::charter::{Case, CaseSet};
-use karve_core::integrity::Roof;
 use karve_core::measurement::{FailureCategory, Gate, Reading};
 use karve_core::sampling::{self, BASELINE_READINGS};
+use karve_harness::commands::{Call, Harness, PerCase, Variant};
+use karve_harness::outcome::Gated;
+use karve_harness::runner;
+use karve_harness::store;
+use karve_numerics::case::{Case, CaseSet};
+use karve_numerics::roof::Roof;
+use karve_os::error::{Context, Result};
+use karve_os::files;
+use karve_os::host;
+use karve_profile::roofline;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -34,9 +35,9 @@ impl World {
         };
         let contract = self.charter.contract.as_deref();
         if let Some(contract) = contract.filter(|_| !path.exists()) {
-            return Err(ring::no_reference(&contract.reference));
+            return Err(runner::no_reference(&contract.reference));
         }
-        let bytes = plain_file::read(&path, REFERENCE_BYTES_MAX)
+        let bytes = files::read(&path, REFERENCE_BYTES_MAX)
             .context(|| format!("cannot read {}", path.display()))?;
         store::put_artifact(&self.dir, &bytes).map(Some)
     }

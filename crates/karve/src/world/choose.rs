@@ -4,17 +4,17 @@ use super::audit::audit_commits;
 use super::roles::out_of_scope;
 use super::round::tested_visibly;
 use super::{World, refs_of};
-use crate::error::Result;
-use crate::git::{Expected, Oid};
-use crate::harness::Variant;
-use crate::trees::Built;
 use crate::tuner::workshop::Tried;
 use karve_core::campaign::{Campaign, ChooseStep, Event};
-use karve_core::charter::CaseSet;
 use karve_core::hypothesis::Candidate;
 use karve_core::integrity;
 use karve_core::measurement::Gate;
 use karve_core::variants::{self, Tryout};
+use karve_harness::commands::Variant;
+use karve_harness::git::{Expected, Oid};
+use karve_harness::trees::Built;
+use karve_numerics::case::CaseSet;
+use karve_os::error::Result;
 
 impl World {
     pub(super) fn choose(&mut self, step: &ChooseStep, campaign: &Campaign) -> Result<Event> {

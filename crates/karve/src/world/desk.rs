@@ -2,11 +2,11 @@
 //! repository of its own. It lies there from the proposal of a round to its end.
 
 use super::{World, bug};
-use crate::error::{Context, Result};
-use crate::git::{Applied, Oid, Past};
-use crate::plain_file;
-use crate::store;
 use karve_core::campaign::{Campaign, ImplementStep, Step};
+use karve_harness::git::{Applied, Oid, Past};
+use karve_harness::store;
+use karve_os::error::{Context, Result};
+use karve_os::files;
 use std::fs;
 use std::path::Path;
 
@@ -46,7 +46,7 @@ impl World {
             "round {round} on {parent}{variant}
 "
         );
-        let found = plain_file::read_text(&laid, LAID_BYTES_MAX).unwrap_or_default();
+        let found = files::read_text(&laid, LAID_BYTES_MAX).unwrap_or_default();
         if desk.is_dir() && found == wanted {
             return Ok(());
         }
@@ -64,7 +64,7 @@ impl World {
         }
         fs::rename(&tree, &desk).context(cannot)?;
         self.repo.prune_under(&self.dir.worktrees())?;
-        store::write_atomic(&laid, wanted.as_bytes())
+        files::write_atomic(&laid, wanted.as_bytes())
     }
 
     /// Who mends a change finds it in place.

@@ -1,16 +1,18 @@
 //! One block of a duel: finds or builds the two arms, and lets them meet.
 
 use super::{World, bug};
-use crate::arena::{Arena, Arm, Fault, NumberedCase};
-use crate::error::{CommandError, Result};
-use crate::harness::{Gated, Harness, PerCase, Variant};
-use crate::trees::{Build, Built};
 use karve_core::campaign::{
     CONTROL_SLOWDOWN, Campaign, Control, ControlKind, DuelName, Event, MeasureStep, Repeats,
 };
-use karve_core::charter::{Case, CaseSet};
 use karve_core::measurement::Gate;
-use karve_core::stats;
+use karve_harness::commands::{Harness, PerCase, Variant};
+use karve_harness::outcome::Gated;
+use karve_harness::outcome::{Fault, NumberedCase};
+use karve_harness::pair_runner::{Arena, Arm};
+use karve_harness::trees::{Build, Built};
+use karve_numerics::case::{Case, CaseSet};
+use karve_numerics::stats;
+use karve_os::error::{CommandError, Result};
 use std::collections::BTreeMap;
 
 impl World {

@@ -7,14 +7,15 @@
 //! proof enough.
 
 use super::{World, fit_cases};
-use crate::config;
-use crate::error::{Context, Result};
-use crate::git::{Oid, Repo};
-use crate::harness::{Harness, Variant};
-use crate::trees::Trees;
 use karve_core::campaign::{Campaign, Event, PlantedFault};
-use karve_core::charter::{Case, Charter};
+use karve_core::charter::Charter;
 use karve_core::measurement::Gate;
+use karve_harness::commands::{Harness, Variant};
+use karve_harness::git::{Oid, Repo};
+use karve_harness::project_file;
+use karve_harness::trees::Trees;
+use karve_numerics::case::Case;
+use karve_os::error::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -213,7 +214,7 @@ fn with_fault(text: &str, site: &Site) -> String {
 
 /// Places to plant a fault, one group per operator, the most telling first.
 fn sites(repo: &Repo, commit: &str, granted: &[String]) -> Result<Vec<Vec<Site>>> {
-    let globs = config::glob_set(granted)?;
+    let globs = project_file::glob_set(granted)?;
     let commit = Oid::named(commit)?;
     let mut all: Vec<Vec<Site>> = vec![Vec::new(); SWAPS.len()];
     for (file, bytes) in repo.read_matching(&commit, &globs)? {

@@ -2,16 +2,17 @@
 
 use super::World;
 use super::turn::Came;
-use crate::agents::{Said, Taught};
-use crate::error::{CommandError, ErrorKind, Result};
 use crate::library::recall::{known_in, name_entries};
 use crate::library::situation::situation_of;
 use crate::library::{Layer, PROJECT_DIR, Shelves, learn};
-use karve_core::campaign::{Campaign, Event, Stage, Usage};
+use karve_agents::{Said, Taught};
+use karve_core::campaign::strategy;
+use karve_core::campaign::{Campaign, Event, Stage};
 use karve_core::knowledge::{Foretold, Known, Learning, Query, Scope};
 use karve_core::profile::classify::with_derived;
 use karve_core::profile::{Diagnosis, KernelProfile};
-use karve_core::strategy;
+use karve_core::spending::Usage;
+use karve_os::error::{CommandError, ErrorKind, Result};
 
 /// Characters of why an agent said nothing.
 const UNSAID_CHARS: usize = 300;

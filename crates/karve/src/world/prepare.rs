@@ -1,12 +1,14 @@
 //! Finds the base, pins the harness, looks at the host, starts the branch.
 
 use super::{World, refs_of, workspace};
-use crate::error::{CommandError, Result};
-use crate::git::{Expected, Oid, Repo};
-use crate::{config, host, sandbox, store};
 use karve_core::campaign::{Event, Preparation};
 use karve_core::charter::{Branch, Charter, Mode};
-use karve_core::contract::{Arg, Contract};
+use karve_harness::git::{Expected, Oid, Repo};
+use karve_harness::project_file;
+use karve_numerics::contract::{Arg, Contract};
+use karve_os::error::{CommandError, Result};
+use karve_os::files;
+use karve_os::{host, sandbox};
 
 impl World {
     pub(super) fn prepare(&mut self) -> Result<Event> {
@@ -88,7 +90,7 @@ fn check_branch(repo: &Repo, charter: &Charter) -> Result<()> {
 
 /// Some file must be granted, or no candidate can ever exist.
 pub fn check_granted(repo: &Repo, base: &Oid, charter: &Charter) -> Result<()> {
-    let globs = config::glob_set(&charter.granted)?;
+    let globs = project_file::glob_set(&charter.granted)?;
     if repo
         .list_files(base)?
         .iter()
@@ -105,7 +107,7 @@ pub fn check_granted(repo: &Repo, base: &Oid, charter: &Charter) -> Result<()> {
 
 /// One digest of every protected file of a commit.
 pub fn harness_hash(repo: &Repo, commit: &Oid, granted: &[String]) -> Result<String> {
-    let globs = config::glob_set(granted)?;
+    let globs = project_file::glob_set(granted)?;
     let mut list = String::new();
     for entry in repo.entries_outside(commit, &globs)? {
         list.push_str(&format!(
@@ -115,5 +117,5 @@ pub fn harness_hash(repo: &Repo, commit: &Oid, granted: &[String]) -> Result<Str
             entry.path
         ));
     }
-    Ok(store::sha256_hex(list.as_bytes()))
+    Ok(files::sha256_hex(list.as_bytes()))
 }

@@ -2,24 +2,26 @@
 //! command, read as far as karve knows its tool; and how near each call is to the roofline.
 
 use super::World;
-use crate::config::{PROFILE_AUTO, glob_set};
-use crate::device;
-use crate::error::Result;
-use crate::harness::{Harness, excerpt};
+use crate::config::PROFILE_AUTO;
 use crate::library::situation::situation_of;
-use crate::profilers::granted::Granted;
-use crate::profilers::take::{self, Runs, Subject, Wish};
-use crate::profilers::valgrind::{NO_KERNEL, UNSEEN};
 use crate::reports::profile::{self as report, Form, Page, Shown};
-use crate::roofline::cases::{self, Times};
-use crate::roofline::counters::add_ceiling;
-use crate::store;
+use karve_core::campaign::strategy;
 use karve_core::campaign::{Campaign, Event};
-use karve_core::charter::CaseSet;
 use karve_core::policy::Preset;
-use karve_core::profile::roofline::{ceilings, shown_cores};
 use karve_core::profile::{Bottleneck, KERNELS_MAX, Profile, ProfileDepth, RuleSet, diagnose};
-use karve_core::strategy;
+use karve_core::roofline::{ceilings, shown_cores};
+use karve_harness::commands::Harness;
+use karve_harness::project_file::glob_set;
+use karve_harness::store;
+use karve_numerics::case::CaseSet;
+use karve_os::device;
+use karve_os::error::Result;
+use karve_os::process::excerpt;
+use karve_profile::profilers::granted::Granted;
+use karve_profile::profilers::take::{self, Runs, Subject, Wish};
+use karve_profile::profilers::valgrind::{NO_KERNEL, UNSEEN};
+use karve_profile::roofline::cases::{self, Times};
+use karve_profile::roofline::counters::add_ceiling;
 use std::path::Path;
 use std::time::Duration;
 

@@ -2,12 +2,13 @@
 //! deleted and rebuilt.
 
 use super::World;
-use crate::config;
-use crate::error::Result;
-use crate::git::{Oid, Repo};
 use crate::reports::{self, DerivedFile};
-use crate::store::{self, CampaignDir};
 use karve_core::campaign::{Campaign, DuelName, Event, Record, RoundSummary};
+use karve_harness::git::{Oid, Repo};
+use karve_harness::project_file;
+use karve_harness::store::{self, CampaignDir};
+use karve_os::error::Result;
+use karve_os::files;
 use std::fmt::Write;
 
 /// After each round up to this one the files are written that tell of all rounds.
@@ -111,7 +112,7 @@ fn write_texts(dir: &CampaignDir, campaign: &Campaign) -> Result<()> {
 
 fn write_files(dir: &CampaignDir, files: Vec<DerivedFile>) -> Result<()> {
     for file in files {
-        store::write_derived(&dir.join(&file.path), file.text.as_bytes())?;
+        files::write_derived(&dir.join(&file.path), file.text.as_bytes())?;
     }
     Ok(())
 }
@@ -126,13 +127,13 @@ fn write_round(
     let home = dir.join(format!("rounds/round-{}", round.number));
     let samples = render_samples(campaign, records);
     if let Some(candidate) = &round.candidate {
-        let globs = config::glob_set(campaign.charter().map_or(&[][..], |c| &c.granted))?;
+        let globs = project_file::glob_set(campaign.charter().map_or(&[][..], |c| &c.granted))?;
         let commit = Oid::named(&candidate.commit)?;
         for (file, bytes) in repo.read_matching(&commit, &globs)? {
-            store::write_derived(&home.join("kernel_snapshot").join(file), &bytes)?;
+            files::write_derived(&home.join("kernel_snapshot").join(file), &bytes)?;
         }
         let patch = store::get_artifact(dir, &candidate.patch)?;
-        store::write_derived(&home.join("artifacts/patch.diff"), &patch)?;
+        files::write_derived(&home.join("artifacts/patch.diff"), &patch)?;
     }
     for record in records {
         if let Event::BlockFailed {
@@ -140,10 +141,10 @@ fn write_round(
         } = &record.event
         {
             let raw = store::get_artifact(dir, hash)?;
-            store::write_derived(&home.join("artifacts/raw_output.txt"), &raw)?;
+            files::write_derived(&home.join("artifacts/raw_output.txt"), &raw)?;
         }
     }
-    store::write_derived(&home.join("artifacts/samples.csv"), samples.as_bytes())
+    files::write_derived(&home.join("artifacts/samples.csv"), samples.as_bytes())
 }
 
 fn render_samples(campaign: &Campaign, records: &[Record]) -> String {

@@ -2,10 +2,10 @@
 
 use super::choose::variant_ref;
 use super::{World, refs_of};
-use crate::error::Result;
-use crate::git::{Expected, Oid, Repo};
 use karve_core::campaign::Campaign;
 use karve_core::charter::Branch;
+use karve_harness::git::{Expected, Oid, Repo};
+use karve_os::error::Result;
 
 impl World {
     /// Makes the refs anew that somebody deleted, as far as their commits are still there.

@@ -2,17 +2,19 @@
 
 use super::World;
 use super::audit::exact_globs;
-use crate::agents::{Answered, Question, render_review};
-use crate::config;
-use crate::error::Result;
-use crate::git::{Oid, Repo};
-use crate::messages;
-use crate::store;
 use globset::GlobSet;
-use karve_core::campaign::{Campaign, Event, ReviewStep, Unread, Usage};
+use karve_agents::messages;
+use karve_agents::{Answered, Question, render_review};
+use karve_core::campaign::{Campaign, Event, ReviewStep, Unread};
 use karve_core::hypothesis::Candidate;
 use karve_core::measurement::Gate;
-use karve_core::roles::{Review, Stray, strays};
+use karve_core::measurement::Stray;
+use karve_core::roles::{Review, strays};
+use karve_core::spending::Usage;
+use karve_harness::git::{Oid, Repo};
+use karve_harness::project_file;
+use karve_harness::store;
+use karve_os::error::Result;
 use std::collections::BTreeMap;
 
 /// How often a reviewer is asked: once more with every fault listed, if its answer cannot be read.
@@ -27,11 +29,11 @@ impl World {
         parent: &Oid,
         writes: Option<&[String]>,
     ) -> Result<GlobSet> {
-        let granted = config::glob_set(&self.charter.granted)?;
+        let granted = project_file::glob_set(&self.charter.granted)?;
         let Some(writes) = writes else {
             return Ok(granted);
         };
-        let writes = config::glob_set(writes)?;
+        let writes = project_file::glob_set(writes)?;
         let changes = self.repo.changes(tree, parent)?.into_iter();
         let paths = changes.map(|change| change.path);
         let both = paths.filter(|path| granted.is_match(path) && writes.is_match(path));

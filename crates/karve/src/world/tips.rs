@@ -4,10 +4,9 @@
 //! remembering, and outlive every campaign and every rollback.
 
 use super::World;
-use crate::error::Result;
-use crate::plain_file;
-use crate::store;
 use karve_core::campaign::{Campaign, Event, RoundSummary, StopReason, Tip};
+use karve_os::error::Result;
+use karve_os::files;
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
@@ -47,7 +46,7 @@ impl World {
 
     pub(super) fn read_tips(&self) -> Result<Event> {
         let path = self.tips_path();
-        let mut bytes = plain_file::read(&path, u64::MAX).unwrap_or_default();
+        let mut bytes = files::read(&path, u64::MAX).unwrap_or_default();
         bytes.truncate(FILE_BYTES_MAX);
         let text = String::from_utf8_lossy(&bytes);
         let mut tips: Vec<Tip> = Vec::new();
@@ -96,7 +95,7 @@ impl World {
         if let Some(parent) = path.parent() {
             let _ = fs::create_dir_all(parent);
         }
-        store::write_atomic(&path, text.as_bytes())
+        files::write_atomic(&path, text.as_bytes())
     }
 }
 

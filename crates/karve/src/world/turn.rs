@@ -2,13 +2,14 @@
 
 use super::World;
 use super::round::cases_at;
-use crate::agents::{Agent, Desk};
-use crate::error::Result;
-use crate::git::{Oid, Past};
-use crate::harness::Harness;
-use crate::store;
-use karve_core::campaign::{Campaign, Usage};
-use karve_core::charter::{Case, CaseSet};
+use karve_agents::{Agent, Desk};
+use karve_core::campaign::Campaign;
+use karve_core::spending::Usage;
+use karve_harness::commands::Harness;
+use karve_harness::git::{Oid, Past};
+use karve_harness::store;
+use karve_numerics::case::{Case, CaseSet};
+use karve_os::error::Result;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
 //! Why a change is no candidate: a key is in it, or there is nothing in it that can be taken.
 
 use super::World;
-use crate::git::{CandidateCommit, FILE_BYTES_MAX, Refusal, Refused, Terms};
 use karve_core::hypothesis::Candidate;
+use karve_harness::git::{CandidateCommit, FILE_BYTES_MAX, Refusal, Refused, Terms};
 
 /// Characters of a path that are told.
 const PATH_CHARS_MAX: usize = 200;

@@ -2,9 +2,9 @@
 
 use super::World;
 use super::audit::exact_globs;
-use crate::error::Result;
-use crate::git::{CommitNote, Oid, Terms};
-use crate::store;
+use karve_harness::git::{CommitNote, Oid, Terms};
+use karve_harness::store;
+use karve_os::error::Result;
 use std::path::Path;
 
 impl World {

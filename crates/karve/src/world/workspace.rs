@@ -6,17 +6,19 @@
 
 use super::World;
 use super::duel::arena_of;
-use crate::arena::Arena;
-use crate::clock;
-use crate::config;
-use crate::error::{CommandError, Context, Result};
-use crate::git::{self, CommitNote, Expected, NewFile, Oid, Repo};
-use crate::harness::{Gated, Harness, Variant};
-use crate::store::CampaignDir;
-use crate::trees::Trees;
 use globset::GlobSet;
 use karve_core::campaign::Provenance;
-use karve_core::charter::{Case, Charter, Mode};
+use karve_core::charter::{Charter, Mode};
+use karve_harness::commands::{Harness, Variant};
+use karve_harness::git::{self, CommitNote, Expected, NewFile, Oid, Repo};
+use karve_harness::outcome::Gated;
+use karve_harness::pair_runner::Arena;
+use karve_harness::project_file;
+use karve_harness::store::CampaignDir;
+use karve_harness::trees::Trees;
+use karve_numerics::case::Case;
+use karve_os::clock;
+use karve_os::error::{CommandError, Context, Result};
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -39,7 +41,7 @@ pub(super) fn extract(world: &World, commit: &Oid) -> Result<Option<(Repo, Oid, 
     let Mode::Workspace { files, .. } = &world.charter.mode else {
         return Ok(None);
     };
-    let globs = config::glob_set(files)?;
+    let globs = project_file::glob_set(files)?;
     let path = world.dir.join("workspace");
     let half_made = world.dir.join("workspace.new");
     let _ = fs::remove_dir_all(&path);
@@ -134,7 +136,7 @@ pub fn synced(
         CommandError::environment(format!("the ref {name} is gone"))
             .hint("start a new campaign with \"karve run --new\"")
     })?;
-    let globs = config::glob_set(&charter.granted)?;
+    let globs = project_file::glob_set(&charter.granted)?;
     let tree = trees.fresh(upstream, "synced", base.as_str())?;
     for (file, bytes) in repo.read_matching(&best, &globs)? {
         let path = tree.join(&file);

@@ -86,7 +86,7 @@ fn two_ctrl_c_during_a_measurement_are_no_fault_of_the_host() {
 fn sigterm_and_sighup_are_as_good_as_ctrl_c() {
     for signal in ["TERM", "HUP"] {
         // Below "nohup" these tests and karve inherit that it is passed over.
-        if signal == "HUP" && karve::process::ignores(1) {
+        if signal == "HUP" && karve_os::process::ignores(1) {
             eprintln!("skipped: SIGHUP is ignored here");
             continue;
         }

@@ -1,12 +1,12 @@
 //! Modules in Python in the ring: what is called, what is refused, and what it costs.
 
 use super::{Terms, case, terms};
-use karve::arena::Fault;
-use karve::ring::{self, Corner, Duelling};
 use karve_core::charter::Metric;
-use karve_core::contract::{ArgKind, Kernel, Modules, Precision, PythonStyle, Reference};
 use karve_core::measurement::Gate;
-use karve_core::tensor::Dtype;
+use karve_harness::outcome::Fault;
+use karve_harness::runner::{self, Corner, Duelling};
+use karve_numerics::contract::{ArgKind, Kernel, Modules, Precision, PythonStyle, Reference};
+use karve_numerics::tensor::Dtype;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -72,7 +72,7 @@ fn python_terms(dir: &Path, interpreter: &str) -> Terms {
 fn examined(kernel: &str, interpreter: &str) -> Result<(), Gate> {
     let dir = project(kernel, REFERENCE);
     let terms = python_terms(dir.path(), interpreter);
-    let examined = ring::examine(&terms, dir.path(), None, &[case(1_000), case(77)]);
+    let examined = runner::examine(&terms, dir.path(), None, &[case(1_000), case(77)]);
     examined.expect("an exam").map(|errors| {
         assert_eq!(errors.len(), 4, "two tensors on two cases");
     })
@@ -186,7 +186,7 @@ fn modules_meet_in_a_duel_and_what_it_costs_is_told() {
     let (one, other) = (project(&slower, REFERENCE), project(HONEST, REFERENCE));
     let terms = python_terms(one.path(), &python);
     let start = Instant::now();
-    let costs = ring::handover(&terms, one.path(), &case(1_000));
+    let costs = runner::handover(&terms, one.path(), &case(1_000));
     let (handover, call) = costs.expect("a handover").expect("it passes");
     eprintln!(
         "hand-over {handover:?}, a call {call:?}, with the start {:?}",
@@ -311,7 +311,7 @@ def get_init_inputs():
     let kernel = reference.replace("Model:", "ModelNew:");
     let dir = project(&kernel, reference);
     let terms = model_terms(dir.path(), &python);
-    let examined = ring::examine(&terms, dir.path(), None, &[case(8)]).expect("an exam");
+    let examined = runner::examine(&terms, dir.path(), None, &[case(8)]).expect("an exam");
     assert!(examined.is_ok(), "{examined:?}");
 }
 
@@ -337,11 +337,11 @@ def get_init_inputs():
     let kernel = reference.replace("Model(", "ModelNew(");
     let dir = project(&kernel, reference);
     let terms = model_terms(dir.path(), &python);
-    let examined = ring::examine(&terms, dir.path(), None, &[case(8)]).expect("an exam");
+    let examined = runner::examine(&terms, dir.path(), None, &[case(8)]).expect("an exam");
     assert!(examined.is_ok(), "{examined:?}");
     let wrong = kernel.replace("torch.relu(", "torch.tanh(");
     fs::write(dir.path().join("kernel.py"), wrong).expect("a file");
-    let examined = ring::examine(&terms, dir.path(), None, &[case(8)]).expect("an exam");
+    let examined = runner::examine(&terms, dir.path(), None, &[case(8)]).expect("an exam");
     assert!(
         matches!(examined, Err(Gate::WrongResult { .. })),
         "{examined:?}"
@@ -365,10 +365,10 @@ fn torch_gets_every_type_that_it_has() {
         for arg in &mut terms.contract.args {
             arg.dtype = dtype;
             if let ArgKind::Input { draw, .. } = &mut arg.kind {
-                *draw = karve_core::draw::Draw::Integers { low: 0, high: 9 };
+                *draw = karve_numerics::draw::Draw::Integers { low: 0, high: 9 };
             }
         }
-        let examined = ring::examine(&terms, dir.path(), None, &[case(64)]).expect("an exam");
+        let examined = runner::examine(&terms, dir.path(), None, &[case(64)]).expect("an exam");
         assert!(examined.is_ok(), "{dtype:?}: {examined:?}");
     }
 }
@@ -437,7 +437,7 @@ fn a_module_on_a_cpu_is_locked_as_a_shared_object_is() {
     let Some(python) = python_with("numpy") else {
         return;
     };
-    if karve::process::Kernel::ask().landlock < 6 {
+    if karve_os::process::Kernel::ask().landlock < 6 {
         eprintln!("skipped: this kernel's Landlock cannot keep signals in");
         return;
     }
@@ -495,6 +495,6 @@ def kernel_fn(n, alpha, x, y):
     return z
 ";
     fs::write(dir.path().join("kernel.py"), says).expect("a file");
-    let examined = ring::examine(&terms, dir.path(), None, &[case(1_000)]).expect("an exam");
+    let examined = runner::examine(&terms, dir.path(), None, &[case(1_000)]).expect("an exam");
     assert!(examined.is_ok(), "{examined:?}");
 }

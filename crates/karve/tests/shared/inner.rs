@@ -32,7 +32,7 @@ pub(crate) fn start(name: &str, dir: &Path) -> Started {
     let child = Command::new(env::current_exe().unwrap())
         .args(["--exact", name, "--ignored"])
         .env(INNER, dir)
-        .env(karve::device::lease::DIR, dir.join("leases"))
+        .env(karve_os::device::lease::DIR, dir.join("leases"))
         .spawn();
     Started(child.unwrap())
 }

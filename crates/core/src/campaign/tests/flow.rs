@@ -2,7 +2,6 @@
 
 use super::{dropped, edit, varied, verdicts};
 use crate::campaign::{Campaign, DuelName, Event, Record, Stage, Step, StopReason};
-use crate::charter::CaseSet;
 use crate::measurement::Gate;
 use crate::policy::{Preset, ProfileWhen};
 use crate::profile::Profile;
@@ -11,6 +10,7 @@ use crate::testing::script::{
     Answer, Attempt, Script, build_failed, fold, play, play_until, script, wrong_result,
 };
 use crate::verdict::{DropReason, Verdict};
+use karve_numerics::case::CaseSet;
 
 const QUICK: CaseSet = CaseSet::Quick;
 const FULL: CaseSet = CaseSet::Full;

@@ -1,7 +1,8 @@
 //! What stands in a log: every line comes back as it was, and newer lines do no harm.
 
 use super::{through_json, varied};
-use crate::campaign::{Event, Record, StopReason, Usage};
+use crate::campaign::{Event, Record, StopReason};
+use crate::spending::Usage;
 use crate::testing::script::{play, script};
 use crate::verdict::{DropReason, Note, Verdict};
 

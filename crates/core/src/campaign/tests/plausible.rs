@@ -1,10 +1,12 @@
 //! What is too good to be true is dropped or noted, and what is merely good is not.
 
 use super::*;
-use crate::contract::{Arg, ArgKind, Contract, Kernel, Modules, Precision, Reference, Work};
-use crate::integrity::{Rate, Roof};
-use crate::tensor::Dtype;
 use crate::verdict::{DropReason, Note};
+use karve_numerics::contract::{
+    Arg, ArgKind, Contract, Kernel, Modules, Precision, Reference, Work,
+};
+use karve_numerics::roof::{Rate, Roof};
+use karve_numerics::tensor::Dtype;
 
 /// One idea that is so much faster. The larger case takes 20 ms at first.
 fn scripted(speed: f64, flops: f64) -> Script {

@@ -1,11 +1,12 @@
 //! A review before the gate: recorded, mended or skipped by the policy, and never a pass.
 
 use super::{edit, verdicts};
-use crate::campaign::{Campaign, Event, Record, Unread, Usage};
+use crate::campaign::{Campaign, Event, Record, Unread};
 use crate::measurement::Gate;
 use crate::policy::ReviewRule;
 use crate::roles::Advice;
 use crate::spending::Asked;
+use crate::spending::Usage;
 use crate::testing::script::{Attempt, Script, play, script, wrong_result};
 use crate::verdict::{DropReason, Verdict};
 
@@ -92,7 +93,7 @@ fn a_policy_may_skip_what_a_reviewer_doubts() {
 #[test]
 fn a_person_is_called_where_the_reviewer_asks_for_one() {
     let (campaign, _) = play(&reviewed(ReviewRule::Record, Advice::EscalateHuman));
-    let asked = crate::strategy::queue(&campaign);
+    let asked = crate::campaign::strategy::queue(&campaign);
     assert!(
         asked
             .iter()

@@ -116,7 +116,7 @@ fn a_setting_that_is_wrong_on_the_other_cases_is_not_kept() {
             ..Attempt::passes()
         }];
     });
-    script.charter.cases[0].set = crate::charter::CaseSet::Quick;
+    script.charter.cases[0].set = karve_numerics::case::CaseSet::Quick;
     let (campaign, _) = play(&script);
     assert!(!campaign.rounds()[0].verdict.keeps());
 }

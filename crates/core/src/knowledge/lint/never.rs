@@ -1,8 +1,8 @@
 //! Triggers that divide by zero or can never hold, as far as that is cheap to see: comparisons of
 //! one counter with a number, in all combinations of and, or and not.
 
-use crate::expr::{Expr, Op, parse_expr};
 use crate::profile::counters::can_be;
+use karve_numerics::expr::{Expr, Op, parse_expr};
 use std::collections::BTreeMap;
 
 /// Ways in which a condition can hold that are looked at; with more, nothing is said of it.

@@ -246,7 +246,7 @@ mod tests {
     use super::super::super::predicate::Predicate;
     use super::super::rules::{CLASSES, HEALTHY};
     use super::*;
-    use crate::expr::parse_expr;
+    use karve_numerics::expr::parse_expr;
 
     /// Names between braces.
     fn marks(text: &str) -> Vec<&str> {

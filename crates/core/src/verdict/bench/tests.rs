@@ -5,8 +5,8 @@ use crate::bench::Admits;
 use crate::charter::{ClockRule, Metric};
 use crate::comparison::Estimate;
 use crate::measurement::{Block, Discarded, First, Pair, Sample};
-use crate::stats::Draws;
 use crate::testing::{charter, fixed};
+use karve_numerics::stats::Draws;
 use proptest::prelude::*;
 
 fn metric() -> Metric {

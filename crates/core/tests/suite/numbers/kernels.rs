@@ -1,8 +1,8 @@
 //! Matrix products as honest kernels compute them, and as dishonest ones do.
 
-use karve_core::accuracy::{ErrorStats, Output, RuleSet, Sensitivity, measure};
-use karve_core::draw::{Draw, fill, nudge};
-use karve_core::tensor::{Dtype, from_f64, to_f64};
+use karve_numerics::accuracy::{ErrorStats, Output, RuleSet, Sensitivity, measure};
+use karve_numerics::draw::{Draw, fill, nudge};
+use karve_numerics::tensor::{Dtype, from_f64, to_f64};
 use std::ops::{Add, Mul, Sub};
 
 /// Rows and columns of every product.
@@ -225,7 +225,7 @@ impl Product {
 
     pub fn dishonest(&self, cheat: Cheat) -> Vec<u8> {
         let rounding = |dtype: Dtype| {
-            let rounded = |v: &[f64]| karve_core::accuracy::rounded(dtype, v);
+            let rounded = |v: &[f64]| karve_numerics::accuracy::rounded(dtype, v);
             self.with_inputs(rounded).honest(Summing::Lanes8)
         };
         let short = |by: usize| {
@@ -246,7 +246,7 @@ impl Product {
             Cheat::F16Inputs => return rounding(Dtype::F16),
             Cheat::ShortBy5Percent => return short(self.k.div_ceil(20)),
             Cheat::ShortByOne => return short(1),
-            Cheat::Bf16Output => values = karve_core::accuracy::rounded(Dtype::Bf16, &values),
+            Cheat::Bf16Output => values = karve_numerics::accuracy::rounded(Dtype::Bf16, &values),
             Cheat::OneNan => values[SIDE] = f64::NAN,
             Cheat::AllNan => values.fill(f64::NAN),
             Cheat::Constant => values.fill(mean),

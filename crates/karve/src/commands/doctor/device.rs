@@ -2,14 +2,15 @@
 
 use super::{Findings, Level};
 use crate::config::Loaded;
-use crate::device::clocks::{Clocks, Left};
-use crate::device::cpu::{self, Files};
-use crate::device::lease::{self, Lease};
-use crate::device::{self, Notices, gpu};
-use crate::error::{ErrorKind, Result};
-use crate::process::StopFlag;
-use crate::{store, ui};
+use crate::ui;
 use karve_core::charter::{Charter, Pin};
+use karve_harness::store;
+use karve_os::device::clocks::{Clocks, Left};
+use karve_os::device::cpu::{self, Files};
+use karve_os::device::lease::{self, Lease};
+use karve_os::device::{self, Notices, gpu};
+use karve_os::error::{ErrorKind, Result};
+use karve_os::process::StopFlag;
 use std::path::Path;
 use std::time::Duration;
 

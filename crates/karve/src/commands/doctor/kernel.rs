@@ -3,17 +3,18 @@
 //! A check that cannot be made is a finding too, and the others are made all the same.
 
 use super::{Findings, Level, device};
-use crate::arena::{Arena, Arm, NumberedCase};
-use crate::error::{ErrorKind, Result};
-use crate::git::Repo;
-use crate::harness::{Call, Harness, Variant};
-use crate::process::StopFlag;
-use crate::trees::{Built, Trees};
-use crate::ui::style::counted;
 use crate::world;
 use karve_core::charter::Charter;
 use karve_core::duel::{Duel, DuelRule};
 use karve_core::verdict::{self, NOISE_EVIDENCE, Noise};
+use karve_harness::commands::{Call, Harness, Variant};
+use karve_harness::git::Repo;
+use karve_harness::outcome::NumberedCase;
+use karve_harness::pair_runner::{Arena, Arm};
+use karve_harness::trees::{Built, Trees};
+use karve_os::error::{ErrorKind, Result};
+use karve_os::process::StopFlag;
+use karve_os::text::counted;
 
 /// Blocks of the unchanged kernel against itself.
 const NOISE_BLOCKS: u32 = 16;

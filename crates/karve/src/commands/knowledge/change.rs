@@ -1,15 +1,16 @@
 //! `karve knowledge add`, `promote` and `retract`.
 
 use super::{To, Writer};
-use crate::clock;
-use crate::error::{CommandError, Context, Result};
+use crate::bench::text;
 use crate::library::difference::{differences, only_learnt};
 use crate::library::markdown::{ENTRY_BYTES_MAX, parse_entry};
 use crate::library::{Change, Layer, Placed, Shelves, Stock};
-use crate::plain_file;
 use crate::project::Place;
-use crate::ui::{self, style};
+use crate::ui::{self};
 use karve_core::knowledge::{Entry, Grave, Retraction, Section, Status, VOUCHED, dependants, lint};
+use karve_os::clock;
+use karve_os::error::{CommandError, Context, Result};
+use karve_os::files;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -49,7 +50,7 @@ impl Add {
 
 fn read(here: &Path, file: &str) -> Result<String> {
     if file != "-" {
-        return plain_file::read_text(&here.join(file), ENTRY_BYTES_MAX as u64)
+        return files::read_text(&here.join(file), ENTRY_BYTES_MAX as u64)
             .context(|| format!("cannot read {file}"))
             .map_err(|error| {
                 error.hint(
@@ -92,10 +93,10 @@ fn is_there(old: &Entry, new: &Entry, layer: Layer) -> CommandError {
         true => "it is the same".to_owned(),
         false => format!("it differs in {}", told.join("; ")),
     };
-    let id = style::safe(&new.id, 80);
+    let id = text::safe(&new.id, 80);
     let layer = layer.name();
     CommandError::usage(format!("there is an entry {id:?} already ({layer})"))
-        .cause(style::safe(&told, 600))
+        .cause(text::safe(&told, 600))
         .hint("use --replace to take its place, or give it another id")
 }
 
@@ -108,13 +109,13 @@ fn refuse_faults(entry: &Entry) -> Result<()> {
         return Ok(());
     }
     // Each is a fault of its own, and none the cause of another.
-    let told = faults.iter().take(10).map(|fault| style::safe(fault, 200));
+    let told = faults.iter().take(10).map(|fault| text::safe(fault, 200));
     let told = told.collect::<Vec<_>>().join("; ");
     let n = faults.len();
     let what = if n == 1 { "fault" } else { "faults" };
     Err(CommandError::usage(format!(
         "the entry {:?} is not fit to be used, {n} {what}",
-        style::safe(&entry.id, 60)
+        text::safe(&entry.id, 60)
     ))
     .cause(told)
     .hint("mend it, then check it with \"karve knowledge lint FILE\""))
@@ -158,7 +159,7 @@ impl Promote {
             entry.retracted = None;
             entry.sections.push(Section {
                 heading: VOUCHED.into(),
-                text: format!("{}: {}", clock::day(), style::safe(why, 500)),
+                text: format!("{}: {}", clock::day(), text::safe(why, 500)),
             });
         }
         refuse_faults(&entry)?;
@@ -254,11 +255,11 @@ impl Retract {
         }
         entry.retracted = self.by.is_none().then(|| Retraction {
             date: clock::day(),
-            why: style::safe(&self.why, 500),
+            why: text::safe(&self.why, 500),
         });
         entry.sections.push(Section {
             heading: "Taken back".into(),
-            text: format!("{}: {}", clock::day(), style::safe(&self.why, 500)),
+            text: format!("{}: {}", clock::day(), text::safe(&self.why, 500)),
         });
         let mut change = writer.change();
         let path = change.put(self.layer(writer.shelves, stock)?, &entry)?;
@@ -292,7 +293,7 @@ fn refuse_circle(stock: &Stock, id: &str, by: &str) -> Result<()> {
     match stock.library.standing(by).filter(|by| by.is_out()) {
         None => Ok(()),
         Some(standing) => Err(CommandError::usage(format!("{by} cannot take its place"))
-            .cause(style::safe(&standing.describe(), 300))
+            .cause(text::safe(&standing.describe(), 300))
             .hint("name an entry that holds with --by, or leave --by out")),
     }
 }

@@ -2,15 +2,15 @@
 
 use super::change::put;
 use super::{FormArg, To, Writer};
-use crate::clock;
-use crate::error::{CommandError, Context, Result};
+use crate::bench::text;
 use crate::library::dialects::{self, Page, render_cross_reference, render_index};
 use crate::library::{Change, Layer, Stock, markdown_below};
-use crate::plain_file;
 use crate::project::Place;
-use crate::store;
-use crate::ui::{self, style};
+use crate::ui::{self};
 use karve_core::knowledge::{Entry, Grave, is_id, lint};
+use karve_os::clock;
+use karve_os::error::{CommandError, Context, Result};
+use karve_os::files;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -83,7 +83,7 @@ impl Import {
         for entry in self.read(place, &mut tally)? {
             let there = self.is_there(writer.stock, (&mut change, &entry))?;
             if there && !self.replace {
-                tally.there.push(style::safe(&entry.id, 80));
+                tally.there.push(text::safe(&entry.id, 80));
             } else {
                 self.take(&mut change, &entry, &mut tally)?;
             }
@@ -105,7 +105,7 @@ impl Import {
         let mut ids = BTreeSet::new();
         let mut all = Vec::new();
         for file in files {
-            let text = plain_file::read_text(&file, PAGE_BYTES_MAX)
+            let text = files::read_text(&file, PAGE_BYTES_MAX)
                 .context(|| format!("cannot read {}", file.display()))
                 .map_err(|error| error.hint("name a file of the form that --form says"))?;
             let path = file.strip_prefix(base).unwrap_or(&file).to_owned();
@@ -115,7 +115,7 @@ impl Import {
                     all.extend(entries.into_iter().filter(|e| ids.insert(e.id.clone())));
                 }
                 Err(why) => {
-                    let file = style::safe(&file.display().to_string(), 200);
+                    let file = text::safe(&file.display().to_string(), 200);
                     tally.faulty(&file, &why);
                 }
             }
@@ -138,7 +138,7 @@ impl Import {
 
     /// What is staged may lack what a reviewed entry must have; what it lacks is told.
     fn take(&self, change: &mut Change<'_>, entry: &Entry, tally: &mut Tally) -> Result<()> {
-        let id = style::safe(&entry.id, 80);
+        let id = text::safe(&entry.id, 80);
         if !is_id(&entry.id) {
             tally.faulty(&format!("{id:?}"), "it is no id");
             return Ok(());
@@ -172,7 +172,7 @@ struct Tally {
 
 impl Tally {
     fn faulty(&mut self, what: &str, why: &str) {
-        let why = style::safe(why, 300);
+        let why = text::safe(why, 300);
         self.faulty.push(format!("{what} is not fit: {why}"));
     }
 
@@ -258,7 +258,7 @@ impl Export {
             parts.all(|part| matches!(part, Component::Normal(_)))
         };
         if let Some(page) = pages.iter().find(|page| !is_inside(&page.path)) {
-            let path = style::safe(&page.path.display().to_string(), 200);
+            let path = text::safe(&page.path.display().to_string(), 200);
             return Err(
                 CommandError::usage(format!("{path} is outside of that directory"))
                     .hint("mend the scope of its entry; \"karve knowledge lint\" finds it"),
@@ -276,7 +276,7 @@ impl Export {
                 fs::create_dir_all(parent)
                     .context(|| format!("cannot make {}", parent.display()))?;
             }
-            store::write_atomic(&path, page.text.as_bytes())?;
+            files::write_atomic(&path, page.text.as_bytes())?;
         }
         ui::outln(&format!(
             "exported  {} files to {}",

@@ -1,15 +1,16 @@
 //! `karve knowledge search` and `show`.
 
+use crate::bench::text;
 use crate::config::Overrides;
-use crate::error::{CommandError, Result};
 use crate::library::markdown::render_entry;
 use crate::library::situation::{self, situation_of};
 use crate::library::{Placed, Stock};
 use crate::project::Place;
-use crate::ui::{self, style};
+use crate::ui::{self};
 use karve_core::knowledge::{Match, Query, Situation, expected};
 use karve_core::profile::Values;
 use karve_core::profile::counters::{can_be, known};
+use karve_os::error::{CommandError, Result};
 use serde::Serialize;
 
 /// Find entries
@@ -141,8 +142,8 @@ fn told<'a>(stock: &Stock, matched: &Match<'a>, at: Option<&Situation>) -> Found
 fn show(found: &Found<'_>) {
     ui::outln(&format!(
         "{}  {}",
-        style::safe(found.id, 80),
-        style::safe(found.title, 120)
+        text::safe(found.id, 80),
+        text::safe(found.title, 120)
     ));
     let expected = found.expected.as_ref();
     let expected = expected.map_or_else(String::new, |said| format!("; {said}"));
@@ -151,7 +152,7 @@ fn show(found: &Found<'_>) {
         found.kind, found.status, found.layer
     ));
     for why in &found.why {
-        ui::outln(&format!("    {}", style::safe(why, 200)));
+        ui::outln(&format!("    {}", text::safe(why, 200)));
     }
 }
 
@@ -162,7 +163,7 @@ fn parse_counters(text: &str) -> Result<Values> {
         let bad = |why: &str| {
             CommandError::usage(format!(
                 "cannot read the counter {:?}",
-                style::safe(part, 60)
+                text::safe(part, 60)
             ))
             .cause(why)
             .hint("write --counters l1_miss_pct=12,ipc=0.8; docs/profile.md lists the names")
@@ -211,7 +212,7 @@ impl Show {
         ui::outln("");
         for line in text.lines() {
             let indent = line.len() - line.trim_start_matches(' ').len();
-            ui::outln(&format!("{}{}", " ".repeat(indent), style::safe(line, 400)));
+            ui::outln(&format!("{}{}", " ".repeat(indent), text::safe(line, 400)));
         }
         Ok(())
     }
@@ -230,7 +231,7 @@ fn head(stock: &Stock, placed: &Placed, at: Option<&Situation>) -> Vec<String> {
     if let Some(standing) = stock.library.standing(&entry.id) {
         lines.push(format!(
             "standing  {}",
-            style::safe(&standing.explain(entry), 400)
+            text::safe(&standing.explain(entry), 400)
         ));
     }
     if let Some(said) = expected(entry, at).describe(entry.kind, 1.0) {
@@ -238,7 +239,7 @@ fn head(stock: &Stock, placed: &Placed, at: Option<&Situation>) -> Vec<String> {
     }
     let rests = karve_core::knowledge::dependants(stock.library.entries(), &entry.id);
     if !rests.is_empty() {
-        lines.push(format!("needed by {}", style::safe(&rests.join(", "), 300)));
+        lines.push(format!("needed by {}", text::safe(&rests.join(", "), 300)));
     }
     lines
 }

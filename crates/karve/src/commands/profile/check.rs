@@ -1,10 +1,11 @@
 //! `karve profile --check`: whether a report keeps A's contract of profilers.
 
-use crate::error::{CommandError, Context, Result};
-use crate::profilers::contract::{self, Report, Stage, Variant};
-use crate::ui::style::safe;
-use crate::{plain_file, ui};
+use crate::ui;
 use karve_core::profile::predicate::short;
+use karve_os::error::{CommandError, Context, Result};
+use karve_os::files;
+use karve_os::text::safe;
+use karve_profile::profilers::contract::{self, Report, Stage, Variant};
 use std::path::Path;
 
 /// Characters of a cell or a name that are shown.
@@ -12,7 +13,7 @@ const SHOWN_CHARS: usize = 120;
 
 /// Says that a report is valid and what was read, or everything that is wrong with it.
 pub(super) fn run(here: &Path, name: &str, json: bool) -> Result<()> {
-    let text = plain_file::read_text(&here.join(name), contract::BYTES_MAX as u64)
+    let text = files::read_text(&here.join(name), contract::BYTES_MAX as u64)
         .context(|| format!("cannot read {name}"))
         .map_err(|error| {
             error.hint("name a Markdown file that you may read: karve profile --check REPORT.md")

@@ -1,14 +1,15 @@
 //! How near the profiled case is to what this host can do, as `karve roofline` measured it before.
 
-use crate::error::Result;
-use crate::harness::{Call, Harness, Variant};
-use crate::profilers::take::Taken;
-use crate::roofline::counters::add_ceiling;
-use crate::roofline::{self, Cores, Measured};
-use karve_core::charter::{Case, Charter};
-use karve_core::integrity::Demand;
-use karve_core::profile::roofline::{Ceiling, ceiling};
+use karve_core::charter::Charter;
+use karve_core::roofline::{Ceiling, ceiling};
 use karve_core::score::implied_seconds;
+use karve_harness::commands::{Call, Harness, Variant};
+use karve_numerics::case::Case;
+use karve_numerics::roof::Demand;
+use karve_os::error::Result;
+use karve_profile::profilers::take::Taken;
+use karve_profile::roofline::counters::add_ceiling;
+use karve_profile::roofline::{self, Cores, Measured};
 use std::path::Path;
 
 /// Adds the counters of the roofline to a profile, with one reading of the benchmark. Where the
@@ -77,7 +78,7 @@ fn under(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roofline::{Moved, Pair, Peak};
+    use karve_profile::roofline::{Moved, Pair, Peak};
 
     fn pair(one: f64, all: f64) -> Pair {
         let peak = |best| Peak {

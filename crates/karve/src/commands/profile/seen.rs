@@ -1,23 +1,27 @@
 //! What is seen of one version of a kernel: read from files, or taken of a built tree.
 
 use super::{Profile, roof};
-use crate::config::{self, Overrides};
-use crate::error::{CommandError, Result};
-use crate::git::{CommitNote, Oid, Repo};
-use crate::harness::Harness;
+use crate::bench::text;
+use crate::config::Overrides;
 use crate::library::situation::situation_of;
-use crate::process::StopFlag;
-use crate::profilers::granted::Granted;
-use crate::profilers::take::{self, Runs, Subject, Taken, Wish};
-use crate::profilers::{Parsed, Tool};
 use crate::project::Place;
-use crate::sandbox::Sandbox;
-use crate::scratch::{Kind, Scratch};
-use crate::trees::Trees;
-use crate::{clock, device, ui};
-use karve_core::charter::{Case, Charter};
+use crate::ui;
+use karve_core::charter::Charter;
 use karve_core::knowledge::Situation;
 use karve_core::profile::KernelProfile;
+use karve_harness::commands::Harness;
+use karve_harness::git::{CommitNote, Oid, Repo};
+use karve_harness::project_file;
+use karve_harness::scratch::{Kind, Scratch};
+use karve_harness::trees::Trees;
+use karve_numerics::case::Case;
+use karve_os::error::{CommandError, Result};
+use karve_os::process::StopFlag;
+use karve_os::sandbox::Sandbox;
+use karve_os::{clock, device};
+use karve_profile::profilers::granted::Granted;
+use karve_profile::profilers::take::{self, Runs, Subject, Taken, Wish};
+use karve_profile::profilers::{Parsed, Tool};
 use std::path::Path;
 
 /// What is seen of one version.
@@ -67,7 +71,7 @@ impl Profile {
             _ => {
                 let here = place.here()?;
                 let odd = names.iter().find(|name| !here.join(name).is_file());
-                let odd = ui::style::safe(odd.map_or("", |name| name), 60);
+                let odd = text::safe(odd.map_or("", |name| name), 60);
                 let error = CommandError::usage(format!("{odd:?} is no file"));
                 return Err(error.hint(
                     "name one revision, or files that a profiler wrote: karve profile FILE",
@@ -86,13 +90,13 @@ impl Profile {
         let wanted = failed.iter().find(|(tool, _)| self.tool == Some(*tool));
         if let Some((tool, hint)) = wanted {
             let what = format!("{} gave no profile", tool.name());
-            let error = CommandError::environment(what).cause(ui::style::safe(&hint.problem, 300));
+            let error = CommandError::environment(what).cause(text::safe(&hint.problem, 300));
             let hints = hint.hints.iter();
             return Err(hints.fold(error, |error, hint| error.hint(hint.as_str())));
         }
         let is_silent = failed.is_empty();
         for (tool, hint) in failed {
-            let problem = ui::style::safe(&hint.problem, 300);
+            let problem = text::safe(&hint.problem, 300);
             ui::note(&format!("note: {}: {problem}", tool.name()));
             for hint in &hint.hints {
                 ui::note(&format!("hint: {hint}"));
@@ -160,10 +164,10 @@ impl Profile {
         let scratch = Scratch::new(Kind::Check, &[&repo])?;
         let harness = Harness::new(&charter, &scratch.path().join("tmp"), &scratch.tag(), stop);
         let mut trees = Trees::new(&repo, scratch.path().join("worktrees"))?;
-        let sandbox = Sandbox::of(&repo, &loaded.root, scratch.path(), &charter)?;
+        let sandbox = Sandbox::of(&repo.checkout(), &loaded.root, scratch.path(), &charter)?;
         let harness = harness.in_sandbox(sandbox.as_ref());
         let (title, commit) = commit(&repo, &charter, revision)?;
-        let globs = config::glob_set(&charter.granted)?;
+        let globs = project_file::glob_set(&charter.granted)?;
         let granted = Granted::of(&repo.read_matching(&commit, &globs)?);
         let built = trees.built(&repo, &harness, commit.as_str())?;
         let taken = match built {
@@ -232,7 +236,7 @@ impl Profile {
 }
 
 /// Tools that gave no profile, and what to do.
-type Failed = Vec<(Tool, crate::profilers::run::Hint)>;
+type Failed = Vec<(Tool, karve_profile::profilers::run::Hint)>;
 
 /// The parameters that the name of a case tells; the name itself where it tells none.
 fn pairs_of(name: &str) -> Vec<(String, String)> {
@@ -250,7 +254,7 @@ fn commit(repo: &Repo, charter: &Charter, revision: Option<&str>) -> Result<(Str
         return Ok((revision.to_owned(), repo.rev_parse(revision)?));
     }
     let head = repo.head()?.oid().clone();
-    let globs = config::glob_set(&charter.granted)?;
+    let globs = project_file::glob_set(&charter.granted)?;
     let note = CommitNote {
         message: "karve profile\n",
         date: clock::now_s(),

@@ -36,7 +36,7 @@ fn every_entry_is_read_and_named_as_its_file() {
 
 #[test]
 fn no_entry_is_complained_of() {
-    let complaints = lint_all(&built_in(), &crate::clock::latest_day());
+    let complaints = lint_all(&built_in(), &karve_os::clock::latest_day());
     assert!(complaints.is_empty(), "{complaints:#?}");
 }
 

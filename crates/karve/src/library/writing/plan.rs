@@ -2,8 +2,8 @@
 //! it is about, told in a file, moved into place, and moved back where that fails.
 
 use super::{Layer, Shelves};
-use crate::error::{CommandError, Context, ErrorKind, Result};
-use crate::{plain_file, store};
+use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::files;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -135,7 +135,7 @@ impl Site<'_> {
         let path = self.root.join(PLAN);
         let text = serde_json::to_vec(&self.batch.plan)
             .context(|| format!("cannot write {}", path.display()))?;
-        store::write_atomic(&path, &text)
+        files::write_atomic(&path, &text)
     }
 
     fn remove_plan(&self) -> Result<()> {
@@ -263,7 +263,7 @@ fn absent(done: io::Result<()>) -> io::Result<()> {
 /// Settles the change that a karve left under a root which is held; says what became of it.
 pub(super) fn settle(shelves: &Shelves, root: &Path) -> Result<Option<String>> {
     let path = root.join(PLAN);
-    let text = match plain_file::read_text(&path, PLAN_BYTES_MAX) {
+    let text = match files::read_text(&path, PLAN_BYTES_MAX) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(not_ours(&path, &error)),

@@ -1,9 +1,9 @@
 //! What is written keeps the contract: for real samples, every class, and hostile names.
 
 use super::*;
-use crate::profilers::contract::{Report, parse};
-use crate::profilers::{self, sniff};
 use karve_core::profile::{KernelProfile, RuleSet, Source, diagnose};
+use karve_profile::profilers::contract::{Report, parse};
+use karve_profile::profilers::{self, sniff};
 
 fn shown_of(kernel: &KernelProfile, rules: RuleSet) -> Shown {
     Shown {

@@ -2,18 +2,20 @@
 
 use karve_core::campaign::{
     Baseline, Campaign, ControlKind, DuelName, Event, Lesson, MeasureStep, PlantedFault,
-    Preparation, Record, Refusal, Step, Usage,
+    Preparation, Record, Refusal, Step,
 };
 use karve_core::charter::{
-    Better, Branch, Case, CaseSet, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode,
-    Output, SandboxRule, Target, TuneRule,
+    Better, Branch, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode, Output,
+    SandboxRule, Target, TuneRule,
 };
 use karve_core::hypothesis::{Candidate, Direction, Hypothesis};
-use karve_core::integrity::{Rate, Roof};
 use karve_core::measurement::{
     Block, Discarded, Environment, FailureCategory, First, Gate, Pair, Reading, Sample,
 };
 use karve_core::policy::Preset;
+use karve_core::spending::Usage;
+use karve_numerics::case::{Case, CaseSet};
+use karve_numerics::roof::{Rate, Roof};
 use std::collections::BTreeMap;
 
 /// The name of the hidden case: nothing else in the script contains it by chance.

@@ -1,8 +1,8 @@
 //! Settings that were evaluated, as files of other programs tell them.
 
 use super::{Measured, Recorded};
-use karve_core::grid::Axis;
-use karve_core::search::Reading;
+use karve_numerics::grid::Axis;
+use karve_numerics::search::Reading;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;

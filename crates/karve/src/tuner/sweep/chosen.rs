@@ -1,12 +1,12 @@
 //! What a sweep ends with: the best setting that is right on the hidden cases too.
 
 use super::Sweep;
-use crate::error::Result;
 use crate::tuner::journal::Line;
 use crate::tuner::recorded::Failure;
 use crate::tuner::workshop::{Tried, Workshop};
-use karve_core::grid::Point;
-use karve_core::space::Config;
+use karve_numerics::grid::Point;
+use karve_numerics::space::Config;
+use karve_os::error::Result;
 
 /// Settings that may be wrong on a hidden case before the default stays.
 const WRONG_MAX: usize = 3;

@@ -1,0 +1,364 @@
+//! Model APIs directly, for people without an agent: karve asks the model itself and gives it a few
+//! tools of its own.
+//!
+//! One loop serves all APIs. An API is data: where it is, how a question is written, and how the
+//! events of an answer are read, both as pure functions. What is tried again, what a question may
+//! cost and what is left out of a long conversation is decided in `karve_core::asking`.
+//!
+//! ```text
+//! anthropic, openai, chat, google   one API each
+//! talk     a conversation, in no API's form
+//! reply    what was heard of an answer so far
+//! sse      events out of bytes
+//! hear     hears one answer, in bounded memory
+//! http     the client
+//! advice   what a person can do about a refusal
+//! retry    what a failure is called, and whether it may pass
+//! files    reads, searches and writes a worktree, and nothing beside
+//! tools    what the model may ask for
+//! turn     one turn, from the brief to the last words
+//! exchange writes a turn down
+//! tells    what such a writing tells people
+//! key      where the key comes from
+//! trial    a small turn, to see whether it works from here
+//! ```
+
+mod advice;
+mod anthropic;
+mod chat;
+mod exchange;
+mod files;
+mod google;
+mod hear;
+mod http;
+mod key;
+mod openai;
+mod reply;
+mod retry;
+mod sse;
+mod talk;
+mod tells;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod trial;
+mod turn;
+
+pub use self::tells::Telling;
+pub use self::trial::{has_key, try_turn};
+
+use self::http::Client;
+use self::reply::Reply;
+use self::talk::{Item, Talk};
+use self::tools::{Bench, Rights, Tool};
+use self::turn::Place;
+use super::cli::heard::Fault;
+use super::prompt;
+use super::secrets::Secrets;
+use super::turn::{Ended, Task, Turned, Used};
+use super::{Agent, Answered, Desk, Implementation, Proposal, Question, Said, Taught};
+use crate::config::ApiConfig;
+use karve_core::asking::budget::{Gauge, Left};
+use karve_core::campaign::ImplementStep;
+use karve_core::campaign::strategy::Brief;
+use karve_core::charter::Charter;
+use karve_core::spending::Usage;
+use karve_os::error::{CommandError, Result};
+use karve_os::process::StopFlag;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// Where a model answers, in words.
+const ANSWER_TO: &str = "as your last message, in one fenced `json` block";
+
+/// A kind of model API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The Messages API of Anthropic.
+    Anthropic,
+    /// The Responses API of OpenAI.
+    Openai,
+    /// Chat Completions of OpenAI, and of servers that speak like it.
+    OpenaiChat,
+    /// The Gemini API of Google.
+    Google,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::Anthropic,
+        Self::Openai,
+        Self::OpenaiChat,
+        Self::Google,
+    ];
+
+    /// The kind of a name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// What it is called in `karve.toml` and after `--agent`.
+    pub fn name(self) -> &'static str {
+        self.wire().name
+    }
+
+    /// What people call it.
+    pub fn title(self) -> &'static str {
+        self.wire().title
+    }
+
+    /// The variable that usually holds its key.
+    pub fn key_env(self) -> &'static str {
+        self.wire().key_env
+    }
+
+    /// Where it usually is.
+    pub fn base_url(self) -> &'static str {
+        self.wire().base_url
+    }
+
+    /// Tokens that an answer may have, unless somebody says otherwise.
+    pub fn max_tokens(self) -> u32 {
+        self.wire().max_tokens
+    }
+
+    /// Tokens that its models can take in, unless somebody says otherwise.
+    pub fn context_tokens(self) -> u64 {
+        self.wire().context_tokens
+    }
+
+    fn wire(self) -> &'static Wire {
+        match self {
+            Self::Anthropic => &anthropic::WIRE,
+            Self::Openai => &openai::WIRE,
+            Self::OpenaiChat => &chat::WIRE,
+            Self::Google => &google::WIRE,
+        }
+    }
+}
+
+/// An API as data.
+#[derive(Debug)]
+struct Wire {
+    name: &'static str,
+    title: &'static str,
+    key_env: &'static str,
+    base_url: &'static str,
+    max_tokens: u32,
+    context_tokens: u64,
+    /// Whether what goes in is put into a cache, for a price.
+    writes_cache: bool,
+    /// What every question carries, with the key if there is one.
+    headers: fn(Option<&str>) -> Vec<(&'static str, String)>,
+    /// How a question is written.
+    post: fn(&Ask<'_>) -> Post,
+    /// Takes in one event of an answer.
+    read: fn(&mut Reply, &Value),
+    /// Makes words, calls and what is sent back out of the parts of a whole answer.
+    settle: fn(&mut Reply),
+}
+
+/// A key as most servers want it.
+fn bearer(key: Option<&str>) -> Vec<(&'static str, String)> {
+    let key = key.map(|key| ("authorization", format!("Bearer {key}")));
+    key.into_iter().collect()
+}
+
+/// What an API must know to write a question.
+struct Ask<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    system: &'a str,
+    tools: &'a [Tool],
+    items: &'a [Item],
+    /// Whether it goes to the server that the API is named after.
+    is_usual: bool,
+}
+
+/// A question as it is sent.
+struct Post {
+    path: String,
+    body: Value,
+}
+
+/// A model, ready to be asked.
+#[derive(Debug)]
+struct Model {
+    config: ApiConfig,
+    wire: &'static Wire,
+    name: String,
+    client: Client,
+    secrets: Secrets,
+    gauge: Gauge,
+}
+
+impl Model {
+    /// Takes the key from where it is.
+    fn open(agent: &str, config: &ApiConfig, stop: &StopFlag) -> Result<Self> {
+        let wire = config.kind.wire();
+        let key = key::key_of(agent, config, stop)?;
+        let url = config.base_url.as_deref().unwrap_or(wire.base_url);
+        let told = key
+            .as_ref()
+            .map(|key| ("API_KEY".to_owned(), key.reveal().to_owned()));
+        let told: Vec<(String, String)> = told.into_iter().collect();
+        Ok(Self {
+            config: config.clone(),
+            wire,
+            name: config.model_for(agent)?.to_owned(),
+            client: Client::new(url, key.as_ref(), wire.headers)?,
+            secrets: Secrets::of(told.iter().map(|(name, value)| (name, value))),
+            gauge: Gauge::default(),
+        })
+    }
+}
+
+/// A model API as an agent.
+#[derive(Debug)]
+pub struct ApiAgent {
+    name: String,
+    config: ApiConfig,
+    learns: bool,
+    limit_s: u64,
+    usd_max: Option<f64>,
+    /// Made when it is first asked, for a command may have to be asked for the key.
+    model: Option<Model>,
+    talk: Option<Talk>,
+}
+
+impl ApiAgent {
+    /// A model API under a name, with what it may use.
+    pub fn new(name: &str, config: ApiConfig, learns: bool, charter: &Charter) -> Result<Self> {
+        // The table is called like this, whatever model was named along with it.
+        let name = name.split(':').next().unwrap_or(name);
+        config.model_for(name)?;
+        key::check(name, &config)?;
+        let limits = &charter.limits;
+        if limits.agent_usd.is_some() && config.price.is_none() {
+            return Err(CommandError::usage(format!(
+                "limits.agent_usd cannot be held: the agent {name} has no price"
+            ))
+            .hint(format!(
+                "set agents.{name}.price = {{ input = …, output = … }} in karve.toml, in US \
+                 dollars for a million tokens; a local server costs 0.0"
+            )));
+        }
+        if !charter.sandbox.agent_network && !config.is_loopback() {
+            return Err(CommandError::usage(format!(
+                "the agent {name} needs the network, which it may not use"
+            ))
+            .hint("set sandbox.agent_network = true in karve.toml, or name a local server"));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            config,
+            learns,
+            limit_s: limits.agent_s,
+            usd_max: limits.agent_usd,
+            model: None,
+            talk: None,
+        })
+    }
+
+    /// What is left, given what the campaign has used.
+    fn left(&self, spent: Usage) -> Left {
+        let all = Left {
+            usd: self.usd_max,
+            tokens: self.config.tokens_max,
+        };
+        all.after(spent)
+    }
+
+    /// One turn, in the conversation of its round if there is one.
+    fn turn(
+        &mut self,
+        task: Task,
+        (of, brief): ((u32, u32), &str),
+        granted: &[String],
+        desk: &Desk<'_>,
+    ) -> Result<Turned> {
+        let limit_s = task.limit_s(self.limit_s);
+        let until = Instant::now() + Duration::from_secs(limit_s);
+        let mut model = match self.model.take() {
+            Some(model) => model,
+            None => Model::open(&self.name, &self.config, desk.stop)?,
+        };
+        let last = match Rights::of(task) {
+            // Without tools, a conversation that used some cannot go on.
+            Rights::Answer => None,
+            Rights::Read | Rights::Work => self.talk.take(),
+        };
+        let mut talk = Talk::going_on(last, of);
+        talk.items.push(Item::Asked(model.secrets.redact(brief)));
+        let place = Place {
+            task,
+            exchange: desk.exchange,
+            stop: desk.stop,
+            until,
+            limit_s,
+            left: self.left(desk.spent),
+        };
+        let secrets = model.secrets.clone();
+        let mut bench = Bench::new(desk, Rights::of(task), granted, (&secrets, until))?;
+        let told = turn::run(&mut model, &mut talk, Some(&mut bench), &place)?;
+        self.model = Some(model);
+        // After a failure the next brief begins anew; it holds all that matters.
+        self.talk = told.fault.is_none().then_some(talk);
+        Ok(Turned {
+            ended: match told.fault {
+                // To be asked again would not help.
+                Some(fault @ Fault::Budget(_)) => Ended::Spent(fault.describe()),
+                Some(fault) => Ended::Failed(fault.describe()),
+                None => Ended::Said(told.text),
+            },
+            used: Used::Counted(told.usage),
+        })
+    }
+}
+
+impl Agent for ApiAgent {
+    fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
+        let text = prompt::render_propose(brief, ANSWER_TO);
+        let asked = ((brief.round, 0), text.as_str());
+        let turned = self.turn(Task::Propose, asked, &brief.granted, desk)?;
+        Ok(turned.proposal())
+    }
+
+    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
+        let text = prompt::render_implement(step) + &format!("\nAnswer {ANSWER_TO}.\n");
+        let asked = ((step.round, step.variant), text.as_str());
+        let turned = self.turn(Task::of(step), asked, &step.brief.granted, desk)?;
+        Ok(turned.implementation())
+    }
+
+    fn ask(&mut self, question: &Question<'_>, desk: &Desk<'_>) -> Result<Answered> {
+        let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
+        let asked = ((question.round, 0), text.as_str());
+        Ok(self.turn(Task::Review, asked, &[], desk)?.answered())
+    }
+
+    fn reads_worktree(&self) -> bool {
+        true
+    }
+
+    fn key_variables(&self) -> Vec<String> {
+        let name = key::variable_of(&self.config);
+        name.map(str::to_owned).into_iter().collect()
+    }
+
+    fn knows_key_in(&self, bytes: &[u8]) -> bool {
+        let model = self.model.as_ref();
+        model.is_some_and(|model| model.secrets.are_in(bytes))
+    }
+
+    fn learns(&self, _: Option<&str>) -> bool {
+        self.learns
+    }
+
+    fn learn(&mut self, taught: &Taught<'_>, desk: &Desk<'_>) -> Result<Said> {
+        let text = prompt::render_learn(taught) + &format!("\nAnswer {ANSWER_TO}.\n");
+        let asked = ((taught.round, 0), text.as_str());
+        Ok(self.turn(Task::Learn, asked, &[], desk)?.said())
+    }
+}

@@ -1,0 +1,174 @@
+//! The Messages API of Anthropic: blocks of content, streamed as deltas to the block at an index.
+
+use super::reply::{End, Part, Reply, input_of};
+use super::retry::fault_in_stream;
+use super::talk::{Call, Item};
+use super::tools::Tool;
+use super::{Ask, Post, Wire};
+use crate::cli::heard::{message, text};
+use serde_json::{Value, json};
+
+/// The version of the API that is spoken.
+const VERSION: &str = "2023-06-01";
+
+/// The Messages API.
+pub(super) const WIRE: Wire = Wire {
+    name: "anthropic",
+    title: "Anthropic Messages API",
+    key_env: "ANTHROPIC_API_KEY",
+    base_url: "https://api.anthropic.com",
+    max_tokens: 16_384,
+    context_tokens: 200_000,
+    writes_cache: true,
+    headers: |key| {
+        let mut headers = vec![("anthropic-version", VERSION.to_owned())];
+        headers.extend(key.map(|key| ("x-api-key", key.to_owned())));
+        headers
+    },
+    post,
+    read,
+    settle,
+};
+
+fn post(ask: &Ask<'_>) -> Post {
+    let mut messages: Vec<Value> = ask.items.iter().map(message_of).collect();
+    // What comes before is the same in the next request.
+    if let Some(last) = messages
+        .last_mut()
+        .and_then(|one| one["content"].as_array_mut())
+        && let Some(block) = last.last_mut()
+    {
+        block["cache_control"] = json!({"type": "ephemeral"});
+    }
+    let mut body = json!({
+        "model": ask.model,
+        "max_tokens": ask.max_tokens,
+        "stream": true,
+        "system": ask.system,
+        "messages": messages,
+    });
+    if !ask.tools.is_empty() {
+        body["tools"] = ask.tools.iter().map(tool_of).collect();
+    }
+    Post {
+        path: "/v1/messages".into(),
+        body,
+    }
+}
+
+fn tool_of(tool: &Tool) -> Value {
+    json!({
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": tool.schema(),
+    })
+}
+
+fn message_of(item: &Item) -> Value {
+    match item {
+        Item::Asked(brief) => json!({
+            "role": "user",
+            "content": [{"type": "text", "text": brief}],
+        }),
+        Item::Said(said) => json!({"role": "assistant", "content": said.raw}),
+        Item::Given(all) => {
+            let blocks = all.iter().map(|one| {
+                json!({
+                    "type": "tool_result",
+                    "tool_use_id": one.id,
+                    "content": one.text,
+                    "is_error": one.failed,
+                })
+            });
+            json!({"role": "user", "content": blocks.collect::<Vec<_>>()})
+        }
+    }
+}
+
+fn read(reply: &mut Reply, event: &Value) {
+    let at = event.get("index").and_then(Value::as_u64).unwrap_or(0);
+    match text(event, "/type") {
+        "message_start" => count(reply, event.pointer("/message/usage")),
+        "content_block_start" => begin(reply, at, &event["content_block"]),
+        "content_block_delta" => {
+            let delta = &event["delta"];
+            match text(delta, "/type") {
+                "text_delta" => reply.says_more(at, text(delta, "/text")),
+                "input_json_delta" => reply.asks_more(at, text(delta, "/partial_json")),
+                "thinking_delta" => reply.adds_to(at, "thinking", text(delta, "/thinking")),
+                "signature_delta" => reply.adds_to(at, "signature", text(delta, "/signature")),
+                _ => {}
+            }
+        }
+        "message_delta" => {
+            count(reply, event.get("usage"));
+            reply.end = end_of(text(event, "/delta/stop_reason"));
+        }
+        "error" => reply.fault = Some(fault_in_stream(&event["error"])),
+        _ => {}
+    }
+}
+
+fn begin(reply: &mut Reply, at: u64, block: &Value) {
+    let part = match text(block, "/type") {
+        "text" => Part::Text(text(block, "/text").to_owned()),
+        "tool_use" => Part::Call {
+            id: text(block, "/id").to_owned(),
+            name: text(block, "/name").to_owned(),
+            args: String::new(),
+        },
+        _ => Part::Other(block.clone()),
+    };
+    reply.begin(at, part);
+}
+
+fn end_of(reason: &str) -> Option<End> {
+    match reason {
+        "" => None,
+        "max_tokens" => Some(End::Cut),
+        "refusal" => Some(End::Declined("the model declined".into())),
+        "model_context_window_exceeded" => Some(End::Full(message(reason))),
+        _ => Some(End::Whole),
+    }
+}
+
+/// Counts are told at the start and, for what came out, again at the end.
+fn count(reply: &mut Reply, usage: Option<&Value>) {
+    let Some(usage) = usage else { return };
+    let counted = &mut reply.counted;
+    for (name, count) in [
+        ("input_tokens", &mut counted.input),
+        ("cache_read_input_tokens", &mut counted.cached),
+        ("cache_creation_input_tokens", &mut counted.written),
+        ("output_tokens", &mut counted.output),
+    ] {
+        *count = usage.get(name).and_then(Value::as_u64).unwrap_or(*count);
+    }
+}
+
+fn settle(reply: &mut Reply) {
+    for part in reply.parts.values() {
+        let block = match part {
+            Part::Text(text) if text.is_empty() => continue,
+            Part::Text(text) => {
+                reply.text.push_str(text);
+                json!({"type": "text", "text": text})
+            }
+            Part::Call { id, name, args } => {
+                let input = input_of(args);
+                let sent = match &input {
+                    Value::Null => json!({}),
+                    input => input.clone(),
+                };
+                reply.calls.push(Call {
+                    id: id.clone(),
+                    name: name.clone(),
+                    input,
+                });
+                json!({"type": "tool_use", "id": id, "name": name, "input": sent})
+            }
+            Part::Other(block) => block.clone(),
+        };
+        reply.raw.push(block);
+    }
+}

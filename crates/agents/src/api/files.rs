@@ -1,0 +1,260 @@
+//! Files of a worktree, as a model may read and change them: nothing outside, nothing behind a
+//! link, and only granted files are written.
+//!
+//! Whatever a model, or a build that it started, puts into the worktree is looked at without
+//! following links. No process of a build is alive when files are touched, so what was looked at is
+//! what is opened.
+
+use crate::secrets::Secrets;
+use globset::GlobSet;
+use karve_harness::project_file;
+use karve_os::files;
+use regex::RegexBuilder;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+
+/// The largest file that is read or written.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+/// Characters of what one reading or searching gives.
+const SHOWN_CHARS_MAX: usize = 24_000;
+/// Lines that one reading gives, unless fewer are asked for.
+const LINES_MAX: usize = 2_000;
+/// Entries of one directory that are listed.
+const LISTED_MAX: usize = 500;
+/// Files and directories that one search looks at.
+const ENTRIES_MAX: usize = 20_000;
+/// Bytes that one search reads.
+const SEARCHED_BYTES_MAX: u64 = 64 << 20;
+/// Lines that one search gives.
+const FOUND_MAX: usize = 200;
+/// Characters of one such line.
+const FOUND_CHARS_MAX: usize = 300;
+/// What a pattern may take in memory.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
+
+/// What was refused, for the model to read.
+pub(super) type Refused<T> = std::result::Result<T, String>;
+
+/// The files of a turn.
+#[derive(Debug)]
+pub(super) struct Files<'a> {
+    tree: &'a Path,
+    granted: GlobSet,
+    /// What is granted, in words.
+    named: String,
+    secrets: &'a Secrets,
+}
+
+impl<'a> Files<'a> {
+    /// The files of a worktree, of which some are granted.
+    pub(super) fn new(
+        tree: &'a Path,
+        granted: &[String],
+        secrets: &'a Secrets,
+    ) -> karve_os::error::Result<Self> {
+        Ok(Self {
+            tree,
+            granted: project_file::glob_set(granted)?,
+            named: granted.join(", "),
+            secrets,
+        })
+    }
+
+    /// Some lines of a file, or what is in a directory.
+    pub(super) fn read(&self, path: &str, from: usize, lines: usize) -> Refused<String> {
+        let at = self.inside(path)?;
+        let kind = fs::symlink_metadata(&at).map_err(|error| format!("{path}: {error}"))?;
+        if kind.is_dir() {
+            return self.list(&at);
+        }
+        let text = self.text(path, &at)?;
+        let n_lines = text.lines().count();
+        let from = from.max(1);
+        let wanted = text.split_inclusive('\n').skip(from - 1);
+        let mut shown = String::new();
+        let mut last = from - 1;
+        for line in wanted.take(lines.clamp(1, LINES_MAX)) {
+            if shown.chars().count() + line.chars().count() > SHOWN_CHARS_MAX {
+                if shown.is_empty() {
+                    shown = line.chars().take(SHOWN_CHARS_MAX).collect();
+                    last += 1;
+                }
+                break;
+            }
+            shown.push_str(line);
+            last += 1;
+        }
+        Ok(match from == 1 && last == n_lines {
+            true => shown,
+            false => format!("[lines {from} to {last} of {n_lines}]\n{shown}"),
+        })
+    }
+
+    fn list(&self, dir: &Path) -> Refused<String> {
+        let entries = fs::read_dir(dir).map_err(|error| error.to_string())?;
+        let mut names = Vec::new();
+        for entry in entries.flatten().take(LISTED_MAX) {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            match entry.file_type() {
+                Ok(_) if name == ".git" => {}
+                Ok(kind) if kind.is_dir() => names.push(format!("{name}/")),
+                Ok(kind) if kind.is_symlink() => names.push(format!("{name} (a link)")),
+                Ok(_) | Err(_) => names.push(name),
+            }
+        }
+        names.sort();
+        Ok(names.join("\n"))
+    }
+
+    /// Lines that match a pattern, each with its file and number.
+    pub(super) fn search(&self, pattern: &str, below: &str) -> Refused<String> {
+        let mut builder = RegexBuilder::new(pattern);
+        let pattern = builder.size_limit(PATTERN_BYTES_MAX).build();
+        let pattern = pattern.map_err(|error| format!("the pattern cannot be read: {error}"))?;
+        let mut stack = vec![self.inside(below)?];
+        let (mut entries, mut bytes) = (0, 0);
+        let mut found = Vec::new();
+        while let Some(at) = stack.pop() {
+            entries += 1;
+            let Ok(data) = fs::symlink_metadata(&at) else {
+                continue;
+            };
+            if data.is_dir() {
+                let mut below: Vec<PathBuf> = fs::read_dir(&at)
+                    .into_iter()
+                    .flatten()
+                    .flatten()
+                    .filter(|entry| entry.file_name() != ".git")
+                    .take(ENTRIES_MAX)
+                    .map(|entry| entry.path())
+                    .collect();
+                below.sort_by(|a, b| b.cmp(a));
+                stack.extend(below);
+            } else if data.is_file() && data.len() <= FILE_BYTES_MAX {
+                bytes += data.len();
+                self.search_in(&at, &pattern, &mut found);
+            }
+            let enough = entries >= ENTRIES_MAX || bytes >= SEARCHED_BYTES_MAX;
+            if enough || found.len() >= FOUND_MAX {
+                found.push("[there may be more]".into());
+                break;
+            }
+        }
+        Ok(match found.is_empty() {
+            true => "nothing matches".into(),
+            false => found.join("\n").chars().take(SHOWN_CHARS_MAX).collect(),
+        })
+    }
+
+    fn search_in(&self, at: &Path, pattern: &regex::Regex, found: &mut Vec<String>) {
+        let name = at.strip_prefix(self.tree).unwrap_or(at).to_string_lossy();
+        let Ok(text) = self.text(&name, at) else {
+            return;
+        };
+        for (n, line) in text.lines().enumerate() {
+            if found.len() >= FOUND_MAX {
+                return;
+            }
+            if pattern.is_match(line) {
+                let line: String = line.chars().take(FOUND_CHARS_MAX).collect();
+                found.push(format!("{name}:{}: {line}", n + 1));
+            }
+        }
+    }
+
+    /// Replaces a text that occurs once.
+    pub(super) fn edit(&self, path: &str, old: &str, new: &str) -> Refused<String> {
+        let at = self.may_write(path)?;
+        let text = self.text(path, &at)?;
+        if old.is_empty() {
+            return Err("old is empty; write replaces a whole file".into());
+        }
+        match text.matches(old).count() {
+            1 => self.put(path, &at, &text.replacen(old, new, 1)),
+            0 => Err(format!("{path} has no such text; old must be exact")),
+            n => Err(format!("{path} has it {n} times; make old longer")),
+        }
+    }
+
+    /// Writes a whole file, which may be new.
+    pub(super) fn write(&self, path: &str, text: &str) -> Refused<String> {
+        let at = self.may_write(path)?;
+        self.put(path, &at, text)
+    }
+
+    /// A granted file, there or not.
+    pub(super) fn may_write(&self, path: &str) -> Refused<PathBuf> {
+        let at = self.inside(path)?;
+        let name = at.strip_prefix(self.tree).unwrap_or(&at);
+        match self.granted.is_match(name) {
+            true => Ok(at),
+            false => Err(format!(
+                "{path} is not granted; granted are: {}",
+                self.named
+            )),
+        }
+    }
+
+    fn put(&self, path: &str, at: &Path, text: &str) -> Refused<String> {
+        if text.len() as u64 > FILE_BYTES_MAX {
+            return Err(format!("{path} would exceed {FILE_BYTES_MAX} bytes"));
+        }
+        if self.secrets.are_in(text.as_bytes()) {
+            return Err(format!("{path} would hold the value of a key"));
+        }
+        let told = |error: std::io::Error| format!("{path}: {error}");
+        let dir = at.parent().unwrap_or(self.tree);
+        fs::create_dir_all(dir).map_err(told)?;
+        let mode = match fs::symlink_metadata(at) {
+            Ok(data) if data.is_file() => Some(data.permissions().mode()),
+            Ok(_) => return Err(format!("{path} is no plain file")),
+            Err(_) => None,
+        };
+        // Another file in its place: what else has the same content under another name keeps it.
+        let mut fresh = tempfile::NamedTempFile::new_in(dir).map_err(told)?;
+        std::io::Write::write_all(&mut fresh, text.as_bytes()).map_err(told)?;
+        let mode = fs::Permissions::from_mode(mode.unwrap_or(0o644) & 0o777);
+        fs::set_permissions(fresh.path(), mode).map_err(told)?;
+        fresh.persist(at).map_err(|error| told(error.error))?;
+        Ok(format!("{path} is written"))
+    }
+
+    /// The text of a plain file, without hidden cases.
+    fn text(&self, path: &str, at: &Path) -> Refused<String> {
+        let plain = fs::symlink_metadata(at).is_ok_and(|data| data.is_file());
+        if !plain {
+            return Err(format!("{path} is no plain file"));
+        }
+        let text = files::read_text(at, FILE_BYTES_MAX);
+        let text = text.map_err(|error| format!("{path}: {error}"))?;
+        let is_config = at
+            .file_name()
+            .is_some_and(|name| name == project_file::FILE_NAME);
+        let less = is_config
+            .then(|| project_file::without_hidden(&text))
+            .flatten();
+        Ok(less.unwrap_or(text))
+    }
+
+    /// The place of a path in the worktree; nothing on the way there is a link.
+    fn inside(&self, path: &str) -> Refused<PathBuf> {
+        let mut at = self.tree.to_owned();
+        for part in Path::new(path).components() {
+            match part {
+                Component::CurDir => continue,
+                Component::Normal(name) if name != ".git" => at.push(name),
+                Component::Normal(_)
+                | Component::ParentDir
+                | Component::RootDir
+                | Component::Prefix(_) => {
+                    return Err(format!("{path} is no path of the project"));
+                }
+            }
+            if fs::symlink_metadata(&at).is_ok_and(|data| data.is_symlink()) {
+                return Err(format!("{path} leads through a link"));
+            }
+        }
+        Ok(at)
+    }
+}

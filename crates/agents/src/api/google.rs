@@ -1,0 +1,152 @@
+//! The Gemini API of Google: parts of content. Signatures of thoughts stay at their parts, which
+//! are sent back as they came.
+
+use super::reply::{End, Part, Reply};
+use super::retry::fault_in_stream;
+use super::talk::{Call, Given, Item};
+use super::tools::Tool;
+use super::{Ask, Post, Wire};
+use crate::cli::heard::{count, message, text};
+use serde_json::{Value, json};
+
+/// How the name of a call begins that the API gave none.
+const NAMELESS: &str = "karve_call_";
+
+/// The Gemini API.
+pub(super) const WIRE: Wire = Wire {
+    name: "google",
+    title: "Google Gemini API",
+    key_env: "GEMINI_API_KEY",
+    base_url: "https://generativelanguage.googleapis.com/v1beta",
+    max_tokens: 16_384,
+    context_tokens: 1_000_000,
+    writes_cache: false,
+    headers: |key| {
+        let key = key.map(|key| ("x-goog-api-key", key.to_owned()));
+        key.into_iter().collect()
+    },
+    post,
+    read,
+    settle,
+};
+
+fn post(ask: &Ask<'_>) -> Post {
+    let contents: Vec<Value> = ask.items.iter().map(content_of).collect();
+    let mut body = json!({
+        "systemInstruction": {"parts": [{"text": ask.system}]},
+        "contents": contents,
+        "generationConfig": {"maxOutputTokens": ask.max_tokens},
+    });
+    if !ask.tools.is_empty() {
+        let tools: Vec<Value> = ask.tools.iter().map(tool_of).collect();
+        body["tools"] = json!([{"functionDeclarations": tools}]);
+    }
+    Post {
+        path: format!("/models/{}:streamGenerateContent?alt=sse", ask.model),
+        body,
+    }
+}
+
+/// It refuses an object that has no properties.
+fn tool_of(tool: &Tool) -> Value {
+    let mut declared = json!({"name": tool.name, "description": tool.description});
+    let schema = tool.schema();
+    if schema["properties"]
+        .as_object()
+        .is_some_and(|all| !all.is_empty())
+    {
+        declared["parameters"] = schema;
+    }
+    declared
+}
+
+fn content_of(item: &Item) -> Value {
+    match item {
+        Item::Asked(brief) => json!({"role": "user", "parts": [{"text": brief}]}),
+        Item::Said(said) => json!({"role": "model", "parts": said.raw}),
+        Item::Given(all) => {
+            let parts: Vec<Value> = all.iter().map(response_of).collect();
+            json!({"role": "user", "parts": parts})
+        }
+    }
+}
+
+fn response_of(given: &Given) -> Value {
+    let key = if given.failed { "error" } else { "output" };
+    let mut response = json!({"name": given.name, "response": {key: given.text}});
+    if !given.id.starts_with(NAMELESS) {
+        response["id"] = given.id.as_str().into();
+    }
+    json!({"functionResponse": response})
+}
+
+fn read(reply: &mut Reply, event: &Value) {
+    if let Some(error) = event.get("error") {
+        reply.fault = Some(fault_in_stream(error));
+        return;
+    }
+    if event.get("usageMetadata").is_some() {
+        let all = count(event, "/usageMetadata/promptTokenCount");
+        let cached = count(event, "/usageMetadata/cachedContentTokenCount").min(all);
+        reply.counted.cached = cached;
+        reply.counted.input = all - cached;
+        let said = count(event, "/usageMetadata/candidatesTokenCount");
+        let thought = count(event, "/usageMetadata/thoughtsTokenCount");
+        reply.counted.output = said.saturating_add(thought);
+    }
+    let blocked = text(event, "/promptFeedback/blockReason");
+    if !blocked.is_empty() {
+        reply.end = Some(End::Declined(message(blocked)));
+    }
+    let parts = event.pointer("/candidates/0/content/parts");
+    for part in parts.and_then(Value::as_array).into_iter().flatten() {
+        take_part(reply, part);
+    }
+    match text(event, "/candidates/0/finishReason") {
+        "" => {}
+        "STOP" => reply.end = Some(End::Whole),
+        "MAX_TOKENS" => reply.end = Some(End::Cut),
+        other => reply.end = Some(End::Declined(message(other))),
+    }
+}
+
+/// Words go on where the last words ended; all else is a part of its own.
+fn take_part(reply: &mut Reply, part: &Value) {
+    let is_plain = |part: &Value| {
+        let fields = part.as_object().map_or(0, serde_json::Map::len);
+        fields == 1 && part.get("text").is_some_and(Value::is_string)
+    };
+    let last = reply.parts.last_key_value();
+    let last = last.filter(|(_, last)| matches!(last, Part::Other(last) if is_plain(last)));
+    match last.map(|(at, _)| *at) {
+        Some(at) if is_plain(part) => reply.adds_to(at, "text", text(part, "/text")),
+        _ => reply.begin(reply.next_place(), Part::Other(part.clone())),
+    }
+}
+
+fn settle(reply: &mut Reply) {
+    for (at, part) in &reply.parts {
+        let Part::Other(part) = part else { continue };
+        let is_thought = part.get("thought").and_then(Value::as_bool) == Some(true);
+        if !is_thought {
+            reply.text.push_str(text(part, "/text"));
+        }
+        if let Some(call) = part.get("functionCall") {
+            let id = match text(call, "/id") {
+                "" => format!("{NAMELESS}{at}"),
+                id => id.to_owned(),
+            };
+            let input = match call.get("args") {
+                None => json!({}),
+                Some(args) if args.is_object() => args.clone(),
+                Some(_) => Value::Null,
+            };
+            reply.calls.push(Call {
+                id,
+                name: text(call, "/name").to_owned(),
+                input,
+            });
+        }
+        reply.raw.push(part.clone());
+    }
+}

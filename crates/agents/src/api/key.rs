@@ -1,0 +1,112 @@
+//! The key of a model API: from a variable or a command, and in nothing that is shown.
+
+use crate::config::{ApiConfig, KeySource};
+use karve_os::error::{CommandError, Result};
+use karve_os::process::{self, Command, StopFlag};
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long a command may take to tell a key; a person may have to unlock it.
+const COMMAND_LIMIT: Duration = Duration::from_secs(120);
+/// What such a command may print.
+const COMMAND_BYTES_MAX: usize = 64 << 10;
+
+/// A key. Nothing shows it but [`Key::reveal`].
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Key(String);
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[key]")
+    }
+}
+
+impl Key {
+    /// Its value, for the header that carries it.
+    pub(super) fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// A key, if the text can be one.
+    fn of(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let usable = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+        usable.then(|| Self(text.to_owned()))
+    }
+}
+
+/// The variable that holds the key, if it is taken from one.
+pub(super) fn variable_of(config: &ApiConfig) -> Option<&str> {
+    match &config.key {
+        KeySource::Usual => Some(config.kind.key_env()),
+        KeySource::Variable(name) => Some(name),
+        KeySource::Command(_) => None,
+    }
+}
+
+/// Whether the variable that must hold a key does.
+pub(super) fn is_there(config: &ApiConfig) -> bool {
+    match &config.key {
+        KeySource::Command(_) => true,
+        KeySource::Usual if config.needs_no_key() => true,
+        KeySource::Usual | KeySource::Variable(_) => in_variable(config).is_some(),
+    }
+}
+
+/// Fails where the key is missing, without asking any command for it.
+pub(super) fn check(name: &str, config: &ApiConfig) -> Result<()> {
+    match is_there(config) {
+        true => Ok(()),
+        false => Err(missing(name, config)),
+    }
+}
+
+/// The key; none where none is needed and none is there.
+pub(super) fn key_of(name: &str, config: &ApiConfig, stop: &StopFlag) -> Result<Option<Key>> {
+    match &config.key {
+        KeySource::Command(line) => by_command(name, line, stop).map(Some),
+        // A key that was not meant for this server stays here.
+        KeySource::Usual if config.needs_no_key() && !config.is_private() => Ok(None),
+        KeySource::Usual | KeySource::Variable(_) => match in_variable(config) {
+            None if config.needs_no_key() => Ok(None),
+            None => Err(missing(name, config)),
+            key => Ok(key),
+        },
+    }
+}
+
+fn in_variable(config: &ApiConfig) -> Option<Key> {
+    Key::of(&std::env::var(variable_of(config)?).ok()?)
+}
+
+fn missing(name: &str, config: &ApiConfig) -> CommandError {
+    let variable = variable_of(config).unwrap_or_default();
+    CommandError::environment(format!(
+        "the agent {name} needs a key, and {variable} has none"
+    ))
+    .hint(format!(
+        "set {variable}, or name another variable in agents.{name}.key_env or a command in \
+             agents.{name}.key_command in karve.toml"
+    ))
+}
+
+fn by_command(name: &str, line: &str, stop: &StopFlag) -> Result<Key> {
+    let command = Command::shell(line, Path::new("/"))
+        .limit(COMMAND_LIMIT)
+        .capture_bytes(COMMAND_BYTES_MAX);
+    let run = process::run(&command, stop)?;
+    let said = run.stdout.text();
+    let key = said.lines().find_map(Key::of);
+    match key.filter(|_| run.exit.success()) {
+        Some(key) => Ok(key),
+        // What it printed may be the key, so it is not told.
+        None => Err(CommandError::environment(format!(
+            "the command for the key of the agent {name} gave none"
+        ))
+        .cause(run.exit.describe())
+        .hint(format!(
+            "run agents.{name}.key_command of karve.toml by hand: it must print the key"
+        ))),
+    }
+}

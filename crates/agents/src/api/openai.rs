@@ -1,0 +1,146 @@
+//! The Responses API of OpenAI: items of output, each told whole when it is done. Nothing is kept
+//! at the server, so reasoning comes encrypted and is sent back as it came.
+
+use super::reply::{End, Part, Reply, input_of};
+use super::retry::fault_in_stream;
+use super::talk::{Call, Item};
+use super::tools::Tool;
+use super::{Ask, Post, Wire};
+use crate::cli::heard::{count, message, text};
+use serde_json::{Value, json};
+
+/// The Responses API.
+pub(super) const WIRE: Wire = Wire {
+    name: "openai",
+    title: "OpenAI Responses API",
+    key_env: "OPENAI_API_KEY",
+    base_url: "https://api.openai.com/v1",
+    max_tokens: 16_384,
+    context_tokens: 128_000,
+    writes_cache: false,
+    headers: super::bearer,
+    post,
+    read,
+    settle,
+};
+
+fn post(ask: &Ask<'_>) -> Post {
+    let input: Vec<Value> = ask.items.iter().flat_map(items_of).collect();
+    let mut body = json!({
+        "model": ask.model,
+        "max_output_tokens": ask.max_tokens,
+        "stream": true,
+        "store": false,
+        "include": ["reasoning.encrypted_content"],
+        "instructions": ask.system,
+        "input": input,
+    });
+    if !ask.tools.is_empty() {
+        body["tools"] = ask.tools.iter().map(tool_of).collect();
+    }
+    Post {
+        path: "/responses".into(),
+        body,
+    }
+}
+
+fn tool_of(tool: &Tool) -> Value {
+    json!({
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.schema(),
+        "strict": false,
+    })
+}
+
+fn items_of(item: &Item) -> Vec<Value> {
+    match item {
+        Item::Asked(brief) => vec![json!({
+            "role": "user",
+            "content": [{"type": "input_text", "text": brief}],
+        })],
+        Item::Said(said) => said.raw.clone(),
+        Item::Given(all) => {
+            let outputs = all.iter().map(|one| {
+                json!({
+                    "type": "function_call_output",
+                    "call_id": one.id,
+                    "output": one.text,
+                })
+            });
+            outputs.collect()
+        }
+    }
+}
+
+fn read(reply: &mut Reply, event: &Value) {
+    match text(event, "/type") {
+        "response.output_item.done" => {
+            let at = event.get("output_index").and_then(Value::as_u64);
+            let at = at.unwrap_or_else(|| reply.next_place());
+            reply.begin(at, Part::Other(event["item"].clone()));
+        }
+        "response.completed" => {
+            take_count(reply, event);
+            take_output(reply, event);
+            reply.end = Some(End::Whole);
+        }
+        "response.incomplete" => {
+            take_count(reply, event);
+            reply.end = Some(match text(event, "/response/incomplete_details/reason") {
+                "max_output_tokens" => End::Cut,
+                other => End::Declined(message(other)),
+            });
+        }
+        "response.failed" => {
+            take_count(reply, event);
+            reply.fault = Some(fault_in_stream(&event["response"]["error"]));
+        }
+        "error" => {
+            let error = event.get("error").unwrap_or(event);
+            reply.fault = Some(fault_in_stream(error));
+        }
+        _ => {}
+    }
+}
+
+/// Some servers tell the items only at the end.
+fn take_output(reply: &mut Reply, event: &Value) {
+    let items = event.pointer("/response/output").and_then(Value::as_array);
+    if reply.parts.is_empty() {
+        for item in items.into_iter().flatten() {
+            reply.begin(reply.next_place(), Part::Other(item.clone()));
+        }
+    }
+}
+
+/// What came from the cache is a part of what went in.
+fn take_count(reply: &mut Reply, event: &Value) {
+    let all = count(event, "/response/usage/input_tokens");
+    let cached = count(event, "/response/usage/input_tokens_details/cached_tokens");
+    reply.counted.cached = cached.min(all);
+    reply.counted.input = all - cached.min(all);
+    reply.counted.output = count(event, "/response/usage/output_tokens");
+}
+
+fn settle(reply: &mut Reply) {
+    for part in reply.parts.values() {
+        let Part::Other(item) = part else { continue };
+        match text(item, "/type") {
+            "message" => {
+                let parts = item.get("content").and_then(Value::as_array);
+                for part in parts.into_iter().flatten() {
+                    reply.text.push_str(text(part, "/text"));
+                }
+            }
+            "function_call" => reply.calls.push(Call {
+                id: text(item, "/call_id").to_owned(),
+                name: text(item, "/name").to_owned(),
+                input: input_of(text(item, "/arguments")),
+            }),
+            _ => {}
+        }
+        reply.raw.push(item.clone());
+    }
+}

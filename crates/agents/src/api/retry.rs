@@ -1,0 +1,171 @@
+//! What a question that failed is called, and whether that may pass. Pure; when it is asked again
+//! is decided in `karve_core::asking`.
+
+use super::http::Lost;
+use crate::cli::heard::{Fault, message};
+use karve_core::asking::retry::{Meaning, Missed, meaning_of};
+use serde_json::Value;
+use std::time::Duration;
+
+/// Codes by which servers say that a conversation is too long.
+const FULL_CODES: [&str; 3] = [
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "request_too_large",
+];
+/// Words by which they say so where there is no code.
+const FULL_WORDS: [&str; 6] = [
+    "prompt is too long",
+    "maximum context length",
+    "context length exceeded",
+    "context window",
+    "exceeds the maximum number of tokens",
+    "exceeds the available context size",
+];
+/// Codes of refusals that no waiting mends, whatever their status.
+const LASTING_CODES: [&str; 2] = ["insufficient_quota", "billing_hard_limit_reached"];
+/// Types of errors in a stream that pass.
+const PASSING_TYPES: [&str; 9] = [
+    "overloaded_error",
+    "rate_limit_error",
+    "rate_limit_exceeded",
+    "api_error",
+    "server_error",
+    "timeout_error",
+    "INTERNAL",
+    "RESOURCE_EXHAUSTED",
+    "UNAVAILABLE",
+];
+
+/// Why a question has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// The server refused, which may pass.
+    Passing(String, Option<Duration>),
+    /// The server refused for good.
+    Lasting(String),
+    /// The conversation is too long.
+    Full(String),
+    /// The server could not be reached.
+    Unreachable(String),
+    /// The stream stopped in the middle.
+    Broken(String),
+    /// What came is none of the API's events.
+    Garbled(String),
+    /// The answer is longer than an answer may be.
+    TooLong,
+    /// The answer is longer than `max_tokens`.
+    Cut,
+    /// More came than anybody wants to store.
+    Flooded(u64),
+    /// The turn has no time left.
+    OverTime,
+    /// The user stopped it.
+    Stopped,
+}
+
+impl Failure {
+    /// What it is called if nothing can be done about it, after so many further tries.
+    pub(super) fn fault(self, limit_s: u64, retries: u32) -> Fault {
+        let told = |said: String| match retries {
+            0 => said,
+            n => format!("{said}, asked {} times", n + 1),
+        };
+        match self {
+            Self::Passing(said, _) | Self::Lasting(said) => Fault::Api(told(said)),
+            Self::Full(said) => Fault::Context(said),
+            Self::Unreachable(said) => Fault::Api(told(format!("cannot be reached: {said}"))),
+            Self::Broken(said) => Fault::NoResult(told(said)),
+            Self::Garbled(said) => Fault::Malformed(told(said)),
+            Self::TooLong => Fault::TooLong,
+            Self::Cut => Fault::Cut,
+            Self::Flooded(bytes) => Fault::Flooded(bytes),
+            Self::OverTime => Fault::OverTime(limit_s),
+            Self::Stopped => Fault::Killed("stopped by the user".into()),
+        }
+    }
+
+    /// Whether it may pass, and how long the server wants to be left alone.
+    pub(super) fn missed(&self) -> Missed {
+        match self {
+            Self::Passing(_, wait) => Missed::Passing(wait.unwrap_or_default()),
+            Self::Unreachable(_) | Self::Broken(_) | Self::Garbled(_) => {
+                Missed::Passing(Duration::ZERO)
+            }
+            Self::Lasting(_)
+            | Self::Full(_)
+            | Self::TooLong
+            | Self::Cut
+            | Self::Flooded(_)
+            | Self::OverTime
+            | Self::Stopped => Missed::Lasting,
+        }
+    }
+}
+
+impl From<Lost> for Failure {
+    fn from(lost: Lost) -> Self {
+        match lost {
+            Lost::Stopped => Self::Stopped,
+            Lost::OverTime => Self::OverTime,
+            Lost::Way(why) => Self::Unreachable(why),
+        }
+    }
+}
+
+/// What a server means that answered with another status than 200.
+pub(super) fn refusal_of(status: u16, body: &[u8], wait: Option<Duration>) -> Failure {
+    let parsed = serde_json::from_slice::<Value>(body).unwrap_or_default();
+    // One API answers with a list of one.
+    let parsed = parsed.get(0).cloned().unwrap_or(parsed);
+    let error = parsed.get("error").unwrap_or(&parsed);
+    let said = described(error);
+    let said = match said.is_empty() {
+        true => message(&String::from_utf8_lossy(body)),
+        false => said,
+    };
+    let told = message(&format!("{status} {said}"));
+    let lasts = codes(error).any(|code| LASTING_CODES.contains(&code));
+    match meaning_of(status.into()) {
+        Meaning::MayBeTooLong if is_full(error, &said) => Failure::Full(told),
+        Meaning::Passes if !lasts => Failure::Passing(told, wait),
+        Meaning::MayBeTooLong | Meaning::Passes | Meaning::Lasts => Failure::Lasting(told),
+    }
+}
+
+/// What a server means that says so in its stream.
+pub(super) fn fault_in_stream(error: &Value) -> Failure {
+    let said = described(error);
+    if is_full(error, &said) {
+        return Failure::Full(said);
+    }
+    let by_name = codes(error).any(|code| PASSING_TYPES.contains(&code));
+    let number = error.get("code").and_then(Value::as_u64);
+    let by_number = number.map(meaning_of) == Some(Meaning::Passes);
+    match by_name || by_number {
+        true => Failure::Passing(said, None),
+        false => Failure::Lasting(said),
+    }
+}
+
+fn codes(error: &Value) -> impl Iterator<Item = &str> {
+    let names = ["code", "type", "status"];
+    names
+        .into_iter()
+        .filter_map(move |name| error.get(name).and_then(Value::as_str))
+}
+
+fn described(error: &Value) -> String {
+    let code = codes(error).next().unwrap_or_default();
+    let said = match error {
+        Value::String(said) => said.as_str(),
+        _ => error.get("message").and_then(Value::as_str).unwrap_or(""),
+    };
+    message(&format!("{code} {said}"))
+}
+
+fn is_full(error: &Value, said: &str) -> bool {
+    let said = said.to_lowercase();
+    codes(error).any(|code| FULL_CODES.contains(&code))
+        || FULL_WORDS.iter().any(|words| said.contains(words))
+}

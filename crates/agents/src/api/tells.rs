@@ -1,0 +1,84 @@
+//! What the exchange of a turn tells people: the events of an answer are put together by the API
+//! that they are of, and told when the answer is over.
+
+use super::reply::Reply;
+use super::talk::Call;
+use super::{Kind, Wire};
+use crate::cli::heard::{count, text};
+use crate::told::Told;
+use serde_json::Value;
+use std::collections::VecDeque;
+
+/// Somebody who reads an exchange line by line.
+#[derive(Debug)]
+pub struct Telling {
+    wire: &'static Wire,
+    /// What was heard of the answer that is not over.
+    reply: Reply,
+    /// Tools that were asked for and not used yet.
+    calls: VecDeque<Call>,
+}
+
+impl Telling {
+    /// For an exchange with a model API; none if that is no kind of it.
+    pub fn of(agent: &str) -> Option<Self> {
+        Kind::by_name(agent).map(|kind| Self {
+            wire: kind.wire(),
+            reply: Reply::default(),
+            calls: VecDeque::new(),
+        })
+    }
+
+    /// Takes in a line between the first and the last.
+    pub fn take(&mut self, line: &[u8]) -> Vec<Told> {
+        let Ok(value) = serde_json::from_slice::<Value>(line) else {
+            return vec![Told::Notes(String::from_utf8_lossy(line).into_owned())];
+        };
+        let note = match text(&value, "/karve") {
+            "" => {
+                (self.wire.read)(&mut self.reply, &value);
+                return Vec::new();
+            }
+            "question" => return self.rest(),
+            "tool" => return self.used(&value),
+            "compacted" => {
+                let (bytes, to) = (count(&value, "/bytes"), count(&value, "/to"));
+                format!("the conversation was made shorter, from {bytes} bytes to {to}")
+            }
+            "strange" => format!("strange: {}", text(&value, "/data")),
+            name => format!("{name}: {}", text(&value, "/why")),
+        };
+        let mut told = self.rest();
+        told.push(Told::Notes(note));
+        told
+    }
+
+    /// What was said and is not told yet.
+    pub fn rest(&mut self) -> Vec<Told> {
+        let mut told = self.says();
+        let left = self.calls.drain(..);
+        told.extend(left.map(|call| Told::calls(&call.name, Some(&call.input))));
+        told
+    }
+
+    /// The words of the answer; the tools that it asks for are told as they are used.
+    fn says(&mut self) -> Vec<Told> {
+        let mut reply = std::mem::take(&mut self.reply);
+        (self.wire.settle)(&mut reply);
+        self.calls.extend(reply.calls);
+        match reply.text.trim().is_empty() {
+            true => Vec::new(),
+            false => vec![Told::Says(reply.text)],
+        }
+    }
+
+    /// A tool that was used, with what it gave.
+    fn used(&mut self, note: &Value) -> Vec<Told> {
+        let mut told = self.says();
+        self.calls.pop_front();
+        let is_failed = note.get("failed").and_then(Value::as_bool) == Some(true);
+        told.push(Told::calls(text(note, "/name"), note.get("input")));
+        told.push(Told::gives(note.get("text"), is_failed));
+        told
+    }
+}

@@ -1,0 +1,326 @@
+//! The tools that a model gets: read and search, and where it may change something, edit, write,
+//! build and test. What they give is bounded, and tells of visible cases only.
+
+use super::files::{Files, Refused};
+use super::talk::{Call, Given};
+use crate::Desk;
+use crate::secrets::Secrets;
+use crate::turn::Task;
+use karve_harness::commands::{Harness, Variant};
+use karve_harness::outcome::Gated;
+use karve_numerics::case::Case;
+use karve_os::error::Result;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Tools that were refused are named up to this many.
+const DENIED_MAX: usize = 10;
+/// What is left to a command at least, so that it can say that its time is over.
+const COMMAND_MIN: Duration = Duration::from_millis(100);
+
+/// A tool as it is offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tool {
+    pub(super) name: &'static str,
+    pub(super) description: &'static str,
+    /// Each parameter: its name, its type, whether it is needed, and what it means.
+    parameters: &'static [(&'static str, &'static str, Needed, &'static str)],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needed {
+    Yes,
+    No,
+}
+
+impl Tool {
+    /// Its parameters as a JSON schema that every API takes.
+    pub(super) fn schema(&self) -> Value {
+        let mut properties = Map::new();
+        let mut required = Vec::new();
+        for (name, kind, needed, description) in self.parameters {
+            let property = json!({"type": kind, "description": description});
+            properties.insert((*name).to_owned(), property);
+            if *needed == Needed::Yes {
+                required.push(*name);
+            }
+        }
+        json!({"type": "object", "properties": properties, "required": required})
+    }
+}
+
+const PATH: (&str, &str, Needed, &str) = (
+    "path",
+    "string",
+    Needed::Yes,
+    "a path in the current directory, such as src/kernel.c",
+);
+
+/// Tools that change nothing.
+const READING: [Tool; 2] = [
+    Tool {
+        name: "read",
+        description: "Gives the lines of a file, or the names in a directory.",
+        parameters: &[
+            PATH,
+            ("from", "integer", Needed::No, "the first line, from 1"),
+            ("lines", "integer", Needed::No, "how many lines at most"),
+        ],
+    },
+    Tool {
+        name: "search",
+        description: "Gives the lines of all files that match a regular expression.",
+        parameters: &[
+            ("pattern", "string", Needed::Yes, "a regular expression"),
+            (
+                "path",
+                "string",
+                Needed::No,
+                "a file or directory; all without it",
+            ),
+        ],
+    },
+];
+
+/// Tools that change, build and test.
+const WORKING: [Tool; 4] = [
+    Tool {
+        name: "edit",
+        description: "Replaces a text that occurs exactly once in a granted file.",
+        parameters: &[
+            PATH,
+            ("old", "string", Needed::Yes, "the exact text to replace"),
+            ("new", "string", Needed::Yes, "what to put in its place"),
+        ],
+    },
+    Tool {
+        name: "write",
+        description: "Writes a whole granted file, which may be new.",
+        parameters: &[
+            PATH,
+            (
+                "text",
+                "string",
+                Needed::Yes,
+                "all that the file is to hold",
+            ),
+        ],
+    },
+    Tool {
+        name: "build",
+        description: "Builds the project as karve will build it.",
+        parameters: &[],
+    },
+    Tool {
+        name: "test",
+        description: "Builds the project and tests it on the visible cases.",
+        parameters: &[],
+    },
+];
+
+/// What a turn may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rights {
+    /// Answer, and nothing else.
+    Answer,
+    /// Read.
+    Read,
+    /// Read, change granted files, build and test.
+    Work,
+}
+
+impl Rights {
+    /// What may be done in a turn.
+    pub(super) fn of(task: Task) -> Self {
+        match task {
+            Task::Propose | Task::Review => Self::Read,
+            Task::Implement | Task::Mend => Self::Work,
+            Task::Learn | Task::Trial => Self::Answer,
+        }
+    }
+
+    /// The tools that are offered.
+    pub(super) fn tools(self) -> Vec<Tool> {
+        match self {
+            Self::Answer => Vec::new(),
+            Self::Read => READING.to_vec(),
+            Self::Work => READING.into_iter().chain(WORKING).collect(),
+        }
+    }
+}
+
+/// Where the tools of a turn work.
+#[derive(Debug)]
+pub(super) struct Bench<'a> {
+    rights: Rights,
+    tree: &'a Path,
+    files: Files<'a>,
+    harness: &'a Harness,
+    cases: &'a [Case],
+    until: Instant,
+    /// Whether a file was changed.
+    pub(super) has_changed: bool,
+    /// What was refused because it may not be done.
+    pub(super) denied: Vec<String>,
+}
+
+impl<'a> Bench<'a> {
+    /// The bench of a desk.
+    pub(super) fn new(
+        desk: &Desk<'a>,
+        rights: Rights,
+        granted: &[String],
+        (secrets, until): (&'a Secrets, Instant),
+    ) -> Result<Self> {
+        Ok(Self {
+            rights,
+            tree: desk.tree,
+            files: Files::new(desk.tree, granted, secrets)?,
+            harness: desk.harness,
+            cases: desk.cases,
+            until,
+            has_changed: false,
+            denied: Vec::new(),
+        })
+    }
+
+    /// Does what a model asks for, or says why not.
+    pub(super) fn perform(&mut self, call: &Call) -> Result<Given> {
+        let offered = self.rights.tools();
+        let done = match offered.iter().find(|tool| tool.name == call.name) {
+            Some(tool) => match Input::of(tool, &call.input) {
+                Ok(input) => self.run(tool.name, &input)?,
+                Err(why) => Err(why),
+            },
+            None => {
+                self.deny(&call.name);
+                let names: Vec<&str> = offered.iter().map(|tool| tool.name).collect();
+                Err(format!(
+                    "there is no such tool now; there are: {}",
+                    names.join(", ")
+                ))
+            }
+        };
+        let (text, failed) = match done {
+            Ok(text) => (text, false),
+            Err(why) => (why, true),
+        };
+        Ok(Given {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            text,
+            failed,
+        })
+    }
+
+    fn run(&mut self, tool: &str, input: &Input<'_>) -> Result<Refused<String>> {
+        let path = input.text("path");
+        Ok(match tool {
+            "read" => self.files.read(
+                path,
+                input.count("from", 1),
+                input.count("lines", usize::MAX),
+            ),
+            "search" => self.files.search(input.text("pattern"), path),
+            "edit" => self.change(path, |files| {
+                files.edit(path, input.text("old"), input.text("new"))
+            }),
+            "write" => self.change(path, |files| files.write(path, input.text("text"))),
+            "build" => self.build()?.map(|()| "it builds".to_owned()),
+            _ => match self.build()? {
+                Ok(()) => self.test()?,
+                Err(why) => Err(why),
+            },
+        })
+    }
+
+    /// Changes a file, if it is granted.
+    fn change(
+        &mut self,
+        path: &str,
+        how: impl FnOnce(&Files<'_>) -> Refused<String>,
+    ) -> Refused<String> {
+        if let Err(why) = self.files.may_write(path) {
+            self.deny(&format!("edit of {path}"));
+            return Err(why);
+        }
+        let done = how(&self.files);
+        self.has_changed |= done.is_ok();
+        done
+    }
+
+    fn deny(&mut self, what: &str) {
+        let what = crate::cli::heard::message(what);
+        if self.denied.len() < DENIED_MAX && !self.denied.contains(&what) {
+            self.denied.push(what);
+        }
+    }
+
+    /// The campaign's commands, with no more time than the turn has.
+    fn harness(&self) -> Harness {
+        let left = self.until.saturating_duration_since(Instant::now());
+        self.harness.clone().within_limit(left.max(COMMAND_MIN))
+    }
+
+    fn build(&self) -> Result<Refused<()>> {
+        Ok(told(self.harness().build(self.tree)?))
+    }
+
+    fn test(&self) -> Result<Refused<String>> {
+        let tested = self.harness().test(self.tree, self.cases, Variant::Usual)?;
+        let n = self.cases.len();
+        Ok(told(tested).map(|()| format!("it is right on {n} visible cases")))
+    }
+}
+
+/// What a gate says, in its bounded words.
+fn told(gated: Gated<()>) -> Refused<()> {
+    gated.map_err(|gate| gate.describe())
+}
+
+/// What a tool is given, checked against what it takes.
+struct Input<'a>(&'a Value);
+
+impl<'a> Input<'a> {
+    fn of(tool: &Tool, given: &'a Value) -> Refused<Self> {
+        let Some(fields) = given.as_object() else {
+            return Err("the arguments are no JSON object".into());
+        };
+        for (name, kind, needed, _) in tool.parameters {
+            let fits = |value: &Value| match *kind {
+                "integer" => value.as_u64().is_some() || is_whole(value),
+                _ => value.is_string(),
+            };
+            match (fields.get(*name).filter(|value| !value.is_null()), needed) {
+                (Some(value), _) if !fits(value) => return Err(format!("{name} must be a {kind}")),
+                (None, Needed::Yes) => return Err(format!("{name} is missing")),
+                (Some(_), _) | (None, Needed::No) => {}
+            }
+        }
+        let known = |name: &String| tool.parameters.iter().any(|(known, ..)| known == name);
+        match fields.keys().find(|name| !known(name)) {
+            Some(_) => {
+                let names: Vec<&str> = tool.parameters.iter().map(|(name, ..)| *name).collect();
+                Err(format!("{} takes only: {}", tool.name, names.join(", ")))
+            }
+            None => Ok(Self(given)),
+        }
+    }
+
+    fn text(&self, name: &str) -> &'a str {
+        self.0.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn count(&self, name: &str, without: usize) -> usize {
+        let value = self.0.get(name);
+        let whole = value.and_then(Value::as_u64);
+        let whole = whole.or_else(|| value.and_then(Value::as_f64).map(|n| n.max(0.0) as u64));
+        whole.map_or(without, |n| usize::try_from(n).unwrap_or(without))
+    }
+}
+
+/// Some models write 1.0 for 1.
+fn is_whole(value: &Value) -> bool {
+    value.as_f64().is_some_and(|n| n >= 0.0 && n.fract() == 0.0)
+}

@@ -1,0 +1,265 @@
+//! The built-in strategy: tunes all declared knobs at once, then applies what the library knows and
+//! a machine can do, and turns knobs one at a time; each is a hypothesis.
+
+mod recipes;
+mod tasks;
+
+use super::{Agent, Desk, Implementation, Proposal};
+use karve_core::campaign::strategy::Brief;
+use karve_core::campaign::{ImplementStep, Refusal};
+use karve_core::hypothesis::{Direction, Hypothesis};
+use karve_core::spending::Usage;
+use karve_harness::git::{Oid, Repo};
+use karve_harness::project_file;
+use karve_numerics::search::{self, Move};
+use karve_numerics::space::{Config, KNOBS_MAX, Knob, parse_knobs, set_knob};
+use karve_numerics::space::{Delivery, KnobDeclaration};
+use karve_os::error::{CommandError, Context, Result};
+use std::fs;
+use std::path::Path;
+
+/// What a sweep is expected to gain, before anything is known.
+const SWEEP_RATIO: f64 = 1.2;
+
+/// Proposes knob settings from what the history says.
+#[derive(Debug)]
+pub struct Builtin {
+    granted: Vec<String>,
+    declared: Vec<KnobDeclaration>,
+}
+
+impl Builtin {
+    /// The strategy for the knobs in the granted files and in `karve.toml`.
+    pub fn new(granted: Vec<String>, declared: Vec<KnobDeclaration>) -> Self {
+        Self { granted, declared }
+    }
+}
+
+impl Agent for Builtin {
+    fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
+        let knobs = knobs_at(desk.repo, &brief.parent, &self.granted, &self.declared)?;
+        if let Some(task) = &brief.task {
+            return self.carry_out(task, brief, (desk.repo, &knobs));
+        }
+        if brief.sweep && knobs.len() > 1 {
+            let hypothesis = Box::new(state_sweep(&knobs));
+            return Ok(Proposal::Stated(hypothesis, Usage::default()));
+        }
+        let base = config_of(&knobs_at(
+            desk.repo,
+            &brief.base,
+            &self.granted,
+            &self.declared,
+        )?);
+        let texts = recipes::texts_at(desk.repo, &brief.parent, &self.granted)?;
+        // Where all knobs were tuned at once, single values of an entry are known already.
+        let alone = if knobs.len() > 1 { &[][..] } else { &knobs };
+        let recipe = recipes::next(&brief.recall, &texts, alone);
+        let turn = search::propose(&knobs, &base, &brief.trials, brief.seed);
+        let stated = match (&recipe, &turn) {
+            (Some(recipe), Some(turn)) if turn.expected_ratio.ln() > recipe.promise() => {
+                state(&knobs, turn)
+            }
+            (Some(recipe), _) => recipe.state(),
+            (None, Some(turn)) => state(&knobs, turn),
+            (None, None) => {
+                let why = exhausted(knobs.len());
+                return Ok(Proposal::Refused(
+                    Refusal::Exhausted { why },
+                    Usage::default(),
+                ));
+            }
+        };
+        Ok(Proposal::Stated(Box::new(stated), Usage::default()))
+    }
+
+    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
+        let usage = Usage::default();
+        if step.mend.is_some() {
+            let why = "a knob setting that fails cannot be mended".to_owned();
+            return Ok(Implementation::NotDone { why, usage });
+        }
+        if step.hypothesis.sweep {
+            // The tuner makes the change, from where the knobs stand.
+            let summary = String::new();
+            return Ok(Implementation::Done { summary, usage });
+        }
+        let knobs = knobs_at(desk.repo, &step.parent, &self.granted, &self.declared)?;
+        if step.hypothesis.entry.is_some() && step.hypothesis.config.is_empty() {
+            return self.follow(step, desk, &knobs);
+        }
+        let set = write_config(desk.tree, &knobs, &step.hypothesis.config)?;
+        Ok(Implementation::Done {
+            summary: format!("set {}", set.join(", ")),
+            usage,
+        })
+    }
+
+    fn reads_worktree(&self) -> bool {
+        false
+    }
+}
+
+impl Builtin {
+    /// Applies the recipe of an entry.
+    fn follow(
+        &self,
+        step: &ImplementStep,
+        desk: &Desk<'_>,
+        knobs: &[Knob],
+    ) -> Result<Implementation> {
+        let usage = Usage::default();
+        let hypothesis = &step.hypothesis;
+        let usable = &step.brief.recall.usable;
+        let known = usable
+            .iter()
+            .find(|usable| hypothesis.entry.as_ref() == Some(&usable.known.id));
+        let action = known.and_then(|of| of.known.apply.get(hypothesis.variant as usize));
+        let texts = recipes::texts_at(desk.repo, &step.parent, &self.granted)?;
+        let change = action.and_then(|action| recipes::apply(action, &texts, knobs));
+        let Some(recipes::Change::Texts(changed)) = change else {
+            let why = "the library changed, and the recipe changes nothing any more".to_owned();
+            return Ok(Implementation::NotDone { why, usage });
+        };
+        for text in &changed {
+            let path = desk.tree.join(&text.file);
+            fs::write(&path, &text.text).context(|| format!("cannot write {}", path.display()))?;
+        }
+        let summary = format!("{} in {} files", hypothesis.title, changed.len());
+        Ok(Implementation::Done { summary, usage })
+    }
+}
+
+fn exhausted(n_knobs: usize) -> String {
+    match n_knobs {
+        0 => "no entry of the library can be applied by a machine here, and the granted files \
+              declare no knobs (\"// karve: knob TILE in 8,16,32\")"
+            .to_owned(),
+        n => format!("no move of the {n} knobs and no entry of the library promises a gain"),
+    }
+}
+
+/// Sets knobs in a worktree; gives what was changed, in words.
+pub fn write_config(tree: &Path, knobs: &[Knob], config: &Config) -> Result<Vec<String>> {
+    let mut set = Vec::new();
+    for knob in knobs {
+        let Some(value) = config.get(&knob.name).filter(|v| **v != knob.current) else {
+            continue;
+        };
+        let path = tree.join(&knob.file);
+        let text =
+            fs::read_to_string(&path).context(|| format!("cannot read {}", path.display()))?;
+        let Some(changed) = set_knob(&text, knob, value) else {
+            continue;
+        };
+        fs::write(&path, changed).context(|| format!("cannot write {}", path.display()))?;
+        set.push(format!("{} = {value}", knob.name));
+    }
+    Ok(set)
+}
+
+/// The knobs declared in the granted files of a commit, in the order of the files.
+pub fn knobs_at(
+    repo: &Repo,
+    commit: &str,
+    granted: &[String],
+    declared: &[KnobDeclaration],
+) -> Result<Vec<Knob>> {
+    let globs = project_file::glob_set(granted)?;
+    let commit = Oid::named(commit)?;
+    let mut knobs: Vec<Knob> = Vec::new();
+    for (file, bytes) in repo.read_matching(&commit, &globs)? {
+        let text = String::from_utf8_lossy(&bytes);
+        let found = parse_knobs(&file, &text, declared).map_err(|reason| {
+            CommandError::usage("cannot read the knobs")
+                .cause(no_json(&file, &text, declared).unwrap_or(reason))
+                .hint(format!("mend the declaration in {file} or in karve.toml"))
+        })?;
+        knobs.extend(found);
+    }
+    if knobs.len() > KNOBS_MAX {
+        return Err(
+            CommandError::usage(format!("there are more than {KNOBS_MAX} knobs"))
+                .hint("declare fewer in the granted files or in karve.toml"),
+        );
+    }
+    Ok(knobs)
+}
+
+/// Why a file in which a knob is declared by its keys is no JSON, and where.
+fn no_json(file: &str, text: &str, declared: &[KnobDeclaration]) -> Option<String> {
+    let is_json = |knob: &KnobDeclaration| knob.deliver == Delivery::Json && knob.file == file;
+    declared.iter().find(|knob| is_json(knob))?;
+    let read = serde_json::from_str::<serde::de::IgnoredAny>(text);
+    Some(format!("{file} is no JSON: {}", read.err()?))
+}
+
+/// The values that stand there now.
+pub fn config_of(knobs: &[Knob]) -> Config {
+    knobs
+        .iter()
+        .map(|knob| (knob.name.clone(), knob.current.clone()))
+        .collect()
+}
+
+/// All knobs at once, as the tuner searches them: one hypothesis.
+fn state_sweep(knobs: &[Knob]) -> Hypothesis {
+    let mut files: Vec<String> = knobs.iter().map(|knob| knob.file.clone()).collect();
+    files.dedup();
+    Hypothesis {
+        title: format!("tune all {} knobs", knobs.len()),
+        bottleneck: String::new(),
+        mechanism: format!(
+            "I expect {SWEEP_RATIO:.2}x because knobs that stand at their first values are rarely \
+             the best together"
+        ),
+        expected_ratio: SWEEP_RATIO,
+        direction: Direction::Tile,
+        high_risk: true,
+        files,
+        counters: Vec::new(),
+        gate: None,
+        config: Config::new(),
+        question: None,
+        sweep: true,
+        entry: None,
+        variant: 0,
+        differs: None,
+        task: None,
+    }
+}
+
+fn state(knobs: &[Knob], next: &Move) -> Hypothesis {
+    let changes: Vec<String> = next
+        .changes
+        .iter()
+        .map(|(name, from, to)| format!("{name} from {from} to {to}"))
+        .collect();
+    let moved = |knob: &&Knob| next.changes.iter().any(|(name, _, _)| *name == knob.name);
+    let moved: Vec<&Knob> = knobs.iter().filter(moved).collect();
+    let mut files: Vec<String> = moved.iter().map(|knob| knob.file.clone()).collect();
+    files.dedup();
+    let ordered = moved.iter().all(|knob| knob.is_ordered());
+    Hypothesis {
+        title: format!("set {}", changes.join(" and ")),
+        bottleneck: String::new(),
+        mechanism: format!("I expect {:.2}x because {}", next.expected_ratio, next.why),
+        expected_ratio: next.expected_ratio,
+        direction: if ordered {
+            Direction::Tile
+        } else {
+            Direction::Algorithm
+        },
+        high_risk: !ordered,
+        files,
+        counters: Vec::new(),
+        gate: None,
+        config: next.config.clone(),
+        question: None,
+        sweep: false,
+        entry: None,
+        variant: 0,
+        differs: None,
+        task: None,
+    }
+}

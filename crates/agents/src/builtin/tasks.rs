@@ -1,0 +1,102 @@
+//! Items of an agenda that a machine can carry out: knob values, a sweep, the recipe of an entry.
+
+use super::recipes::{self, Recipe};
+use super::{Builtin, knobs_at, state_sweep};
+use crate::Proposal;
+use karve_core::agenda::{How, Item};
+use karve_core::campaign::strategy::Brief;
+use karve_core::campaign::{Refusal, Task};
+use karve_core::hypothesis::{Direction, Hypothesis};
+use karve_core::knowledge::Known;
+use karve_core::spending::Usage;
+use karve_harness::git::Repo;
+use karve_numerics::space::{Config, Knob};
+use karve_os::error::Result;
+
+impl Builtin {
+    /// States the hypothesis of an item, or why there is nothing to be done about it.
+    pub(super) fn carry_out(
+        &self,
+        task: &Task,
+        brief: &Brief,
+        (repo, knobs): (&Repo, &[Knob]),
+    ) -> Result<Proposal> {
+        let item = &task.item;
+        let stated = match &item.how {
+            How::Words => Err("only an agent can carry out words".to_owned()),
+            How::Knobs { config } => state_values(item, config, knobs),
+            How::Sweep if knobs.is_empty() => Err("no knobs are declared any more".to_owned()),
+            How::Sweep if !brief.sweep => {
+                Err("all knobs of this kernel were tuned, or no time is left for it".to_owned())
+            }
+            How::Sweep => Ok(state_sweep(knobs)),
+            How::Entry { entry } => {
+                let texts = recipes::texts_at(repo, &brief.parent, &self.granted)?;
+                let recipe = recipes::of_entry(&brief.recall, entry, (&texts, knobs));
+                let none = || format!("no other recipe of the entry {entry} changes anything here");
+                recipe.as_ref().map(Recipe::state).ok_or_else(none)
+            }
+        };
+        let usage = Usage::default();
+        Ok(match stated {
+            Ok(mut hypothesis) => {
+                hypothesis.task = Some(item.id.clone());
+                Proposal::Stated(Box::new(hypothesis), usage)
+            }
+            Err(why) => Proposal::Refused(Refusal::Exhausted { why }, usage),
+        })
+    }
+
+    /// Whether a recipe of an entry changes anything in the granted files of a commit.
+    pub fn can_apply(&self, repo: &Repo, commit: &str, known: &Known) -> Result<bool> {
+        let knobs = knobs_at(repo, commit, &self.granted, &self.declared)?;
+        let texts = recipes::texts_at(repo, commit, &self.granted)?;
+        let mut ways = known.apply.iter();
+        Ok(ways.any(|action| recipes::apply(action, &texts, &knobs).is_some()))
+    }
+}
+
+/// The hypothesis that some knobs are better at these values.
+fn state_values(item: &Item, wanted: &Config, knobs: &[Knob]) -> Result<Hypothesis, String> {
+    let mut changes = Vec::new();
+    let mut files = Vec::new();
+    let mut ordered = true;
+    for (name, value) in wanted {
+        let Some(knob) = knobs.iter().find(|knob| knob.name == *name) else {
+            return Err(format!("the kernel has no knob {name} any more"));
+        };
+        if knob.current != *value {
+            changes.push(format!("{name} from {} to {value}", knob.current));
+            files.push(knob.file.clone());
+            ordered &= knob.is_ordered();
+        }
+    }
+    if changes.is_empty() {
+        return Err("the knobs have these values already".to_owned());
+    }
+    files.sort();
+    files.dedup();
+    let mut config = super::config_of(knobs);
+    config.extend(wanted.clone());
+    Ok(Hypothesis {
+        title: format!("set {}", changes.join(" and ")),
+        bottleneck: String::new(),
+        mechanism: format!(
+            "I expect {:.2}x because the agenda asks for it: {}",
+            item.expected_ratio, item.title
+        ),
+        expected_ratio: item.expected_ratio,
+        direction: Direction::Tile,
+        high_risk: !ordered,
+        files,
+        counters: Vec::new(),
+        gate: None,
+        config,
+        question: None,
+        sweep: false,
+        entry: None,
+        variant: 0,
+        differs: None,
+        task: None,
+    })
+}

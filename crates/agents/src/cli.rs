@@ -1,0 +1,352 @@
+//! Command-line agents: programs that talk to a model and work in a worktree by themselves.
+//!
+//! One adapter drives all of them. A kind is data: how its program is called, which variables it
+//! needs, and how its events are read. What counts as a failure is decided in one place, `heard`.
+//!
+//! ```text
+//! claude, codex, gemini, opencode, aider   one kind each
+//! heard    what was heard of a turn, and what makes it a failure
+//! listen   hears an agent while it speaks, in bounded memory
+//! left     what a turn left in its worktree
+//! turn     one turn: the program is started, heard, and ended with all it started
+//! trial    a small turn, to see whether an agent works here
+//! ```
+
+mod aider;
+mod claude;
+mod codex;
+mod gemini;
+pub(super) mod heard;
+mod left;
+mod listen;
+mod opencode;
+#[cfg(test)]
+mod tests;
+mod trial;
+mod turn;
+
+pub use self::trial::{Found, Tried, find, try_turn};
+
+use self::heard::{Fault, Heard};
+use self::turn::{Caller, Place, Ran};
+use super::notes;
+use super::prompt;
+use super::told::Told;
+use super::turn::{Ended, Task, Turned, Used};
+use super::{Agent, Answered, Desk, Implementation, Proposal, Question, Said, Taught};
+use crate::config::{CliConfig, Reach};
+use karve_core::campaign::ImplementStep;
+use karve_core::campaign::strategy::Brief;
+use karve_core::charter::Limits;
+use karve_core::spending::Usage;
+use karve_os::error::Result;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Where such an agent answers, in words.
+const ANSWER_TO: &str = "as your last message, in one fenced `json` block";
+
+/// The least that a program is told it may cost; the campaign stops by itself when all is spent.
+const USD_MIN: f64 = 0.01;
+
+/// A kind of command-line agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// opencode.
+    Opencode,
+    /// aider.
+    Aider,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Claude,
+        Self::Codex,
+        Self::Gemini,
+        Self::Opencode,
+        Self::Aider,
+    ];
+
+    /// The kind of a name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// What it is called in `karve.toml` and after `--agent`.
+    pub fn name(self) -> &'static str {
+        self.spec().name
+    }
+
+    /// What people call it.
+    pub fn title(self) -> &'static str {
+        self.spec().title
+    }
+
+    /// The program that is looked for on the `PATH`.
+    pub fn program(self) -> &'static str {
+        self.spec().program
+    }
+
+    /// How to install it.
+    pub fn install(self) -> &'static str {
+        self.spec().install
+    }
+
+    fn spec(self) -> &'static Spec {
+        match self {
+            Self::Claude => &claude::SPEC,
+            Self::Codex => &codex::SPEC,
+            Self::Gemini => &gemini::SPEC,
+            Self::Opencode => &opencode::SPEC,
+            Self::Aider => &aider::SPEC,
+        }
+    }
+}
+
+/// What a line that an agent printed tells people; a kind that is not known is taken as text.
+pub fn told_of(agent: &str, line: &[u8]) -> Vec<Told> {
+    let more = || vec![Told::More(String::from_utf8_lossy(line).into_owned())];
+    let Some(spec) = Kind::by_name(agent).map(Kind::spec) else {
+        return more();
+    };
+    match (spec.speaks, serde_json::from_slice::<Value>(line)) {
+        (Speaks::Events(_), Ok(event)) => (spec.tells)(&event),
+        (Speaks::Events(_), Err(_)) | (Speaks::Text(_), _) => more(),
+    }
+}
+
+/// A kind as data.
+struct Spec {
+    name: &'static str,
+    title: &'static str,
+    program: &'static str,
+    install: &'static str,
+    /// Variables of karve that pass to it; a star stands for any rest.
+    variables: &'static [&'static str],
+    /// Variables that are set for it.
+    set: &'static [(&'static str, &'static str)],
+    /// Where in the user's home it keeps who it is.
+    homes: &'static [&'static str],
+    /// Variables that lead it elsewhere.
+    home_variables: &'static [&'static str],
+    /// What is its own in the directories that those name.
+    below: &'static str,
+    /// The hosts of its model, each with a variable that must be set for it, if any; none if they
+    /// depend on how it is configured.
+    hosts: &'static [(&'static str, &'static str)],
+    /// Variables that lead it to a model elsewhere.
+    host_variables: &'static [&'static str],
+    /// Where else its own files in a directory lead it.
+    addresses: fn(&Path) -> Vec<String>,
+    speaks: Speaks,
+    /// What an event tells, for people.
+    tells: fn(&Value) -> Vec<Told>,
+    /// How it is called for a turn.
+    arguments: fn(&Ask<'_>) -> Vec<String>,
+    /// Variables that say what it may do in a turn.
+    settings: fn(&Ask<'_>) -> Vec<(String, String)>,
+}
+
+/// What it prints.
+#[derive(Clone, Copy)]
+enum Speaks {
+    /// One JSON object on each line.
+    Events(fn(&mut Heard, &Value)),
+    /// Text for people.
+    Text(fn(&mut Heard, &str)),
+}
+
+/// What a kind must know to be called for a turn.
+struct Ask<'a> {
+    task: Task,
+    model: Option<&'a str>,
+    /// The conversation to go on with.
+    session: Option<&'a str>,
+    /// What that has used so far.
+    used_before: Usage,
+    /// Whether karve confines the program.
+    confined: bool,
+    /// What it may still cost.
+    usd_left: Option<f64>,
+    /// How long it may take, in seconds.
+    limit_s: u64,
+    /// The granted files that are named in full.
+    files: &'a [String],
+    brief_file: &'a Path,
+}
+
+/// A conversation within a round.
+#[derive(Debug)]
+struct Talk {
+    /// The round, and which of several realizations.
+    of: (u32, u32),
+    session: String,
+    /// What the conversation used so far, where only that is told.
+    used: Usage,
+}
+
+/// A command-line agent.
+#[derive(Debug)]
+pub struct CliAgent {
+    caller: Caller,
+    talk: Option<Talk>,
+    usd_max: Option<f64>,
+    /// Whether it is asked what a round taught.
+    learns: bool,
+}
+
+impl CliAgent {
+    /// The program of a configuration, with what it may use.
+    pub fn new(
+        config: CliConfig,
+        env: BTreeMap<String, String>,
+        limits: &Limits,
+        tag: String,
+    ) -> Result<Self> {
+        let caller = Caller::new(config, env, limits.agent_s, tag)?;
+        Ok(Self {
+            caller,
+            talk: None,
+            usd_max: limits.agent_usd,
+            learns: false,
+        })
+    }
+
+    /// The same, with what it may reach.
+    #[must_use]
+    pub fn reaching(mut self, reach: Reach) -> Self {
+        self.caller.reach = reach;
+        self
+    }
+
+    /// The same, asked or not what a round taught.
+    #[must_use]
+    pub fn learning(mut self, learns: bool) -> Self {
+        self.learns = learns;
+        self
+    }
+
+    /// What may still be spent, given what the campaign has used. A program that goes on with a
+    /// conversation counts all of it.
+    fn usd_left(&self, spent: Usage, talk: Option<&Talk>) -> Option<f64> {
+        let counted = talk.map_or(0.0, |talk| talk.used.usd);
+        let left = self.usd_max? - spent.usd + counted;
+        Some(left.max(USD_MIN))
+    }
+
+    /// One turn, in the conversation of its round if there is one.
+    fn turn(
+        &mut self,
+        task: Task,
+        (of, brief): ((u32, u32), &str),
+        granted: &[String],
+        desk: &Desk<'_>,
+    ) -> Result<Turned> {
+        let place = Place::of(desk);
+        let files = plain_files(granted, desk.tree);
+        let mut session = self.talk.take().filter(|talk| talk.of == of);
+        loop {
+            let ask = Ask {
+                task,
+                model: self.caller.model(),
+                session: session.as_ref().map(|talk| talk.session.as_str()),
+                used_before: session.as_ref().map(|talk| talk.used).unwrap_or_default(),
+                confined: desk.sandbox.is_some(),
+                usd_left: self.usd_left(desk.spent, session.as_ref()),
+                limit_s: self.caller.limit_s(task),
+                files: &files,
+                brief_file: &place.brief_file(),
+            };
+            let Ran {
+                heard,
+                mut fault,
+                talk_used: used,
+            } = turn::run(&self.caller, &ask, brief, &place)?;
+            // Some programs forget a conversation; then it is begun anew, once.
+            let is_lost = fault.as_ref().is_some_and(Fault::is_of_start) && heard.is_unheard();
+            if is_lost && session.take().is_some() {
+                continue;
+            }
+            self.talk = heard
+                .session
+                .clone()
+                .map(|session| Talk { of, session, used });
+            if fault.is_none() && matches!(task, Task::Implement | Task::Mend) {
+                fault = turn::examine(&heard, &place);
+            } else if fault.is_none() && heard.text.trim().is_empty() {
+                fault = Some(match heard.denied.as_slice() {
+                    [] => Fault::SaidNothing,
+                    denied => Fault::Denied(denied.to_vec()),
+                });
+            }
+            return Ok(Turned {
+                ended: match fault {
+                    Some(fault) => Ended::Failed(fault.describe()),
+                    None => Ended::Said(heard.text),
+                },
+                used: Used::Counted(heard.usage),
+            });
+        }
+    }
+}
+
+/// Granted files that are named in full and are there; the other patterns are for people.
+fn plain_files(granted: &[String], tree: &Path) -> Vec<String> {
+    let named = granted.iter().filter(|name| tree.join(name).is_file());
+    named.cloned().collect()
+}
+
+impl Agent for CliAgent {
+    fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
+        let text = prompt::render_propose(brief, ANSWER_TO);
+        let asked = ((brief.round, 0), text.as_str());
+        let turned = self.turn(Task::Propose, asked, &brief.granted, desk)?;
+        Ok(turned.proposal())
+    }
+
+    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
+        let text = prompt::render_implement(step) + &format!("\nAnswer {ANSWER_TO}.\n");
+        // Its conversations are there, where it has no home.
+        notes::clear(desk.notes, step, &[turn::STATE])?;
+        let asked = ((step.round, step.variant), text.as_str());
+        let turned = self.turn(Task::of(step), asked, &step.brief.granted, desk)?;
+        Ok(turned.implementation())
+    }
+
+    fn ask(&mut self, question: &Question<'_>, desk: &Desk<'_>) -> Result<Answered> {
+        let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
+        let asked = ((question.round, 0), text.as_str());
+        Ok(self.turn(Task::Review, asked, &[], desk)?.answered())
+    }
+
+    fn reads_worktree(&self) -> bool {
+        true
+    }
+
+    fn learns(&self, _: Option<&str>) -> bool {
+        self.learns
+    }
+
+    fn learn(&mut self, taught: &Taught<'_>, desk: &Desk<'_>) -> Result<Said> {
+        if let Some(usd) = self.usd_max.filter(|usd| desk.spent.usd >= *usd) {
+            let turned = Turned {
+                ended: Ended::Spent(format!(
+                    "budget: all of ${usd:.4} (limits.agent_usd) is spent"
+                )),
+                used: Used::Counted(Usage::default()),
+            };
+            return Ok(turned.said());
+        }
+        let text = prompt::render_learn(taught) + &format!("\nAnswer {ANSWER_TO}.\n");
+        let asked = ((taught.round, 0), text.as_str());
+        Ok(self.turn(Task::Learn, asked, &[], desk)?.said())
+    }
+}

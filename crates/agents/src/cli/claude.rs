@@ -1,0 +1,186 @@
+//! Claude Code: events of `--output-format stream-json`. The result event says how a turn ended;
+//! its exit code is 0 also where every tool was denied.
+
+use super::heard::{Fault, Heard, count, message, money, text};
+use super::{Ask, Speaks, Spec, Task};
+use crate::told::Told;
+use serde_json::Value;
+
+/// Claude Code as a kind of agent.
+pub(super) const SPEC: Spec = Spec {
+    name: "claude",
+    title: "Claude Code",
+    program: "claude",
+    install: "npm install -g @anthropic-ai/claude-code",
+    variables: &["ANTHROPIC_*", "CLAUDE_*", "AWS_*", "IS_SANDBOX"],
+    set: &[
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+        ("DISABLE_AUTOUPDATER", "1"),
+    ],
+    homes: &[".claude", ".claude.json"],
+    home_variables: &["CLAUDE_CONFIG_DIR"],
+    below: "",
+    hosts: &[
+        ("", "api.anthropic.com"),
+        ("", "console.anthropic.com"),
+        ("", "platform.claude.com"),
+        ("", "claude.ai"),
+        ("CLAUDE_CODE_USE_BEDROCK", "*.amazonaws.com"),
+        ("CLAUDE_CODE_USE_VERTEX", "*.googleapis.com"),
+    ],
+    host_variables: &[
+        "ANTHROPIC_BASE_URL",
+        "ANTHROPIC_BEDROCK_BASE_URL",
+        "ANTHROPIC_VERTEX_BASE_URL",
+    ],
+    addresses: |_| Vec::new(),
+    speaks: Speaks::Events(read),
+    tells,
+    arguments,
+    settings: |_| Vec::new(),
+};
+
+fn arguments(ask: &Ask<'_>) -> Vec<String> {
+    // The project's own settings and servers are the candidate's, so they stay out.
+    let mut args: Vec<String> = [
+        "-p",
+        "--output-format",
+        "stream-json",
+        "--verbose",
+        "--setting-sources",
+        "user",
+        "--strict-mcp-config",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    let (mode, mut tools) = match ask.task {
+        Task::Learn | Task::Trial => ("default", ""),
+        Task::Propose | Task::Review => ("default", "Read,Grep,Glob"),
+        Task::Implement | Task::Mend => ("acceptEdits", "Read,Grep,Glob,Edit,Write"),
+    };
+    // A shell is for those whom karve confines.
+    let with_shell = format!("{tools},Bash");
+    if ask.confined && !tools.is_empty() {
+        tools = &with_shell;
+        args.extend(["--allowedTools", "Bash"].map(str::to_owned));
+    }
+    args.extend(["--tools", tools, "--permission-mode", mode].map(str::to_owned));
+    if let Some(model) = ask.model {
+        args.extend(["--model".to_owned(), model.to_owned()]);
+    }
+    if let Some(usd) = ask.usd_left {
+        args.extend(["--max-budget-usd".to_owned(), format!("{usd:.4}")]);
+    }
+    if let Some(session) = ask.session {
+        args.extend(["--resume".to_owned(), session.to_owned()]);
+    }
+    args
+}
+
+fn read(heard: &mut Heard, event: &Value) {
+    let session = text(event, "/session_id");
+    if !session.is_empty() {
+        heard.session = Some(session.to_owned());
+    }
+    match text(event, "/type") {
+        "assistant" => {
+            let blocks = event.pointer("/message/content").and_then(Value::as_array);
+            for block in blocks.into_iter().flatten() {
+                if text(block, "/type") == "text" {
+                    heard.says(text(block, "/text"));
+                }
+            }
+        }
+        "system" if text(event, "/subtype") == "api_retry" => {
+            heard.complaint = format!("the model answered {}", status(event, "/error_status"));
+        }
+        "result" => read_result(heard, event),
+        _ => {}
+    }
+}
+
+/// Tokens of the single messages are not added up: they are told when a message begins.
+fn read_result(heard: &mut Heard, event: &Value) {
+    heard.has_ended = true;
+    let kinds = [
+        "/usage/input_tokens",
+        "/usage/cache_creation_input_tokens",
+        "/usage/cache_read_input_tokens",
+        "/usage/output_tokens",
+    ];
+    let counts = kinds.iter().map(|path| count(event, path));
+    heard.usage.tokens = counts.fold(0, u64::saturating_add);
+    // Money is that of the whole conversation, tokens are those of the turn.
+    heard.usd_of_all = Some(money(event, "/total_cost_usd"));
+    let denials = event.get("permission_denials").and_then(Value::as_array);
+    for denial in denials.into_iter().flatten() {
+        heard.is_denied(text(denial, "/tool_name"));
+    }
+    let result = text(event, "/result");
+    let is_error = event.get("is_error").and_then(Value::as_bool) != Some(false);
+    let errors = event.get("errors").map(Value::to_string);
+    let errors = errors.unwrap_or_default();
+    heard.fault = match text(event, "/subtype") {
+        "success" if !is_error => None,
+        "error_max_turns" => Some(Fault::MaxTurns(message(&errors))),
+        "error_max_budget_usd" => Some(Fault::Budget(message(&errors))),
+        "success" => {
+            let status = status(event, "/api_error_status");
+            Some(Fault::Api(message(&format!("{status} {result}"))))
+        }
+        other => Some(Fault::Api(message(&format!("{other} {result} {errors}")))),
+    };
+    if heard.fault.is_none() {
+        heard.says(result);
+    }
+}
+
+fn status(event: &Value, path: &str) -> String {
+    match event.pointer(path) {
+        Some(Value::Number(number)) => number.to_string(),
+        Some(Value::String(word)) => word.clone(),
+        _ => String::new(),
+    }
+}
+
+/// What an event tells people.
+fn tells(event: &Value) -> Vec<Told> {
+    let blocks = event.pointer("/message/content").and_then(Value::as_array);
+    let blocks = blocks.into_iter().flatten();
+    match text(event, "/type") {
+        "assistant" | "user" => blocks.filter_map(told_by).collect(),
+        "system" if text(event, "/subtype") == "api_retry" => {
+            let status = status(event, "/error_status");
+            vec![Told::Notes(format!(
+                "the model answered {status}; it is asked again"
+            ))]
+        }
+        "result" => told_at_end(event),
+        _ => Vec::new(),
+    }
+}
+
+/// What the last event tells: what was denied, and the answer, which need not be said before.
+fn told_at_end(event: &Value) -> Vec<Told> {
+    let denials = event.get("permission_denials").and_then(Value::as_array);
+    let denied = denials.into_iter().flatten();
+    let denied = denied.map(|denial| format!("denied: {}", text(denial, "/tool_name")));
+    let mut told: Vec<Told> = denied.map(Told::Notes).collect();
+    let result = text(event, "/result").to_owned();
+    match event.get("is_error").and_then(Value::as_bool) {
+        Some(false) => told.push(Told::Says(result)),
+        Some(true) | None => told.push(Told::Notes(result)),
+    }
+    told
+}
+
+/// What a block of a message tells.
+fn told_by(block: &Value) -> Option<Told> {
+    let is_error = || block.get("is_error").and_then(Value::as_bool) == Some(true);
+    match text(block, "/type") {
+        "text" => Some(Told::Says(text(block, "/text").to_owned())),
+        "tool_use" => Some(Told::calls(text(block, "/name"), block.get("input"))),
+        "tool_result" => Some(Told::gives(block.get("content"), is_error())),
+        _ => None,
+    }
+}

@@ -1,0 +1,145 @@
+//! Codex: events of `codex exec --json`. Its counts of tokens are those of the whole conversation,
+//! and no money is told.
+
+use super::heard::{Fault, Heard, count, message, text};
+use super::{Ask, Speaks, Spec, Task};
+use crate::told::Told;
+use karve_os::files;
+use serde_json::Value;
+use std::path::Path;
+
+/// The largest file of settings that is read.
+const CONFIG_BYTES_MAX: u64 = 1 << 20;
+
+/// Codex as a kind of agent.
+pub(super) const SPEC: Spec = Spec {
+    name: "codex",
+    title: "Codex",
+    program: "codex",
+    install: "npm install -g @openai/codex",
+    variables: &["OPENAI_*", "CODEX_*", "AZURE_OPENAI_*"],
+    set: &[],
+    homes: &[".codex"],
+    home_variables: &["CODEX_HOME"],
+    below: "",
+    hosts: &[
+        ("", "api.openai.com"),
+        ("", "auth.openai.com"),
+        ("", "chatgpt.com"),
+    ],
+    host_variables: &["OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT"],
+    addresses,
+    speaks: Speaks::Events(read),
+    tells,
+    arguments,
+    settings: |_| Vec::new(),
+};
+
+/// The `base_url` of the providers in its `config.toml`.
+fn addresses(home: &Path) -> Vec<String> {
+    let text = files::read_text(&home.join("config.toml"), CONFIG_BYTES_MAX);
+    let table: Option<toml::Table> = text.ok().and_then(|text| text.parse().ok());
+    let providers = table
+        .as_ref()
+        .and_then(|table| table.get("model_providers"));
+    let providers = providers.and_then(toml::Value::as_table);
+    let urls = providers.into_iter().flatten();
+    let urls = urls.filter_map(|(_, provider)| provider.get("base_url")?.as_str());
+    urls.map(str::to_owned).collect()
+}
+
+fn arguments(ask: &Ask<'_>) -> Vec<String> {
+    // A sandbox of mounts cannot be made within karve's, which holds in any case.
+    let sandbox = match (ask.confined, ask.task) {
+        (true, _) => "danger-full-access",
+        (false, Task::Implement | Task::Mend) => "workspace-write",
+        (false, Task::Propose | Task::Review | Task::Learn | Task::Trial) => "read-only",
+    };
+    let mut args: Vec<String> = [
+        "exec",
+        "--json",
+        "--skip-git-repo-check",
+        "-s",
+        sandbox,
+        "-c",
+        "approval_policy=\"never\"",
+        "-c",
+        "check_for_update_on_startup=false",
+        "-c",
+        "analytics.enabled=false",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    if let Some(model) = ask.model {
+        args.extend(["-m".to_owned(), model.to_owned()]);
+    }
+    if let Some(session) = ask.session {
+        args.extend(["resume".to_owned(), session.to_owned()]);
+    }
+    // The brief comes from the standard input.
+    args.push("-".to_owned());
+    args
+}
+
+fn read(heard: &mut Heard, event: &Value) {
+    match text(event, "/type") {
+        "thread.started" => heard.session = Some(text(event, "/thread_id").to_owned()),
+        "item.completed" => match text(event, "/item/type") {
+            "agent_message" => heard.says(text(event, "/item/text")),
+            // Such as that a model is unknown to it: the turn goes on.
+            "error" => heard.complaint = message(text(event, "/item/message")),
+            "command_execution" | "file_change" if text(event, "/item/status") == "declined" => {
+                heard.is_denied(text(event, "/item/type"));
+            }
+            _ => {}
+        },
+        "error" => heard.complaint = message(text(event, "/message")),
+        "turn.failed" => {
+            heard.has_ended = true;
+            heard.fault = Some(Fault::Api(message(text(event, "/error/message"))));
+        }
+        "turn.completed" => {
+            heard.has_ended = true;
+            // Cached and reasoning tokens are parts of these.
+            let counts = ["/usage/input_tokens", "/usage/output_tokens"];
+            let counts = counts.iter().map(|path| count(event, path));
+            heard.tokens_of_all = Some(counts.fold(0, u64::saturating_add));
+        }
+        _ => {}
+    }
+}
+
+/// What an event tells people.
+fn tells(event: &Value) -> Vec<Told> {
+    let item = |path: &str| event.pointer(path);
+    let failed = text(event, "/item/status") != "completed";
+    let note = |path: &str| vec![Told::Notes(text(event, path).to_owned())];
+    match (text(event, "/type"), text(event, "/item/type")) {
+        ("item.completed", "agent_message") => {
+            vec![Told::Says(text(event, "/item/text").to_owned())]
+        }
+        ("item.completed", "command_execution") => vec![
+            Told::calls("shell", item("/item/command")),
+            Told::gives(item("/item/aggregated_output"), failed),
+        ],
+        ("item.completed", "file_change") => {
+            vec![Told::calls("edit", item("/item/changes"))]
+        }
+        ("item.completed", "mcp_tool_call") => {
+            let tool = format!(
+                "{}.{}",
+                text(event, "/item/server"),
+                text(event, "/item/tool")
+            );
+            let said = item("/item/result/content").or_else(|| item("/item/error"));
+            vec![
+                Told::calls(&tool, item("/item/arguments")),
+                Told::gives(said, failed),
+            ]
+        }
+        ("item.completed", "error") => note("/item/message"),
+        ("error", _) => note("/message"),
+        ("turn.failed", _) => note("/error/message"),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,123 @@
+//! Gemini CLI: events of `-o stream-json`. Tools that it may not use are not offered to the model,
+//! which then asks for what is not there.
+
+use super::heard::{Fault, Heard, count, message, text};
+use super::{Ask, Speaks, Spec, Task};
+use crate::told::Told;
+use serde_json::Value;
+
+/// Gemini CLI as a kind of agent.
+pub(super) const SPEC: Spec = Spec {
+    name: "gemini",
+    title: "Gemini CLI",
+    program: "gemini",
+    install: "npm install -g @google/gemini-cli",
+    variables: &["GEMINI_*", "GOOGLE_*"],
+    set: &[("GEMINI_TELEMETRY_ENABLED", "false")],
+    homes: &[".gemini"],
+    home_variables: &["GEMINI_CLI_HOME"],
+    below: "",
+    hosts: &[
+        ("", "generativelanguage.googleapis.com"),
+        ("", "cloudcode-pa.googleapis.com"),
+        ("", "oauth2.googleapis.com"),
+        ("GOOGLE_GENAI_USE_VERTEXAI", "*.googleapis.com"),
+    ],
+    host_variables: &["GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL"],
+    addresses: |_| Vec::new(),
+    speaks: Speaks::Events(read),
+    tells,
+    arguments,
+    settings: |_| Vec::new(),
+};
+
+fn arguments(ask: &Ask<'_>) -> Vec<String> {
+    let mode = match (ask.task, ask.confined) {
+        (Task::Propose | Task::Review | Task::Learn | Task::Trial, _) => "default",
+        (Task::Implement | Task::Mend, true) => "yolo",
+        (Task::Implement | Task::Mend, false) => "auto_edit",
+    };
+    let mut args: Vec<String> = ["-o", "stream-json", "--skip-trust", "--approval-mode", mode]
+        .map(str::to_owned)
+        .to_vec();
+    if let Some(model) = ask.model {
+        args.extend(["-m".to_owned(), model.to_owned()]);
+    }
+    if let Some(session) = ask.session {
+        args.extend(["--resume".to_owned(), session.to_owned()]);
+    }
+    args
+}
+
+fn read(heard: &mut Heard, event: &Value) {
+    match text(event, "/type") {
+        "init" => heard.session = Some(text(event, "/session_id").to_owned()),
+        "message" if text(event, "/role") == "assistant" => {
+            match event.get("delta").and_then(Value::as_bool) {
+                Some(true) => heard.says_more(text(event, "/content")),
+                Some(false) | None => heard.says(text(event, "/content")),
+            }
+        }
+        // What it says after a tool are new words.
+        "tool_use" => {
+            heard.says("");
+            heard.tool = text(event, "/tool_name").to_owned();
+        }
+        "tool_result" if text(event, "/status") == "error" => {
+            let said = event.get("error").map(Value::to_string).unwrap_or_default();
+            if is_denial(&said) || is_denial(text(event, "/output")) {
+                let tool = std::mem::take(&mut heard.tool);
+                heard.is_denied(&tool);
+            }
+        }
+        "error" => heard.complaint = message(text(event, "/message")),
+        "result" => {
+            heard.has_ended = true;
+            heard.usage.tokens = count(event, "/stats/total_tokens");
+            if text(event, "/status") != "success" {
+                let said = event.get("error").map(Value::to_string).unwrap_or_default();
+                heard.fault = Some(Fault::Api(message(&said)));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_denial(said: &str) -> bool {
+    let said = said.to_lowercase();
+    [
+        "not found",
+        "denied",
+        "policy",
+        "not allowed",
+        "not_registered",
+    ]
+    .iter()
+    .any(|part| said.contains(part))
+}
+
+/// What an event tells people.
+fn tells(event: &Value) -> Vec<Told> {
+    match text(event, "/type") {
+        "message" if text(event, "/role") == "assistant" => {
+            let said = text(event, "/content").to_owned();
+            vec![match event.get("delta").and_then(Value::as_bool) {
+                Some(true) => Told::More(said),
+                Some(false) | None => Told::Says(said),
+            }]
+        }
+        "tool_use" => {
+            vec![Told::calls(
+                text(event, "/tool_name"),
+                event.get("parameters"),
+            )]
+        }
+        "tool_result" => {
+            let failed = text(event, "/status") == "error";
+            let said = event.get("output").or_else(|| event.get("error"));
+            vec![Told::gives(said, failed)]
+        }
+        "error" => vec![Told::Notes(text(event, "/message").to_owned())],
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,262 @@
+//! What was heard of a turn so far: who speaks, its last words, what it used, and what went wrong.
+//!
+//! Every dialect fills the same few fields, so that what counts as a failure is decided in one
+//! place and by one rule.
+
+use karve_core::spending::Usage;
+use karve_os::process::{Excess, Exit};
+use serde_json::Value;
+
+/// The last words are kept up to this size.
+pub(crate) const TEXT_BYTES_MAX: usize = 1 << 20;
+/// Tools that were denied are named up to this many.
+const DENIED_MAX: usize = 10;
+/// Characters of a message of a model or a program.
+const MESSAGE_CHARS_MAX: usize = 500;
+
+/// Why a turn gave nothing. Each has a name, which the log shows first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The model, or the way to it, refused.
+    Api(String),
+    /// It was not allowed to use what it asked for, and changed nothing.
+    Denied(Vec<String>),
+    /// It took as many turns with its model as it may.
+    MaxTurns(String),
+    /// It spent what it may.
+    Budget(String),
+    /// It ran past its time.
+    OverTime(u64),
+    /// It was ended from outside, or by its own fault.
+    Killed(String),
+    /// It said more than anybody wants to store.
+    Flooded(u64),
+    /// It ended without the event that ends a turn.
+    NoResult(String),
+    /// It ended well and said and changed nothing.
+    SaidNothing,
+    /// What it printed is not in its dialect.
+    Malformed(String),
+    /// Its last words are too long to be an answer.
+    TooLong,
+    /// Its answer was cut off.
+    Cut,
+    /// The conversation is longer than its model can take in, whatever is left out.
+    Context(String),
+}
+
+impl Fault {
+    /// The name, and what is known beside.
+    pub(crate) fn describe(&self) -> String {
+        let told = |name: &str, detail: &str| match detail.trim() {
+            "" => name.to_owned(),
+            detail => format!("{name}: {detail}"),
+        };
+        match self {
+            Self::Api(said) => told("api error", said),
+            Self::Denied(tools) => {
+                let tools = tools.join(", ");
+                format!("denied: it may not use {tools}, and changed nothing")
+            }
+            Self::MaxTurns(said) => told("max turns", said),
+            Self::Budget(said) => told("budget", said),
+            Self::OverTime(limit_s) => format!("over time: the agent ran past {limit_s} s"),
+            Self::Killed(how) => told("killed", how),
+            Self::Flooded(bytes) => format!("flooded: it printed more than {bytes} bytes"),
+            Self::NoResult(said) => told("no result", said),
+            Self::SaidNothing => "said nothing: it ended well and changed nothing".into(),
+            Self::Malformed(said) => told("malformed", said),
+            Self::TooLong => format!("too long: the answer exceeds {TEXT_BYTES_MAX} bytes"),
+            Self::Cut => "cut off: the answer is longer than max_tokens".into(),
+            Self::Context(said) => told("context", said),
+        }
+    }
+}
+
+impl Fault {
+    /// Whether a turn may fail like this because it did not find its conversation.
+    pub(super) fn is_of_start(&self) -> bool {
+        match self {
+            Self::Api(_) | Self::NoResult(_) | Self::SaidNothing | Self::Malformed(_) => true,
+            Self::Denied(_)
+            | Self::MaxTurns(_)
+            | Self::Budget(_)
+            | Self::OverTime(_)
+            | Self::Killed(_)
+            | Self::Flooded(_)
+            | Self::TooLong
+            | Self::Cut
+            | Self::Context(_) => false,
+        }
+    }
+}
+
+/// What was heard.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Heard {
+    /// What the conversation is called, to go on with it.
+    pub(super) session: Option<String>,
+    /// Its last words.
+    pub(super) text: String,
+    /// Whether they were longer than is kept.
+    pub(super) is_cut: bool,
+    /// What this turn used.
+    pub(super) usage: Usage,
+    /// Tokens of the whole conversation, where only those are told.
+    pub(super) tokens_of_all: Option<u64>,
+    /// US dollars of the whole conversation, where only those are told.
+    pub(super) usd_of_all: Option<f64>,
+    /// Tools that it may not use and asked for.
+    pub(super) denied: Vec<String>,
+    /// What it says went wrong.
+    pub(super) fault: Option<Fault>,
+    /// The last complaint that need not be a failure.
+    pub(super) complaint: String,
+    /// The tool that it asked for last, where a result does not name its tool.
+    pub(super) tool: String,
+    /// Whether the event that ends a turn was seen.
+    pub(super) has_ended: bool,
+    /// How many events were read.
+    pub(super) events: u64,
+    /// How many lines were none.
+    pub(super) strange_lines: u64,
+    /// The beginning of the first of them.
+    pub(super) strange: String,
+}
+
+impl Heard {
+    /// New last words.
+    pub(super) fn says(&mut self, text: &str) {
+        self.text.clear();
+        self.is_cut = false;
+        self.says_more(text);
+    }
+
+    /// More of the last words.
+    pub(super) fn says_more(&mut self, text: &str) {
+        let room = TEXT_BYTES_MAX.saturating_sub(self.text.len());
+        if text.len() > room {
+            self.is_cut = true;
+            let end = (0..=room).rev().find(|at| text.is_char_boundary(*at));
+            self.text.push_str(&text[..end.unwrap_or(0)]);
+        } else {
+            self.text.push_str(text);
+        }
+    }
+
+    /// What the conversation has used by now, given what it had used before this turn: what the
+    /// turn used is the difference.
+    pub(super) fn settle(&mut self, before: Usage) -> Usage {
+        if let Some(tokens) = self.tokens_of_all {
+            self.usage.tokens = tokens.saturating_sub(before.tokens);
+        }
+        if let Some(usd) = self.usd_of_all {
+            // One that counts less than before has begun to count anew.
+            self.usage.usd = match usd < before.usd {
+                true => usd,
+                false => usd - before.usd,
+            };
+        }
+        Usage {
+            tokens: self.tokens_of_all.unwrap_or(before.tokens),
+            usd: self.usd_of_all.unwrap_or(before.usd),
+            estimated: false,
+        }
+    }
+
+    /// A tool that it may not use.
+    pub(super) fn is_denied(&mut self, tool: &str) {
+        let tool = message(tool);
+        if self.denied.len() < DENIED_MAX && !self.denied.contains(&tool) {
+            self.denied.push(tool);
+        }
+    }
+
+    /// Whether the model was not even asked.
+    pub(super) fn is_unheard(&self) -> bool {
+        let is_by_model = matches!(self.fault, Some(Fault::Api(_))) && self.session.is_some();
+        self.usage.tokens == 0 && self.text.is_empty() && !is_by_model
+    }
+
+    /// A line that is no event.
+    pub(super) fn is_strange(&mut self, line: &[u8]) {
+        self.strange_lines += 1;
+        if self.strange_lines == 1 {
+            let start = &line[..line.len().min(MESSAGE_CHARS_MAX)];
+            self.strange = message(&String::from_utf8_lossy(start));
+        }
+    }
+
+    /// Why the turn gave nothing, if so: what the agent says counts before its exit code.
+    pub(super) fn judge(&self, exit: Exit, stderr: &str, limit_s: u64) -> Option<Fault> {
+        let said = || match (self.complaint.as_str(), message(last_lines(stderr))) {
+            ("", said) => said,
+            (complaint, said) if said.is_empty() => complaint.to_owned(),
+            (complaint, said) => format!("{complaint}; {said}"),
+        };
+        match exit {
+            Exit::TimedOut => return Some(Fault::OverTime(limit_s)),
+            Exit::Stopped => return Some(Fault::Killed("stopped by the user".into())),
+            Exit::TooMuch(Excess::Output) => {
+                return Some(Fault::Flooded(super::listen::EXCHANGE_BYTES_MAX));
+            }
+            Exit::TooMuch(_) | Exit::Signal(_) => return Some(Fault::Killed(exit.describe())),
+            Exit::Code(_) => {}
+        }
+        if let Some(fault) = &self.fault {
+            return Some(fault.clone());
+        }
+        let strange = || format!("{} lines, such as {:?}", self.strange_lines, self.strange);
+        match (exit, self.has_ended) {
+            (Exit::Code(0), true) if self.is_cut => Some(Fault::TooLong),
+            (Exit::Code(0), true) => None,
+            // As a shell tells of a signal.
+            (Exit::Code(code @ 129..=159), false) => {
+                Some(Fault::Killed(format!("exit code {code}")))
+            }
+            (_, false) if self.strange_lines > 0 => Some(Fault::Malformed(strange())),
+            (Exit::Code(0), false) if self.events == 0 => Some(Fault::SaidNothing),
+            (exit, _) => {
+                let said = said();
+                let how = exit.describe();
+                Some(Fault::NoResult(match said.as_str() {
+                    "" => how,
+                    said => format!("{how}, {said}"),
+                }))
+            }
+        }
+    }
+}
+
+/// The end of what a program complained about.
+fn last_lines(stderr: &str) -> &str {
+    let text = stderr.trim_end();
+    let start = text.len().saturating_sub(MESSAGE_CHARS_MAX);
+    let start = (start..=text.len()).find(|at| text.is_char_boundary(*at));
+    &text[start.unwrap_or(0)..]
+}
+
+/// A message from outside: one line, bounded, without control characters.
+pub(crate) fn message(text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    text.chars()
+        .filter(|c| !c.is_control())
+        .take(MESSAGE_CHARS_MAX)
+        .collect()
+}
+
+/// A text in an event.
+pub(crate) fn text<'a>(event: &'a Value, path: &str) -> &'a str {
+    event.pointer(path).and_then(Value::as_str).unwrap_or("")
+}
+
+/// A count in an event; none is zero, and so is what cannot be one.
+pub(crate) fn count(event: &Value, path: &str) -> u64 {
+    event.pointer(path).and_then(Value::as_u64).unwrap_or(0)
+}
+
+/// An amount of money in an event.
+pub(super) fn money(event: &Value, path: &str) -> f64 {
+    let usd = event.pointer(path).and_then(Value::as_f64).unwrap_or(0.0);
+    if usd.is_finite() { usd.max(0.0) } else { 0.0 }
+}

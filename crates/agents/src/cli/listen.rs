@@ -1,0 +1,121 @@
+//! Hears an agent while it speaks: takes keys out, writes down what comes, and reads it line by
+//! line, in bounded memory.
+
+use super::Spec;
+use super::heard::Heard;
+use crate::secrets::{Redacting, Secrets};
+use serde_json::Value;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+
+/// What is written down of one turn; an agent that says more is ended.
+pub(super) const EXCHANGE_BYTES_MAX: u64 = 256 << 20;
+
+/// A line is read up to this size; what is longer is written down and not read.
+const LINE_BYTES_MAX: usize = 4 << 20;
+
+/// Somebody who hears one turn.
+pub(super) struct Listener<'a> {
+    spec: &'a Spec,
+    keys: Redacting,
+    file: BufWriter<File>,
+    /// Bytes that were written down.
+    written: u64,
+    /// The line that is coming.
+    line: Vec<u8>,
+    /// Whether it is too long to be read.
+    is_long: bool,
+    heard: Heard,
+    /// Why nothing more could be written down.
+    broken: Option<io::Error>,
+}
+
+impl<'a> Listener<'a> {
+    /// Writes to a file.
+    pub(super) fn new(spec: &'a Spec, secrets: &Secrets, file: File) -> Self {
+        Self {
+            spec,
+            keys: secrets.redacting(),
+            file: BufWriter::new(file),
+            written: 0,
+            line: Vec::new(),
+            is_long: false,
+            heard: Heard::default(),
+            broken: None,
+        }
+    }
+
+    /// Takes in what comes; tells whether more is wanted.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> bool {
+        let clean = self.keys.push(bytes).into_owned();
+        self.take(&clean);
+        self.broken.is_none() && self.written <= EXCHANGE_BYTES_MAX
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        self.written += bytes.len() as u64;
+        if self.broken.is_none() {
+            self.broken = self.file.write_all(bytes).err();
+        }
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let whole = piece.ends_with(b"\n");
+            if self.line.len() + piece.len() > LINE_BYTES_MAX {
+                self.is_long = true;
+            } else if !self.is_long {
+                self.line.extend_from_slice(piece);
+            }
+            if whole {
+                self.end_line();
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        if std::mem::take(&mut self.is_long) {
+            self.heard.is_strange(&line);
+        } else {
+            read_line(self.spec, &mut self.heard, &line);
+        }
+        // A large buffer is not kept for the small lines that follow.
+        if line.capacity() <= 1 << 16 {
+            self.line = line;
+            self.line.clear();
+        }
+    }
+
+    /// All that was heard, and the file for what is to be added.
+    pub(super) fn finish(mut self) -> io::Result<(Heard, BufWriter<File>)> {
+        let rest = self.keys.rest();
+        self.take(&rest);
+        if !self.line.is_empty() || self.is_long {
+            self.end_line();
+            self.file.write_all(b"\n")?;
+        }
+        match self.broken {
+            Some(error) => Err(error),
+            None => Ok((self.heard, self.file)),
+        }
+    }
+}
+
+/// Reads one line in a dialect.
+pub(super) fn read_line(spec: &Spec, heard: &mut Heard, line: &[u8]) {
+    let text = line.trim_ascii();
+    if text.is_empty() {
+        return;
+    }
+    match spec.speaks {
+        super::Speaks::Text(read) => {
+            heard.events += 1;
+            read(heard, &String::from_utf8_lossy(line));
+        }
+        super::Speaks::Events(read) => match serde_json::from_slice::<Value>(text) {
+            Ok(event) if event.is_object() => {
+                heard.events += 1;
+                read(heard, &event);
+            }
+            Ok(_) | Err(_) => heard.is_strange(text),
+        },
+    }
+}

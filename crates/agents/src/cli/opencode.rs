@@ -1,0 +1,142 @@
+//! opencode: events of `opencode run --format json`. Tokens and money are told step by step, and
+//! the last step is the one that does not end with calls of tools.
+
+use super::heard::{Fault, Heard, count, message, money, text};
+use super::{Ask, Speaks, Spec, Task};
+use crate::told::Told;
+use serde_json::{Value, json};
+
+/// opencode as a kind of agent.
+pub(super) const SPEC: Spec = Spec {
+    name: "opencode",
+    title: "opencode",
+    program: "opencode",
+    install: "npm install -g opencode-ai",
+    variables: &[
+        "OPENCODE_*",
+        "ANTHROPIC_*",
+        "OPENAI_*",
+        "GEMINI_*",
+        "GOOGLE_*",
+        "OPENROUTER_*",
+        "DEEPSEEK_*",
+        "MISTRAL_*",
+        "OLLAMA_*",
+        "AWS_*",
+        "AZURE_*",
+    ],
+    set: &[
+        ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
+        ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
+    ],
+    homes: &[".local/share/opencode", ".config/opencode"],
+    home_variables: &[
+        "XDG_DATA_HOME",
+        "XDG_CONFIG_HOME",
+        "XDG_STATE_HOME",
+        "XDG_CACHE_HOME",
+    ],
+    below: "opencode",
+    hosts: &[],
+    host_variables: &[],
+    addresses: |_| Vec::new(),
+    speaks: Speaks::Events(read),
+    tells,
+    arguments,
+    settings,
+};
+
+fn arguments(ask: &Ask<'_>) -> Vec<String> {
+    let mut args = ["run", "--format", "json"].map(str::to_owned).to_vec();
+    if let Some(model) = ask.model {
+        args.extend(["-m".to_owned(), model.to_owned()]);
+    }
+    if let Some(session) = ask.session {
+        args.extend(["--session".to_owned(), session.to_owned()]);
+    }
+    args
+}
+
+/// What it may do, above what its own files say.
+fn settings(ask: &Ask<'_>) -> Vec<(String, String)> {
+    let edit = match ask.task {
+        Task::Implement | Task::Mend => "allow",
+        Task::Propose | Task::Review | Task::Learn | Task::Trial => "deny",
+    };
+    let bash = if ask.confined { "allow" } else { "deny" };
+    let content = json!({
+        "autoupdate": false,
+        "share": "disabled",
+        "permission": { "edit": edit, "bash": bash, "webfetch": "deny" },
+    });
+    vec![("OPENCODE_CONFIG_CONTENT".to_owned(), content.to_string())]
+}
+
+fn read(heard: &mut Heard, event: &Value) {
+    let session = text(event, "/sessionID");
+    if !session.is_empty() {
+        heard.session = Some(session.to_owned());
+    }
+    match text(event, "/type") {
+        "step_start" => heard.says(""),
+        "text" => heard.says_more(text(event, "/part/text")),
+        "tool_use" if text(event, "/part/state/status") == "error" => {
+            let said = text(event, "/part/state/error").to_lowercase();
+            if said.contains("permission") || said.contains("rejected") {
+                heard.is_denied(text(event, "/part/tool"));
+            }
+        }
+        "step_finish" => {
+            heard.has_ended = text(event, "/part/reason") != "tool-calls";
+            let kinds = [
+                "/part/tokens/input",
+                "/part/tokens/output",
+                "/part/tokens/reasoning",
+                "/part/tokens/cache/read",
+                "/part/tokens/cache/write",
+            ];
+            let counts = kinds.iter().map(|path| count(event, path));
+            heard.usage.tokens = counts.fold(heard.usage.tokens, u64::saturating_add);
+            heard.usage.usd += money(event, "/part/cost");
+        }
+        "error" => {
+            let name = text(event, "/error/name");
+            let status = count(event, "/error/data/statusCode");
+            let said = text(event, "/error/data/message");
+            let status = if status == 0 {
+                String::new()
+            } else {
+                status.to_string()
+            };
+            heard.fault = Some(Fault::Api(message(&format!("{status} {name} {said}"))));
+        }
+        _ => {}
+    }
+}
+
+/// What an event tells people.
+fn tells(event: &Value) -> Vec<Told> {
+    match text(event, "/type") {
+        "text" => vec![Told::Says(text(event, "/part/text").to_owned())],
+        "tool_use" => {
+            let failed = text(event, "/part/state/status") == "error";
+            let said = match failed {
+                true => event.pointer("/part/state/error"),
+                false => event.pointer("/part/state/output"),
+            };
+            vec![
+                Told::calls(
+                    text(event, "/part/tool"),
+                    event.pointer("/part/state/input"),
+                ),
+                Told::gives(said, failed),
+            ]
+        }
+        "error" => {
+            let name = text(event, "/error/name");
+            let said = text(event, "/error/data/message");
+            vec![Told::Notes(format!("{name} {said}"))]
+        }
+        _ => Vec::new(),
+    }
+}

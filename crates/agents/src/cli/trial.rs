@@ -1,0 +1,116 @@
+//! A small turn, to see whether an agent works here: its program, its key and the way to its model.
+
+use super::turn::{self, Caller, Place, Ran};
+use super::{Ask, Kind, Task};
+use crate::config::{CliConfig, Reach};
+use karve_core::spending::Usage;
+use karve_os::error::{Context, Result};
+use karve_os::process::{self, Command, StopFlag};
+use karve_os::sandbox::Sandbox;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a program may take to say its version.
+const VERSION_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long the small turn may take, in seconds.
+const TRIAL_S: u64 = 120;
+
+/// Characters of a version that are shown.
+const VERSION_CHARS_MAX: usize = 60;
+
+/// What is asked; the word must come back.
+const QUESTION: &str = "Use no tool. Answer with this one word and nothing else: ready\n";
+
+/// A program that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it says its version is, if it says one.
+    pub version: Option<String>,
+}
+
+/// How a small turn went.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tried {
+    /// What it used.
+    pub usage: Usage,
+    /// Why it gave nothing, if so.
+    pub fault: Option<String>,
+}
+
+/// Looks for a program and asks for its version.
+pub fn find(config: &CliConfig, stop: &StopFlag) -> Option<Found> {
+    let name = config.program.as_deref().unwrap_or(config.kind.program());
+    let path = process::find_program(name)?;
+    let path = std::path::absolute(&path).unwrap_or(path);
+    let asked = [path.clone().into_os_string(), "--version".into()];
+    let command = Command::argv(asked, Path::new("/")).limit(VERSION_LIMIT);
+    let run = process::run(&command, stop).ok();
+    let version = run.filter(|run| run.exit.success()).and_then(|run| {
+        let text = run.stdout.text().into_owned();
+        let line = text.lines().find(|line| !line.trim().is_empty())?.trim();
+        let line = line.chars().filter(|c| !c.is_control());
+        Some(line.take(VERSION_CHARS_MAX).collect())
+    });
+    Some(Found { path, version })
+}
+
+/// Has a small turn in a directory of its own.
+pub fn try_turn(
+    (config, reach): (&CliConfig, &Reach),
+    env: &BTreeMap<String, String>,
+    dir: &Path,
+    (sandbox, stop): (Option<&Sandbox>, &StopFlag),
+) -> Result<Tried> {
+    let tag = dir.to_string_lossy().into_owned();
+    let mut caller = Caller::new(config.clone(), env.clone(), TRIAL_S, tag)?;
+    caller.reach = reach.clone();
+    let [tree, notes] = ["worktrees/trial", "tmp/agent"].map(|name| dir.join(name));
+    let _ = fs::remove_dir_all(&notes);
+    for dir in [&tree, &notes] {
+        fs::create_dir_all(dir).context(|| format!("cannot make {}", dir.display()))?;
+    }
+    let place = Place {
+        tree: &tree,
+        notes: &notes,
+        exchange: &dir.join("tmp/exchange.jsonl"),
+        stop,
+        sandbox,
+    };
+    let ask = Ask {
+        task: Task::Trial,
+        model: caller.model(),
+        session: None,
+        used_before: Usage::default(),
+        confined: sandbox.is_some(),
+        usd_left: None,
+        limit_s: TRIAL_S,
+        files: &[],
+        brief_file: &place.brief_file(),
+    };
+    let Ran { heard, fault, .. } = turn::run(&caller, &ask, QUESTION, &place)?;
+    let mut fault = fault.map(|fault| fault.describe());
+    if fault.is_none() && heard.text.trim().is_empty() {
+        fault = Some("said nothing".into());
+    }
+    Ok(Tried {
+        usage: heard.usage,
+        fault,
+    })
+}
+
+impl CliConfig {
+    /// A kind as it is without any configuration.
+    pub fn of(kind: Kind) -> Self {
+        Self {
+            kind,
+            program: None,
+            model: None,
+            args: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! One turn: the program is started in its worktree, heard while it speaks, and ended with all that
+//! it started.
+
+use super::heard::{Fault, Heard, message};
+use super::listen::{EXCHANGE_BYTES_MAX, Listener};
+use super::{Ask, Desk, Speaks, Spec, Task, left};
+use crate::config::{CliConfig, Reach};
+use crate::secrets::Secrets;
+use karve_core::spending::Usage;
+use karve_os::error::{CommandError, Context, Result};
+use karve_os::process::{self, Command, StopFlag};
+use karve_os::sandbox::{self, Gateway, Host, Places, Sandbox};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What of a program's complaints is kept, in bytes.
+const STDERR_BYTES_MAX: usize = 64 << 10;
+
+/// Where in its notes a program keeps what it has no home for.
+pub(super) const STATE: &str = "state";
+
+/// The version of the form of an exchange.
+const EXCHANGE_VERSION: u32 = 1;
+
+/// Who is called, and with what.
+#[derive(Debug)]
+pub(super) struct Caller {
+    config: CliConfig,
+    env: BTreeMap<String, String>,
+    program: PathBuf,
+    limit_s: u64,
+    tag: String,
+    secrets: Secrets,
+    pub(super) reach: Reach,
+}
+
+/// Where a turn takes place.
+#[derive(Debug)]
+pub(super) struct Place<'a> {
+    pub(super) tree: &'a Path,
+    pub(super) notes: &'a Path,
+    pub(super) exchange: &'a Path,
+    pub(super) stop: &'a StopFlag,
+    pub(super) sandbox: Option<&'a Sandbox>,
+}
+
+impl<'a> Place<'a> {
+    /// The place of a desk.
+    pub(super) fn of(desk: &Desk<'a>) -> Self {
+        Self {
+            tree: desk.tree,
+            notes: desk.notes,
+            exchange: desk.exchange,
+            stop: desk.stop,
+            sandbox: desk.sandbox,
+        }
+    }
+
+    /// The file with the brief.
+    pub(super) fn brief_file(&self) -> PathBuf {
+        self.notes.join("brief.md")
+    }
+}
+
+impl Caller {
+    /// Finds the program, or says how to get it.
+    pub(super) fn new(
+        config: CliConfig,
+        env: BTreeMap<String, String>,
+        limit_s: u64,
+        tag: String,
+    ) -> Result<Self> {
+        let kind = config.kind;
+        let name = config.program.as_deref().unwrap_or(kind.program());
+        let Some(program) = process::find_program(name) else {
+            let message = format!("the agent {} needs {name}, which is not there", kind.name());
+            return Err(CommandError::environment(message)
+                .hint(format!("install it with \"{}\"", kind.install()))
+                .hint("name another path as program under [agents] in karve.toml"));
+        };
+        let program = std::path::absolute(&program).unwrap_or(program);
+        Ok(Self {
+            secrets: Secrets::of(&env),
+            config,
+            env,
+            program,
+            limit_s,
+            tag,
+            reach: Reach::Usual,
+        })
+    }
+
+    /// How long a turn may take, in seconds.
+    pub(super) fn limit_s(&self, task: Task) -> u64 {
+        task.limit_s(self.limit_s)
+    }
+
+    /// The model that is asked for by name.
+    pub(super) fn model(&self) -> Option<&str> {
+        self.config.model.as_deref()
+    }
+
+    fn spec(&self) -> &'static Spec {
+        self.config.kind.spec()
+    }
+
+    /// Where it keeps who it is, if it is led there: variables to set, and directories to show.
+    fn state(&self, notes: &Path) -> (Vec<(String, String)>, Vec<PathBuf>) {
+        let spec = self.spec();
+        let led: Vec<PathBuf> = spec
+            .home_variables
+            .iter()
+            .filter_map(|name| self.value(name))
+            .map(|dir| PathBuf::from(dir).join(spec.below))
+            .filter(|dir| dir.is_absolute() && dir.exists())
+            .collect();
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let at_home = home.is_some_and(|home| spec.homes.iter().any(|at| home.join(at).exists()));
+        if !led.is_empty() || at_home {
+            return (Vec::new(), led);
+        }
+        // It is nobody here yet, so what it keeps between turns goes to its notes.
+        let set = spec.home_variables.iter().map(|name| {
+            let dir = notes.join(STATE).join(name.to_lowercase());
+            let _ = fs::create_dir_all(&dir);
+            ((*name).to_owned(), dir.to_string_lossy().into_owned())
+        });
+        (set.collect(), Vec::new())
+    }
+
+    /// The variable as the program sees it.
+    fn value(&self, name: &str) -> Option<String> {
+        let own = self.env.get(name).cloned();
+        let value = own.or_else(|| std::env::var(name).ok());
+        value.filter(|value| !value.is_empty())
+    }
+
+    /// The hosts that it may reach; none if it may reach all.
+    fn hosts(&self) -> Option<Vec<Host>> {
+        let spec = self.spec();
+        let mut hosts = match &self.reach {
+            Reach::All => return None,
+            Reach::Usual if spec.hosts.is_empty() => return None,
+            Reach::Only(hosts) => hosts.clone(),
+            Reach::Usual => {
+                let meant = spec.hosts.iter();
+                let meant = meant.filter(|(by, _)| by.is_empty() || self.value(by).is_some());
+                meant
+                    .filter_map(|(_, host)| Host::parse(host).ok())
+                    .collect()
+            }
+        };
+        let mut led: Vec<String> = spec
+            .host_variables
+            .iter()
+            .filter_map(|name| self.value(name))
+            .collect();
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let homes = spec
+            .homes
+            .iter()
+            .filter_map(|at| Some(home.as_ref()?.join(at)));
+        let elsewhere = spec
+            .home_variables
+            .iter()
+            .filter_map(|name| self.value(name));
+        for dir in homes.chain(elsewhere.map(PathBuf::from)) {
+            led.extend((spec.addresses)(&dir));
+        }
+        hosts.extend(led.iter().filter_map(|url| Host::parse(url).ok()));
+        Some(hosts)
+    }
+
+    fn command(&self, ask: &Ask<'_>, brief: &str, place: &Place<'_>) -> Result<Started> {
+        let spec = self.spec();
+        let mut words = vec![self.program.clone().into_os_string()];
+        words.extend((spec.arguments)(ask).into_iter().map(Into::into));
+        // Before a brief by standard input, which some ask for as their last argument.
+        let end = match words.last().is_some_and(|word| word == "-") {
+            true => words.len() - 1,
+            false => words.len(),
+        };
+        words.splice(end..end, self.config.args.iter().map(Into::into));
+        let mut command = Command::argv(words, place.tree)
+            .limit(Duration::from_secs(ask.limit_s))
+            .tag(&self.tag)
+            .capture_bytes(STDERR_BYTES_MAX);
+        if let Speaks::Events(_) = spec.speaks {
+            command = command.stdin(brief.as_bytes());
+        }
+        let passed = sandbox::variables_of_agent(place.sandbox, spec.variables);
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        for name in names.filter(|name| !passed.pass(name)) {
+            command = command.env_remove(name);
+        }
+        let (state, shown) = self.state(place.notes);
+        let set = spec.set.iter();
+        let set = set.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let set = set.chain((spec.settings)(ask)).chain(state);
+        for (name, value) in set.chain(self.env.clone()) {
+            command = command.env(name, value);
+        }
+        let mut gateway = None;
+        if let Some(sandbox) = place.sandbox {
+            let hosts = self.hosts();
+            let places = Places {
+                tree: place.tree,
+                notes: place.notes,
+                read: &beside(&self.program),
+                write: &shown,
+                hosts: hosts.as_deref(),
+            };
+            let confined = sandbox.confine_agent(&places)?;
+            command = command.confined(&confined.0);
+            gateway = confined.1;
+        }
+        for (name, value) in gateway.iter().flat_map(Gateway::variables) {
+            command = command.env(name, value);
+        }
+        Ok(Started { command, gateway })
+    }
+}
+
+/// What is started, and its way to the model, which is kept until it has ended.
+struct Started {
+    command: Command,
+    gateway: Option<Gateway>,
+}
+
+/// A program, and what it cannot do without: the packages that it came with.
+fn beside(program: &Path) -> Vec<PathBuf> {
+    let mut paths = vec![program.to_owned()];
+    paths.extend(fs::canonicalize(program));
+    let mut found = paths.clone();
+    for path in &paths {
+        // The outermost, for packages lie beside each other there.
+        let above: Vec<&Path> = path.ancestors().collect();
+        let packages = above.iter().rev().find(|dir| dir.ends_with("node_modules"));
+        found.extend(packages.map(|dir| dir.to_path_buf()));
+        let python = above.iter().find(|dir| dir.join("pyvenv.cfg").is_file());
+        found.extend(python.map(|dir| dir.to_path_buf()));
+    }
+    found
+}
+
+/// What makes a turn a failure that ended well: nothing changed, for it was denied or said nothing.
+pub(super) fn examine(heard: &Heard, place: &Place<'_>) -> Option<Fault> {
+    let since = left::changed_at(&place.brief_file())?;
+    if !left::changed(place.tree, since).is_empty() {
+        return None;
+    }
+    match (heard.denied.is_empty(), heard.text.trim().is_empty()) {
+        (false, _) => Some(Fault::Denied(heard.denied.clone())),
+        (true, true) => Some(Fault::SaidNothing),
+        (true, false) => None,
+    }
+}
+
+/// A turn that was run.
+#[derive(Debug)]
+pub(super) struct Ran {
+    pub(super) heard: Heard,
+    /// Why it gave nothing, if so.
+    pub(super) fault: Option<Fault>,
+    /// What its conversation has used by now.
+    pub(super) talk_used: Usage,
+}
+
+/// Runs one turn.
+pub(super) fn run(caller: &Caller, ask: &Ask<'_>, brief: &str, place: &Place<'_>) -> Result<Ran> {
+    let cannot = || format!("cannot write to {}", place.notes.display());
+    fs::create_dir_all(place.notes).context(cannot)?;
+    let brief = caller.secrets.redact(brief);
+    fs::write(place.brief_file(), &brief).context(cannot)?;
+    let exchange = begin(caller, ask, &brief, place)?;
+    let Started { command, gateway } = caller.command(ask, &brief, place)?;
+    let mut listener = Listener::new(caller.spec(), &caller.secrets, exchange);
+    let run = process::run_tapped(&command, place.stop, &mut |bytes| listener.push(bytes))?;
+    let cannot = || format!("cannot write {}", place.exchange.display());
+    let (mut heard, mut file) = listener.finish().context(cannot)?;
+    let talk_used = heard.settle(ask.used_before);
+    let stderr = caller.secrets.redact(&run.stderr.text());
+    let mut fault = heard.judge(run.exit, &stderr, ask.limit_s);
+    let kept_from = gateway.map_or_else(Vec::new, |gateway| gateway.refused());
+    if let (Some(Fault::Api(said)), false) = (&mut fault, kept_from.is_empty()) {
+        let hosts = kept_from.join(", ");
+        *said = message(&format!(
+            "{said}; karve kept it from {hosts}, see hosts in docs/agents.md"
+        ));
+    }
+    let end = json!({
+        "karve": "end",
+        "exit": run.exit.describe(),
+        "fault": fault.as_ref().map(Fault::describe),
+        "strays": run.strays,
+        "kept_from": kept_from,
+        "used": {"tokens": heard.usage.tokens, "usd": heard.usage.usd},
+        "stderr": message(&stderr),
+        "answer": heard.text,
+    });
+    writeln!(file, "{end}").context(cannot)?;
+    file.flush().context(cannot)?;
+    Ok(Ran {
+        heard,
+        fault,
+        talk_used,
+    })
+}
+
+/// Begins to write down a turn: first what is asked.
+fn begin(caller: &Caller, ask: &Ask<'_>, brief: &str, place: &Place<'_>) -> Result<File> {
+    let cannot = || format!("cannot write {}", place.exchange.display());
+    let file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(place.exchange)
+        .context(cannot)?;
+    let asked = json!({
+        "karve": "brief",
+        "version": EXCHANGE_VERSION,
+        "agent": caller.config.kind.name(),
+        "task": ask.task.name(),
+        "model": ask.model,
+        "session": ask.session,
+        "bytes_max": EXCHANGE_BYTES_MAX,
+        "brief": brief,
+    });
+    let mut file = BufWriter::new(file);
+    writeln!(file, "{asked}").context(cannot)?;
+    file.into_inner()
+        .map_err(std::io::IntoInnerError::into_error)
+        .context(cannot)
+}

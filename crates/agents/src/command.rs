@@ -1,0 +1,253 @@
+//! Any program as an agent: it gets a brief, works in its worktree and answers in a contract.
+//!
+//! The program is started once to propose and once to implement, in a fresh worktree at the
+//! parent. The brief is on its standard input and in the file that `KARVE_BRIEF` names;
+//! `KARVE_TASK` is `propose`, `implement`, `mend`, `review` or `learn`. The answer is what it
+//! writes to the file that `KARVE_ANSWER` names, or else its standard output. See docs/agents.md.
+
+mod own;
+
+pub use self::own::lacking;
+
+use super::exchange::{self, Asked};
+use super::notes;
+use super::prompt;
+use super::secrets::{Secrets, is_key_name};
+use super::turn::{Ended, Task, Turned, Used};
+use super::{Agent, Answered, Desk, Implementation, Proposal, Question, Said, Taught};
+use crate::config::Reach;
+use karve_core::campaign::ImplementStep;
+use karve_core::campaign::strategy::Brief;
+use karve_os::error::{Context, Result};
+use karve_os::files;
+use karve_os::process::excerpt;
+use karve_os::process::{self, Command, Exit, Run};
+use karve_os::sandbox::{self, Gateway, Places};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// An answer is read up to this size.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+
+/// Variables that a program did not get are named up to this many.
+const KEPT_TOLD_MAX: usize = 4;
+
+/// Where a program answers, in words.
+const ANSWER_TO: &str = "on standard output or in the file named by KARVE_ANSWER";
+
+/// An external program.
+#[derive(Debug)]
+pub struct CommandAgent {
+    line: String,
+    env: BTreeMap<String, String>,
+    limit_s: u64,
+    tag: String,
+    secrets: Secrets,
+    /// Names of variables with keys that it gets.
+    pass: Vec<String>,
+    /// Whether it is asked what a round taught.
+    learns: bool,
+    /// What it may reach.
+    reach: Reach,
+}
+
+impl CommandAgent {
+    /// A command line, with what is added to its environment and its limit.
+    pub fn new(line: String, env: BTreeMap<String, String>, limit_s: u64, tag: String) -> Self {
+        Self {
+            secrets: Secrets::of(&env),
+            line,
+            env,
+            limit_s,
+            tag,
+            pass: Vec::new(),
+            learns: false,
+            reach: Reach::Usual,
+        }
+    }
+
+    /// The same, with what it may reach.
+    #[must_use]
+    pub fn reaching(mut self, reach: Reach) -> Self {
+        self.reach = reach;
+        self
+    }
+
+    /// The same, with variables that hold keys.
+    #[must_use]
+    pub fn passing(mut self, pass: Vec<String>) -> Self {
+        self.pass = pass;
+        self
+    }
+
+    /// The same, asked or not what a round taught.
+    #[must_use]
+    pub fn learning(mut self, learns: bool) -> Self {
+        self.learns = learns;
+        self
+    }
+
+    /// The variables of karve with keys: those that it gets, and the names of the others.
+    fn keys(&self, desk: &Desk<'_>) -> (Vec<(String, String)>, Vec<String>) {
+        let own: Vec<&str> = self.pass.iter().map(String::as_str).collect();
+        let passed = sandbox::variables_of_agent(desk.sandbox, &own);
+        let mut all: Vec<(String, String)> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter(|(name, _)| is_key_name(name))
+            .collect();
+        all.sort();
+        let (given, kept): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|(name, _)| passed.pass(name));
+        (given, kept.into_iter().map(|(name, _)| name).collect())
+    }
+
+    /// A command as it may be run, with the gate of its network if it has one.
+    fn confine(&self, mut command: Command, desk: &Desk<'_>) -> Result<(Command, Option<Gateway>)> {
+        let Some(sandbox) = desk.sandbox else {
+            return Ok((command, None));
+        };
+        // Its own script may lie in a home or among temporary files, which are not there.
+        let own = own::files(&self.line, sandbox);
+        let places = Places {
+            read: &own,
+            hosts: match &self.reach {
+                Reach::Only(hosts) => Some(hosts),
+                Reach::Usual | Reach::All => None,
+            },
+            ..Places::of(desk.tree, desk.notes)
+        };
+        let (confined, gateway) = sandbox.confine_agent(&places)?;
+        command = command.confined(&confined);
+        for (name, value) in gateway.iter().flat_map(Gateway::variables) {
+            command = command.env(name, value);
+        }
+        Ok((command, gateway))
+    }
+
+    fn turn(&self, task: Task, brief: &str, desk: &Desk<'_>) -> Result<Turned> {
+        self.turn_of((task, 0), brief, desk)
+    }
+
+    fn turn_of(
+        &self,
+        (task, variant): (Task, u32),
+        brief: &str,
+        desk: &Desk<'_>,
+    ) -> Result<Turned> {
+        let cannot = || format!("cannot write to {}", desk.notes.display());
+        fs::create_dir_all(desk.notes).context(cannot)?;
+        let brief_path = desk.notes.join("brief.md");
+        let answer_path = desk.notes.join("answer");
+        fs::write(&brief_path, brief).context(cannot)?;
+        let _ = fs::remove_file(&answer_path);
+        let limit_s = task.limit_s(self.limit_s);
+        let mut command = Command::shell(&self.line, desk.tree)
+            .limit(Duration::from_secs(limit_s))
+            .tag(&self.tag)
+            .capture_bytes(ANSWER_BYTES_MAX)
+            .stdin(brief.as_bytes())
+            .env("KARVE_TASK", task.name())
+            .env("KARVE_VARIANT", variant.saturating_add(1).to_string())
+            .env("KARVE_BRIEF", brief_path.to_string_lossy())
+            .env("KARVE_ANSWER", answer_path.to_string_lossy());
+        let (given, kept) = self.keys(desk);
+        for name in &kept {
+            command = command.env_remove(name);
+        }
+        for (name, value) in given.into_iter().chain(self.env.clone()) {
+            command = command.env(name, value);
+        }
+        // Kept until the program has ended.
+        let (command, gateway) = self.confine(command, desk)?;
+        let run = process::run(&command, desk.stop)?;
+        drop(gateway);
+        let ended = match run.exit {
+            Exit::Code(0) => read_answer(&answer_path, &run),
+            Exit::TimedOut => Err(format!("the agent ran past {limit_s} s")),
+            Exit::Code(_) | Exit::Signal(_) | Exit::Stopped | Exit::TooMuch(_) => {
+                let unseen = desk.sandbox.map(|sandbox| own::unseen(&self.line, sandbox));
+                Err(why_failed(&run, &kept, unseen.unwrap_or_default()))
+            }
+        };
+        // What an agent says is stored, and a key is not.
+        let ended = ended.map(|text| self.secrets.redact(&text));
+        let ended = ended.map_err(|why| self.secrets.redact(&why));
+        let asked = Asked {
+            agent: "command",
+            task: task.name(),
+            brief,
+        };
+        let said = ended.as_deref().map_err(String::as_str);
+        exchange::write_down(desk.exchange, asked, said, &self.secrets)?;
+        Ok(Turned {
+            ended: ended.map_or_else(Ended::Failed, Ended::Said),
+            used: Used::Claimed,
+        })
+    }
+}
+
+/// How a program failed, and what it may have missed.
+fn why_failed(run: &Run, kept: &[String], unseen: String) -> String {
+    let lacks = match kept {
+        [] => String::new(),
+        kept => format!(
+            "; it did not get {}: name what it needs in pass of its table in karve.toml",
+            kept.iter()
+                .take(KEPT_TOLD_MAX)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
+    };
+    format!("the agent failed: {}{lacks}{unseen}", excerpt(run))
+}
+
+/// The answer file if there is one, else the standard output, whole or not at all.
+fn read_answer(path: &Path, run: &Run) -> std::result::Result<String, String> {
+    let too_long = || Err(format!("the answer exceeds {ANSWER_BYTES_MAX} bytes"));
+    // A pipe would never end, and a link could lead anywhere.
+    match fs::symlink_metadata(path) {
+        Ok(meta) if !meta.is_file() => Err("the answer is not a plain file".into()),
+        Ok(meta) if meta.len() > ANSWER_BYTES_MAX as u64 => too_long(),
+        Ok(_) => match files::read(path, ANSWER_BYTES_MAX as u64) {
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(error) => Err(format!("the answer cannot be read: {error}")),
+        },
+        Err(_) if run.stdout.truncated() => too_long(),
+        Err(_) => Ok(run.stdout.text().into_owned()),
+    }
+}
+
+impl Agent for CommandAgent {
+    fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
+        let text = prompt::render_propose(brief, ANSWER_TO);
+        Ok(self.turn(Task::Propose, &text, desk)?.proposal())
+    }
+
+    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
+        notes::clear(desk.notes, step, &[])?;
+        let text = prompt::render_implement(step);
+        let turned = self.turn_of((Task::of(step), step.variant), &text, desk)?;
+        Ok(turned.implementation())
+    }
+
+    fn ask(&mut self, question: &Question<'_>, desk: &Desk<'_>) -> Result<Answered> {
+        let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
+        Ok(self.turn(Task::Review, &text, desk)?.answered())
+    }
+
+    fn reads_worktree(&self) -> bool {
+        true
+    }
+
+    fn learns(&self, _: Option<&str>) -> bool {
+        self.learns
+    }
+
+    fn learn(&mut self, taught: &Taught<'_>, desk: &Desk<'_>) -> Result<Said> {
+        let text = prompt::render_learn(taught);
+        Ok(self.turn(Task::Learn, &text, desk)?.said())
+    }
+}

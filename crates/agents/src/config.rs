@@ -1,0 +1,252 @@
+//! Which agents there are, as `karve.toml` configures them.
+
+use crate::api;
+use crate::cli::Kind;
+use karve_core::asking::budget::Price;
+use karve_os::error::{CommandError, Result};
+use karve_os::sandbox::Host;
+use karve_os::text::shown;
+use std::collections::BTreeMap;
+
+/// A program that can be named as the agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentConfig {
+    /// What is started.
+    pub runs: Runs,
+    /// Added to its environment.
+    pub env: BTreeMap<String, String>,
+    /// Names of variables with keys that a program gets.
+    pub pass: Vec<String>,
+    /// Whether it is asked what a round taught.
+    pub learn: bool,
+    /// What it may reach.
+    pub reach: Reach,
+}
+
+/// What an agent may reach on the network, where it may use that at all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// Its model, where its kind says where that is; else all.
+    #[default]
+    Usual,
+    /// Everything.
+    All,
+    /// These hosts, and where its own variables lead.
+    Only(Vec<Host>),
+}
+
+impl AgentConfig {
+    /// An agent with nothing added to its environment.
+    pub fn of(runs: Runs) -> Self {
+        Self {
+            runs,
+            env: BTreeMap::new(),
+            pass: Vec::new(),
+            learn: false,
+            reach: Reach::Usual,
+        }
+    }
+}
+
+/// The agent of a name: its table, or a kind that needs none. A model API may be named with its
+/// model: `anthropic:MODEL`.
+pub fn agent_named(name: &str, tables: &BTreeMap<String, AgentConfig>) -> Option<AgentConfig> {
+    let bare = |name: &str| {
+        let cli = Kind::by_name(name).map(|kind| Runs::Cli(CliConfig::of(kind)));
+        let api = || api::Kind::by_name(name).map(|kind| Runs::Api(ApiConfig::of(kind)));
+        cli.or_else(api).map(AgentConfig::of)
+    };
+    let whole = tables.get(name).cloned().or_else(|| bare(name));
+    whole.or_else(|| {
+        let (head, model) = name.split_once(':')?;
+        let mut config = tables.get(head).cloned().or_else(|| bare(head))?;
+        match &mut config.runs {
+            Runs::Api(api) if !model.trim().is_empty() => api.model = Some(model.to_owned()),
+            Runs::Api(_) | Runs::Cli(_) | Runs::Line(_) => return None,
+        }
+        Some(config)
+    })
+}
+
+/// What is started for an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Runs {
+    /// A command line in the contract of docs/agents.md.
+    Line(String),
+    /// A command-line agent of a known kind.
+    Cli(CliConfig),
+    /// A model API, asked by karve itself.
+    Api(ApiConfig),
+}
+
+/// A command-line agent of a known kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CliConfig {
+    /// Which.
+    pub kind: Kind,
+    /// Its program, if it is not the usual one.
+    pub program: Option<String>,
+    /// The model it is to use.
+    pub model: Option<String>,
+    /// Further arguments.
+    pub args: Vec<String>,
+}
+
+/// Tries after the first, unless the file says otherwise.
+const RETRIES: u32 = 6;
+
+/// The first wait between two tries in milliseconds, unless the file says otherwise.
+const BACKOFF_MS: u64 = 1_000;
+
+/// A model API, asked by karve itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApiConfig {
+    /// Which.
+    pub kind: api::Kind,
+    /// The model to ask.
+    pub model: Option<String>,
+    /// Where it is, if it is not where it usually is.
+    pub base_url: Option<String>,
+    /// Where its key comes from.
+    pub key: KeySource,
+    /// What tokens cost.
+    pub price: Option<Price>,
+    /// Tokens that one answer may have.
+    pub max_tokens: u32,
+    /// Tokens that the model can take in.
+    pub context_tokens: u64,
+    /// Tokens that a campaign may use.
+    pub tokens_max: Option<u64>,
+    /// Tries after the first.
+    pub retries: u32,
+    /// The first wait between two tries, in milliseconds.
+    pub backoff_ms: u64,
+}
+
+/// Where a key comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeySource {
+    /// The usual variable of the kind.
+    Usual,
+    /// Another variable.
+    Variable(String),
+    /// What a command prints.
+    Command(String),
+}
+
+impl ApiConfig {
+    /// A kind as it is without any configuration.
+    pub fn of(kind: api::Kind) -> Self {
+        Self {
+            kind,
+            model: None,
+            base_url: None,
+            key: KeySource::Usual,
+            price: None,
+            max_tokens: kind.max_tokens(),
+            context_tokens: kind.context_tokens(),
+            tokens_max: None,
+            retries: RETRIES,
+            backoff_ms: BACKOFF_MS,
+        }
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> &str {
+        self.base_url.as_deref().unwrap_or(self.kind.base_url())
+    }
+
+    /// Whether it is on this machine.
+    pub fn is_loopback(&self) -> bool {
+        is_loopback(self.url())
+    }
+
+    /// Whether nobody can read along on the way there.
+    pub fn is_private(&self) -> bool {
+        self.url().starts_with("https://") || self.is_loopback()
+    }
+
+    /// Whether it may be asked without a key: a server of one's own.
+    pub fn needs_no_key(&self) -> bool {
+        let is_own = self.kind == api::Kind::OpenaiChat && self.base_url.is_some();
+        is_own && self.key == KeySource::Usual
+    }
+
+    /// The model to ask, or how to name one.
+    pub fn model_for(&self, agent: &str) -> Result<&str> {
+        let kind = agent.split(':').next().unwrap_or(agent);
+        let hint = format!(
+            "name a model: \"karve run --agent {kind}:MODEL\", or agents.{kind}.model in karve.toml"
+        );
+        match self.model.as_deref() {
+            None => Err(CommandError::usage(format!("the agent {agent} has no model")).hint(hint)),
+            Some(model) if !is_model(model) => {
+                let message = format!("`{}` cannot be the name of a model", shown(model));
+                Err(CommandError::usage(message).hint(hint))
+            }
+            Some(model) => Ok(model),
+        }
+    }
+}
+
+/// Whether a text can be the name of a model: it may become a part of an address.
+pub fn is_model(model: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "._:/@+-".contains(c);
+    !model.is_empty() && model.chars().all(fits) && !model.contains("..")
+}
+
+/// Whether an address is on this machine.
+fn is_loopback(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if host.contains('@') {
+        return false;
+    }
+    let name = match host.strip_prefix('[') {
+        Some(v6) => v6.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let is_address = name.parse::<std::net::IpAddr>();
+    name == "localhost" || is_address.is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_this_machine_are_loopback() {
+        for url in [
+            "http://localhost:11434/v1",
+            "http://127.0.0.1",
+            "http://127.8.9.1:8080/v1",
+            "http://[::1]:8080/v1",
+        ] {
+            assert!(is_loopback(url), "{url}");
+        }
+        for url in [
+            "http://localhost.example.com/v1",
+            "http://127.0.0.1.example.com",
+            "http://localhost@example.com/v1",
+            "http://10.0.0.1:8000",
+            "https://example.com/127.0.0.1",
+        ] {
+            assert!(!is_loopback(url), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_model_is_named_by_what_may_stand_in_an_address() {
+        for name in [
+            "claude-sonnet-4-5",
+            "qwen3-coder:30b",
+            "org/model@2",
+            "gpt-5.1",
+        ] {
+            assert!(is_model(name), "{name}");
+        }
+        for name in ["", "a b", "../x", "a?b", "a#b", "a%2f", "ä"] {
+            assert!(!is_model(name), "{name}");
+        }
+    }
+}

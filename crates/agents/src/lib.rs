@@ -1,0 +1,286 @@
+//! Who proposes and implements. An agent never measures, never judges, never settles.
+
+pub mod agreement;
+mod answer;
+pub mod api;
+pub mod builtin;
+pub mod cli;
+pub mod command;
+pub mod config;
+mod exchange;
+pub mod form;
+pub mod messages;
+mod notes;
+mod prompt;
+pub mod replay;
+pub mod scripted;
+mod secrets;
+pub mod team;
+pub mod told;
+mod turn;
+pub mod visitor;
+
+pub use secrets::Secrets;
+
+use crate::config::{AgentConfig, Runs};
+use karve_core::campaign::strategy::Brief;
+use karve_core::campaign::{ImplementStep, Refusal, Step};
+use karve_core::charter::{Charter, REPLAY};
+use karve_core::hypothesis::Hypothesis;
+use karve_core::knowledge::{Foretold, Learning, Words};
+use karve_core::spending::Usage;
+use karve_harness::commands::Harness;
+use karve_harness::git::Repo;
+use karve_numerics::case::Case;
+use karve_os::error::{CommandError, Result};
+use karve_os::process::StopFlag;
+use karve_os::sandbox::Sandbox;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+
+/// What an agent answers when it is asked for a hypothesis.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Proposal {
+    /// A hypothesis.
+    Stated(Box<Hypothesis>, Usage),
+    /// None, and why.
+    Refused(Refusal, Usage),
+}
+
+/// What an agent answers when it is asked to realize one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Implementation {
+    /// The worktree holds the change.
+    Done {
+        /// What the agent says about it.
+        summary: String,
+        /// What it used.
+        usage: Usage,
+    },
+    /// There is no change.
+    NotDone {
+        /// Why.
+        why: String,
+        /// What it used.
+        usage: Usage,
+    },
+}
+
+/// Where an agent works and what it may use.
+#[derive(Debug)]
+pub struct Desk<'a> {
+    /// The repository of the campaign, for reading commits.
+    pub repo: &'a Repo,
+    /// The worktree at the parent; an agent changes files here and nowhere else.
+    pub tree: &'a Path,
+    /// Where briefs and answers are kept, outside the worktree.
+    pub notes: &'a Path,
+    /// Where it may write down what was said in a turn; the agent does not see this file.
+    pub exchange: &'a Path,
+    /// What the user asked for with Ctrl-C.
+    pub stop: &'a StopFlag,
+    /// What confines a program.
+    pub sandbox: Option<&'a Sandbox>,
+    /// The campaign's commands, for an agent that builds and tests through karve.
+    pub harness: &'a Harness,
+    /// The cases that it may know.
+    pub cases: &'a [Case],
+    /// What the campaign has used so far.
+    pub spent: Usage,
+}
+
+/// A participant that proposes hypotheses and realizes them.
+pub trait Agent: Debug {
+    /// Asks for the next hypothesis.
+    fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal>;
+
+    /// Asks to realize one in the desk's worktree.
+    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation>;
+
+    /// Whether it needs a worktree to propose.
+    fn reads_worktree(&self) -> bool;
+
+    /// Whether a step must wait until somebody comes with an answer.
+    fn awaits(&self, _: &Step) -> bool {
+        false
+    }
+
+    /// Variables of karve that hold its keys, which no command of the project gets.
+    fn key_variables(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The name of who is asked in a role, or without one, where it is known.
+    fn called(&self, role: Option<&str>) -> Option<&str> {
+        let _ = role;
+        None
+    }
+
+    /// Whether some bytes hold a key that it alone knows, as one that a command told it.
+    fn knows_key_in(&self, _: &[u8]) -> bool {
+        false
+    }
+
+    /// Asks for an answer in words, to a question that is whole: the worktree is only read.
+    fn ask(&mut self, question: &Question<'_>, desk: &Desk<'_>) -> Result<Answered> {
+        let _ = (question, desk);
+        Ok(Answered::Failed {
+            why: "this agent does not review".to_owned(),
+            usage: Usage::default(),
+        })
+    }
+
+    /// Whether it is asked what a round taught that somebody made in a role.
+    fn learns(&self, role: Option<&str>) -> bool {
+        let _ = role;
+        false
+    }
+
+    /// Asks what a round taught, in words.
+    fn learn(&mut self, taught: &Taught<'_>, desk: &Desk<'_>) -> Result<Said> {
+        let _ = (taught, desk);
+        Ok(Said::default())
+    }
+}
+
+/// A question that is whole.
+#[derive(Debug)]
+pub struct Question<'a> {
+    /// The round.
+    pub round: u32,
+    /// Which attempt of the round it is about.
+    pub retry: u32,
+    /// The role that is asked.
+    pub role: &'a str,
+    /// All that is needed for the answer.
+    pub brief: &'a str,
+}
+
+/// What became of a question.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answered {
+    /// An answer.
+    Said {
+        /// As it was given.
+        text: String,
+        /// What it used.
+        usage: Usage,
+    },
+    /// None.
+    Failed {
+        /// Why.
+        why: String,
+        /// What it used.
+        usage: Usage,
+    },
+}
+
+/// What a round taught in numbers, for who is asked to put it in words.
+#[derive(Debug)]
+pub struct Taught<'a> {
+    /// The round.
+    pub round: u32,
+    /// The role that made it, where there are roles.
+    pub role: Option<&'a str>,
+    /// What was claimed.
+    pub hypothesis: &'a Hypothesis,
+    /// What became of it.
+    pub lesson: &'a str,
+    /// Counters that it expected to move, and whether they did.
+    pub foretold: &'a [Foretold],
+    /// What the library learns from it.
+    pub learning: &'a Learning,
+}
+
+/// What an agent answers when it is asked what a round taught.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Said {
+    /// Its words.
+    pub words: Words,
+    /// Why there are none, if the answer is of no use.
+    pub failed: String,
+    /// What it used.
+    pub usage: Usage,
+}
+
+/// What a visitor is asked at a step, in words, with the directory where the files lie; nothing at
+/// the steps that karve does itself.
+pub fn brief_of(step: &Step, answer_to: &str, files_in: &Path) -> Option<String> {
+    let brief = match step {
+        Step::Propose { brief, .. } => prompt::render_propose(brief, answer_to),
+        Step::Implement(step) => prompt::render_implement(step),
+        _ => return None,
+    };
+    // It stands in the first sentence, which is karve's own; a visitor stands elsewhere.
+    Some(brief.replacen(prompt::HERE, &files_in.display().to_string(), 1))
+}
+
+pub use prompt::render_review;
+
+/// The agent that a charter names.
+pub fn agent_of(
+    charter: &Charter,
+    agents: &BTreeMap<String, AgentConfig>,
+    tag: &str,
+) -> Result<Box<dyn Agent>> {
+    agent_named(&charter.agent, charter, agents, tag)
+}
+
+/// The agent of a name, with what a charter allows it.
+fn agent_named(
+    name: &str,
+    charter: &Charter,
+    agents: &BTreeMap<String, AgentConfig>,
+    tag: &str,
+) -> Result<Box<dyn Agent>> {
+    if name == "builtin" {
+        return Ok(Box::new(builtin::Builtin::new(
+            charter.granted.clone(),
+            charter.knobs.clone(),
+        )));
+    }
+    if name == visitor::VISITOR {
+        return Ok(Box::new(visitor::Visitor::default()));
+    }
+    if name == scripted::SCRIPTED && !agents.contains_key(name) {
+        return Ok(Box::new(scripted::Scripted::open()?));
+    }
+    if let Some(dir) = name.strip_prefix(REPLAY) {
+        return Ok(Box::new(replay::Replay::open(&PathBuf::from(dir))?));
+    }
+    let Some(config) = config::agent_named(name, agents) else {
+        let known: Vec<&str> = agents.keys().map(String::as_str).collect();
+        return Err(
+            CommandError::usage(format!("there is no agent {name:?}")).hint(format!(
+                "use \"builtin\", a name of \"karve agents\", \"visitor\", \
+                 \"replay:<campaign directory>\", or name it in karve.toml under \
+                 [agents.{name}]; configured now: {}",
+                if known.is_empty() {
+                    "none".to_owned()
+                } else {
+                    known.join(", ")
+                }
+            )),
+        );
+    };
+    let AgentConfig {
+        runs,
+        env,
+        pass,
+        learn,
+        reach,
+    } = config;
+    let (limits, tag) = (&charter.limits, tag.to_owned());
+    Ok(match runs {
+        Runs::Line(line) => {
+            let agent = command::CommandAgent::new(line, env, limits.agent_s, tag);
+            Box::new(agent.learning(learn).reaching(reach).passing(pass))
+        }
+        Runs::Cli(config) => {
+            let agent = cli::CliAgent::new(config, env, limits, tag)?;
+            Box::new(agent.learning(learn).reaching(reach))
+        }
+        Runs::Api(config) => Box::new(api::ApiAgent::new(name, config, learn, charter)?),
+    })
+}

@@ -1,0 +1,109 @@
+//! The messages of the published workflows: their forms from `crates/karve/data/messages.toml`, how
+//! they are written and read, and what of them karve can take as an answer.
+
+mod taken;
+
+pub use taken::{hypothesis_of, render_review, review_of, summary_of};
+
+use karve_core::messages::{Datum, Form, Message, parse_markdown, render_markdown};
+use karve_os::error::{CommandError, ErrorKind, Result};
+use serde::Deserialize;
+use std::sync::LazyLock;
+
+/// The forms of all messages.
+const BUILT_IN: &str = include_str!("../data/messages.toml");
+
+/// Bytes of a message that is read.
+pub const BYTES_MAX: usize = 256 << 10;
+/// What is said of text that is no object.
+const UNREADABLE: &str = "the object cannot be read";
+
+/// The file of forms.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Forms {
+    message: Vec<Message>,
+}
+
+/// The forms, read once.
+static FORMS: LazyLock<Result<Vec<Message>, String>> = LazyLock::new(|| {
+    let forms: Forms = toml::from_str(BUILT_IN).map_err(|error| error.to_string())?;
+    let faults = forms.message.iter().flat_map(Message::faults);
+    match faults.collect::<Vec<_>>().first() {
+        Some(fault) => Err(fault.clone()),
+        None => Ok(forms.message),
+    }
+});
+
+/// All forms.
+pub fn all() -> Result<&'static [Message]> {
+    match &*FORMS {
+        Ok(forms) => Ok(forms),
+        Err(why) => {
+            Err(CommandError::new(ErrorKind::Bug, "messages.toml is broken").cause(why.clone()))
+        }
+    }
+}
+
+/// The form of that name.
+pub fn form(name: &str) -> Result<&'static Message> {
+    let forms = all()?;
+    forms.iter().find(|form| form.name == name).ok_or_else(|| {
+        CommandError::usage(format!("there is no message {name:?}"))
+            .hint("\"karve messages\" lists them")
+    })
+}
+
+/// Writes a message, or names everything that is wrong with it.
+pub fn render(form: &Message, datum: &Datum) -> std::result::Result<String, Vec<String>> {
+    match form.form {
+        Form::Markdown => render_markdown(form, datum),
+        Form::Object => {
+            let faults = form.check(datum);
+            if !faults.is_empty() {
+                return Err(faults);
+            }
+            let text = serde_json::to_string_pretty(datum);
+            text.map(|text| text + "\n")
+                .map_err(|error| vec![error.to_string()])
+        }
+    }
+}
+
+/// Reads a message, or names everything that is wrong with it. An object may stand alone, or in the
+/// last fenced `json` block of a longer text.
+pub fn parse(form: &Message, text: &str) -> std::result::Result<Datum, Vec<String>> {
+    if text.len() > BYTES_MAX {
+        return Err(vec![format!(
+            "the message is longer than {BYTES_MAX} bytes"
+        )]);
+    }
+    if form.form == Form::Markdown {
+        return parse_markdown(form, text);
+    }
+    let datum = object_in(text).map_err(|fault| vec![fault])?;
+    match form.check(&datum) {
+        faults if faults.is_empty() => Ok(datum),
+        faults => Err(faults),
+    }
+}
+
+/// The object of a text.
+pub(crate) fn object_in(text: &str) -> std::result::Result<Datum, String> {
+    let text = text.trim();
+    let block = match text.starts_with('{') {
+        true => text,
+        false => fenced(text).ok_or("the answer has no JSON object")?,
+    };
+    let unreadable = |error: serde_json::Error| format!("{UNREADABLE}: {error}");
+    serde_json::from_str(block).map_err(unreadable)
+}
+
+fn fenced(text: &str) -> Option<&str> {
+    let start = text.rfind("```json")? + "```json".len();
+    let end = text[start..].find("```")? + start;
+    Some(text[start..end].trim())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! What karve takes from messages of the published workflows: a hypothesis, a summary, a review. An
+//! agent that speaks one of them needs no other contract.
+
+use super::{form, object_in, parse, render};
+use karve_core::hypothesis::{Direction, Hypothesis};
+use karve_core::messages::Datum;
+use karve_core::roles::{Advice, Review, Signal, Stance};
+use karve_os::error::Result;
+use std::collections::BTreeMap;
+
+/// Characters of a title.
+const TITLE_CHARS: usize = 200;
+/// The largest gain that is taken, in percent.
+const GAIN_PCT_MAX: f64 = 900_000.0;
+
+/// The hypothesis of an answer in C's contract for analysis or for stagnation; none if it speaks
+/// neither.
+pub fn hypothesis_of(
+    text: &str,
+) -> Result<Option<std::result::Result<Box<Hypothesis>, Vec<String>>>> {
+    let Ok(datum) = object_in(text) else {
+        return Ok(None);
+    };
+    let (name, taken): (&str, Taken) =
+        match (datum.get("primary_hypothesis"), datum.get("new_directions")) {
+            (Some(_), _) => ("c/analyze", analyzed),
+            (None, Some(_)) => ("c/stagnation", turned),
+            (None, None) => return Ok(None),
+        };
+    Ok(Some(match checked(name, text)? {
+        Ok(said) => match taken(&said) {
+            Ok(hypothesis) => Ok(Box::new(Hypothesis {
+                task: task_in(&datum),
+                ..hypothesis
+            })),
+            Err(fault) => Err(vec![fault]),
+        },
+        Err(faults) => Err(faults),
+    }))
+}
+
+/// The item of the agenda that an answer says it is about.
+fn task_in(datum: &Datum) -> Option<String> {
+    datum.get("task")?;
+    Some(title_of(datum.str_of("task")))
+}
+
+/// The ratio that a text with a figure in percent, or a factor such as `1.2x`, expects.
+fn ratio_in(text: &str) -> Option<f64> {
+    let is_part = |c: char| c.is_ascii_digit() || "+-.".contains(c);
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+        let start = rest[..at].trim_end_matches(['+', '-', '.']).len();
+        let end = at + rest[at..].find(|c| !is_part(c)).unwrap_or(rest.len() - at);
+        let number: Option<f64> = rest[start..end].trim_end_matches(['-', '.']).parse().ok();
+        let after = rest[end..].trim_start();
+        match number {
+            Some(percent) if after.starts_with('%') && percent.abs() <= GAIN_PCT_MAX => {
+                return Some(1.0 + percent / 100.0);
+            }
+            Some(factor) if after.starts_with(['x', '×']) => return Some(factor),
+            _ => rest = &rest[end.max(at + 1)..],
+        }
+    }
+    None
+}
+
+fn expected(name: &str, text: &str) -> std::result::Result<f64, String> {
+    let ratio = ratio_in(text).filter(|ratio| *ratio > 0.0 && *ratio <= 10_000.0);
+    ratio.ok_or_else(|| format!("{name} must hold a figure such as +5%"))
+}
+
+fn title_of(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(TITLE_CHARS).collect()
+}
+
+type Taken = fn(&Datum) -> std::result::Result<Hypothesis, String>;
+
+fn claim(title: &str, mechanism: &str, expected_ratio: f64) -> Hypothesis {
+    Hypothesis {
+        title: title_of(title),
+        bottleneck: String::new(),
+        mechanism: mechanism.to_owned(),
+        expected_ratio,
+        direction: Direction::Algorithm,
+        high_risk: false,
+        files: Vec::new(),
+        counters: Vec::new(),
+        gate: None,
+        config: BTreeMap::new(),
+        question: None,
+        sweep: false,
+        entry: None,
+        variant: 0,
+        differs: None,
+        task: None,
+    }
+}
+
+fn analyzed(datum: &Datum) -> std::result::Result<Hypothesis, String> {
+    let said = datum.str_of("primary_hypothesis");
+    let ratio = expected("expected_benefit", datum.str_of("expected_benefit"))?;
+    let class = datum.str_of("bottleneck_class");
+    Ok(Hypothesis {
+        bottleneck: class.to_owned(),
+        direction: match class {
+            "memory" => Direction::Memory,
+            "resource" => Direction::Resource,
+            "launch" => Direction::Pipeline,
+            _ => Direction::Algorithm,
+        },
+        files: datum.texts_of("planned_modified_files"),
+        counters: vec![datum.str_of("verification_signal").to_owned()],
+        ..claim(said, said, ratio)
+    })
+}
+
+fn turned(datum: &Datum) -> std::result::Result<Hypothesis, String> {
+    let pick = datum.str_of("primary_pick");
+    let all = datum.list_of("new_directions");
+    let picked = all.iter().find(|of| of.str_of("title") == pick);
+    let picked = picked.ok_or("primary_pick must be the title of one of new_directions")?;
+    let signal = picked.str_of("expected_signal");
+    let ratio = expected("expected_signal", signal)?;
+    Ok(Hypothesis {
+        direction: Direction::by_name(picked.str_of("category")).unwrap_or(Direction::Algorithm),
+        counters: vec![signal.to_owned()],
+        ..claim(pick, picked.str_of("hypothesis"), ratio)
+    })
+}
+
+/// The summary of an answer in C's contract for a change, or in A's for a new version; none if it
+/// speaks neither.
+pub fn summary_of(text: &str) -> Result<Option<std::result::Result<String, Vec<String>>>> {
+    if text.trim_start().starts_with("## New Version") {
+        let said = parse(form("a/summary")?, text.trim_start());
+        return Ok(Some(said.and_then(|datum| version_summary(&datum))));
+    }
+    let is_change = object_in(text).is_ok_and(|datum| datum.get("diff_summary").is_some());
+    if !is_change {
+        return Ok(None);
+    }
+    let said = checked("c/optimize", text)?;
+    Ok(Some(
+        said.map(|datum| datum.str_of("diff_summary").to_owned()),
+    ))
+}
+
+fn version_summary(datum: &Datum) -> std::result::Result<String, Vec<String>> {
+    if datum.str_of("correctness") == "FAIL" {
+        return Err(vec![
+            "the new version is not right, as its author says".to_owned(),
+        ]);
+    }
+    let changes = datum.list_of("changes").iter();
+    let line = |of: &Datum| format!("{}: {}", of.str_of("change"), of.str_of("rationale"));
+    Ok(changes.map(line).collect::<Vec<_>>().join("; "))
+}
+
+/// The review of an answer in C's contract, or everything that is wrong with it.
+pub fn review_of(tree: &str, text: &str) -> Result<std::result::Result<Review, Vec<String>>> {
+    let datum = match checked("c/review", text)? {
+        Ok(datum) => datum,
+        Err(faults) => return Ok(Err(faults)),
+    };
+    let rules = datum.get("rule_verdicts");
+    let stance = |signal: Signal| {
+        let said = rules.map_or("", |rules| rules.str_of(signal.name()));
+        Some((signal, Stance::by_name(said)?))
+    };
+    Ok(Ok(Review {
+        tree: tree.to_owned(),
+        advice: Advice::by_name(datum.str_of("review_verdict")),
+        reason: datum.str_of("review_reason").to_owned(),
+        signals: Signal::ALL.into_iter().filter_map(stance).collect(),
+        failed: String::new(),
+    }))
+}
+
+/// The object of an answer, if it keeps its form.
+fn checked(name: &str, text: &str) -> Result<std::result::Result<Datum, Vec<String>>> {
+    let form = form(name)?;
+    Ok(match object_in(text).map(without_own) {
+        Ok(datum) => match form.check(&datum) {
+            faults if faults.is_empty() => Ok(datum),
+            faults => Err(faults),
+        },
+        Err(fault) => Err(vec![fault]),
+    })
+}
+
+/// What an answer says to karve beside the message: its cost, and the item that it is about.
+fn without_own(datum: Datum) -> Datum {
+    match datum {
+        Datum::Fields(mut fields) => {
+            fields.retain(|name, _| !["usage", "tokens", "usd", "task"].contains(&name.as_str()));
+            Datum::Fields(fields)
+        }
+        other => other,
+    }
+}
+
+/// A review as C's contract has it; none if it failed.
+pub fn render_review(review: &Review) -> Option<String> {
+    let rules = review.signals.iter();
+    let rules = rules.map(|(signal, is)| (signal.name().to_owned(), Datum::text(is.name())));
+    let datum = Datum::fields([
+        ("review_verdict", Datum::text(review.advice?.name())),
+        ("review_reason", Datum::text(&review.reason)),
+        ("rule_verdicts", Datum::Fields(rules.collect())),
+    ]);
+    render(form("c/review").ok()?, &datum).ok()
+}

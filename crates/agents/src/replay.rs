@@ -1,0 +1,246 @@
+//! A recorded campaign as an agent: the same hypotheses and patches, judged anew.
+
+use super::{Agent, Answered, Desk, Implementation, Proposal, Question, Said, Taught};
+use crate::messages;
+use karve_core::campaign::strategy::Brief;
+use karve_core::campaign::{Event, ImplementStep, Record, Refusal};
+use karve_core::hypothesis::{Candidate, Hypothesis};
+use karve_core::knowledge::Words;
+use karve_core::roles::Review;
+use karve_core::spending::Usage;
+use karve_harness::git::{Applied, Oid};
+use karve_harness::store::{self, CampaignDir};
+use karve_os::error::{CommandError, Result};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The hypotheses and patches of a recorded campaign.
+#[derive(Debug)]
+pub struct Replay {
+    dir: CampaignDir,
+    hypotheses: BTreeMap<u32, Box<Hypothesis>>,
+    /// By round, retry and variant.
+    candidates: BTreeMap<(u32, u32, u32), Candidate>,
+    /// Why there is none, by the same.
+    absent: BTreeMap<(u32, u32, u32), String>,
+    /// Which variant went on, by round.
+    chosen: BTreeMap<u32, u32>,
+    /// What reviewers said, by round and attempt.
+    reviews: BTreeMap<(u32, u32), Review>,
+    /// What was said about rounds.
+    words: BTreeMap<u32, Words>,
+    /// The last round that was settled.
+    last: u32,
+}
+
+impl Replay {
+    /// Opens the directory of a recorded campaign.
+    pub fn open(path: &Path) -> Result<Self> {
+        let (Some(root), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(CommandError::usage(format!(
+                "{} is no campaign",
+                path.display()
+            )));
+        };
+        let dir = CampaignDir::new(root, &name.to_string_lossy());
+        if !dir.exists() {
+            return Err(
+                CommandError::usage(format!("{} holds no campaign", path.display()))
+                    .hint("name the directory of a recorded campaign; \"karve list\" shows them"),
+            );
+        }
+        let mut replay = Self {
+            dir: dir.clone(),
+            hypotheses: BTreeMap::new(),
+            candidates: BTreeMap::new(),
+            absent: BTreeMap::new(),
+            chosen: BTreeMap::new(),
+            reviews: BTreeMap::new(),
+            words: BTreeMap::new(),
+            last: 0,
+        };
+        for record in store::read(&dir)?.records {
+            replay.take(record);
+        }
+        Ok(replay)
+    }
+
+    fn take(&mut self, record: Record) {
+        match record.event {
+            Event::Proposed {
+                round, hypothesis, ..
+            } => {
+                // A duplicate that was refused is followed by another one.
+                self.hypotheses.insert(round, hypothesis);
+            }
+            Event::Implemented {
+                round,
+                retry,
+                variant,
+                candidate,
+                ..
+            } => {
+                self.candidates.insert((round, retry, variant), candidate);
+            }
+            Event::NotImplemented {
+                round,
+                retry,
+                variant,
+                why,
+                ..
+            } => {
+                self.absent.insert((round, retry, variant), why);
+            }
+            Event::Chosen { round, first, .. } => {
+                self.chosen.insert(round, first);
+            }
+            Event::Reviewed {
+                round,
+                retry,
+                review,
+                ..
+            } => {
+                self.reviews.insert((round, retry), *review);
+            }
+            Event::Settled { round, .. } => self.last = round,
+            Event::Learnt { round, lesson, .. } => {
+                let words = lesson.learning.map(|learning| learning.words);
+                if let Some(words) = words.filter(|words| !words.is_empty()) {
+                    self.words.insert(round, words);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Replay {
+    /// What was recorded at a step. Where one realization is asked for and several were recorded,
+    /// it is the one that went on.
+    fn recorded(&self, step: &ImplementStep) -> Option<&Candidate> {
+        let (round, retry) = (step.round, step.retry);
+        let at = |variant: u32| self.candidates.get(&(round, retry, variant));
+        if step.of > 1 {
+            return at(step.variant);
+        }
+        let all = (round, retry, 0)..=(round, retry, u32::MAX);
+        let chosen = self.chosen.get(&round).and_then(|variant| at(*variant));
+        chosen.or_else(|| self.candidates.range(all).next().map(|(_, made)| made))
+    }
+}
+
+/// The artifact with all that was changed, what was forbidden too: without that part a change
+/// might pass that was refused.
+fn change_of(candidate: &Candidate) -> std::result::Result<&str, String> {
+    match (&candidate.whole, candidate.out_of_scope.as_slice()) {
+        (Some(whole), _) => Ok(whole),
+        (None, []) => Ok(&candidate.patch),
+        (None, strays) => Err(format!(
+            "the recorded change touched {} too, which the recording does not hold",
+            strays.join(", ")
+        )),
+    }
+}
+
+impl Agent for Replay {
+    fn propose(&mut self, brief: &Brief, _: &Desk<'_>) -> Result<Proposal> {
+        let usage = Usage::default();
+        Ok(match self.hypotheses.get(&brief.round) {
+            Some(hypothesis) => {
+                let mut again = hypothesis.clone();
+                let anew = || "a recording is judged anew".to_owned();
+                again.differs.get_or_insert_with(anew);
+                Proposal::Stated(again, usage)
+            }
+            None if brief.round <= self.last => {
+                let why = format!("the recorded round {} has no hypothesis", brief.round);
+                Proposal::Refused(Refusal::AgentFailed { why }, usage)
+            }
+            None => {
+                let why = format!("the recorded campaign has no round {}", brief.round);
+                Proposal::Refused(Refusal::Exhausted { why }, usage)
+            }
+        })
+    }
+
+    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
+        let usage = Usage::default();
+        let Some(candidate) = self.recorded(step) else {
+            let absent = self.absent.get(&(step.round, step.retry, step.variant));
+            let none = || "the recorded campaign has no candidate here".to_owned();
+            let why = absent.cloned().unwrap_or_else(none);
+            return Ok(Implementation::NotDone { why, usage });
+        };
+        let patch = match change_of(candidate) {
+            Ok(patch) => store::get_artifact(&self.dir, patch)?,
+            Err(why) => return Ok(Implementation::NotDone { why, usage }),
+        };
+        if step.mend.is_some() {
+            // The patch is the whole change, so what is to be mended must not be there.
+            let parent = Oid::named(&step.parent)?;
+            desk.repo.worktree_add(desk.tree, &parent)?;
+        }
+        if let Applied::Refused(said) = desk.repo.apply_patch(desk.tree, &patch)? {
+            let why = format!("the recorded patch does not apply: {said}");
+            return Ok(Implementation::NotDone { why, usage });
+        }
+        Ok(Implementation::Done {
+            summary: candidate.summary.clone(),
+            usage,
+        })
+    }
+
+    fn ask(&mut self, question: &Question<'_>, _: &Desk<'_>) -> Result<Answered> {
+        let usage = Usage::default();
+        let review = self.reviews.get(&(question.round, question.retry));
+        let said = review.and_then(messages::render_review);
+        Ok(match said {
+            Some(text) => Answered::Said { text, usage },
+            None => Answered::Failed {
+                why: review.map_or_else(
+                    || "the recorded campaign has no review here".to_owned(),
+                    |review| review.failed.clone(),
+                ),
+                usage,
+            },
+        })
+    }
+
+    fn reads_worktree(&self) -> bool {
+        false
+    }
+
+    fn learns(&self, _: Option<&str>) -> bool {
+        !self.words.is_empty()
+    }
+
+    fn learn(&mut self, taught: &Taught<'_>, _: &Desk<'_>) -> Result<Said> {
+        let words = self.words.get(&taught.round).cloned();
+        Ok(Said {
+            words: words.unwrap_or_default(),
+            ..Said::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_change_is_given_again_or_none() {
+        let candidate = |strays: &[&str], whole: Option<&str>| Candidate {
+            commit: "c".into(),
+            tree: "t".into(),
+            files: vec!["kernel.c".into()],
+            patch: "granted".into(),
+            out_of_scope: strays.iter().map(|stray| (*stray).to_owned()).collect(),
+            whole: whole.map(str::to_owned),
+            summary: String::new(),
+        };
+        assert_eq!(change_of(&candidate(&[], None)), Ok("granted"));
+        assert_eq!(change_of(&candidate(&["bench.c"], Some("all"))), Ok("all"));
+        let why = change_of(&candidate(&["bench.c"], None)).unwrap_err();
+        assert!(why.contains("touched bench.c too"), "{why}");
+    }
+}

@@ -1,0 +1,215 @@
+//! An agent that was recorded: it says again what it said, and changes again what it changed. For
+//! `karve demo --agent scripted`, without a model and a key. What it changes is built, gated and
+//! measured like any other change.
+
+use super::answer::{self, ProposalAnswer};
+use super::exchange;
+use super::prompt;
+use super::{Agent, Desk, Implementation, Proposal};
+use karve_core::campaign::strategy::Brief;
+use karve_core::campaign::{ImplementStep, Refusal};
+use karve_core::spending::Usage;
+use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::files;
+use serde::Deserialize;
+use serde_json::json;
+use std::fs;
+use std::path::Path;
+
+/// The name of this agent in a charter.
+pub const SCRIPTED: &str = "scripted";
+
+/// The recording.
+const RECORDING: &str = include_str!("../recordings/matmul.toml");
+
+/// The recorded agent.
+#[derive(Debug)]
+pub struct Scripted {
+    recording: Recording,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recording {
+    turn: Vec<Turn>,
+}
+
+/// One turn: what was said, and what was changed.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Turn {
+    round: u32,
+    task: String,
+    said: Vec<Said>,
+    #[serde(default)]
+    edit: Vec<Edit>,
+}
+
+impl Turn {
+    /// What is said last: the answer.
+    fn last_words(&self) -> &str {
+        let said = self.said.iter().rev();
+        let mut words = said.filter_map(|said| said.says.as_deref());
+        words.next().unwrap_or_default()
+    }
+}
+
+/// Words, or the use of a tool.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Said {
+    says: Option<String>,
+    call: Option<String>,
+    with: Option<String>,
+    gives: Option<String>,
+}
+
+/// A part of a file, and what stands in its place afterwards.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Edit {
+    file: String,
+    old: String,
+    new: String,
+}
+
+impl Scripted {
+    /// Reads the recording.
+    pub fn open() -> Result<Self> {
+        let recording = toml::from_str(RECORDING).map_err(|error| {
+            CommandError::new(ErrorKind::Bug, "the recording cannot be read").cause(error)
+        })?;
+        Ok(Self { recording })
+    }
+
+    /// Plays a turn: writes down what is said, and gives the last words.
+    fn play(
+        &self,
+        (round, task): (u32, &str),
+        brief: &str,
+        desk: &Desk<'_>,
+    ) -> Result<Option<(&Turn, &str)>> {
+        let turns = &self.recording.turn;
+        let found = turns
+            .iter()
+            .find(|turn| turn.round == round && turn.task == task);
+        let Some(turn) = found else {
+            return Ok(None);
+        };
+        let mut lines = vec![json!({
+            "karve": "brief",
+            "version": exchange::VERSION,
+            "agent": SCRIPTED,
+            "task": task,
+            "brief": brief,
+        })];
+        for said in &turn.said {
+            lines.extend(
+                said.says
+                    .iter()
+                    .map(|text| json!({"karve": "says", "text": text})),
+            );
+            let call = said.call.iter();
+            lines
+                .extend(call.map(|tool| json!({"karve": "call", "tool": tool, "with": said.with})));
+            lines.extend(
+                said.gives
+                    .iter()
+                    .map(|text| json!({"karve": "gives", "text": text})),
+            );
+        }
+        lines.push(json!({"karve": "end", "fault": null}));
+        exchange::write_lines(desk.exchange, &lines)?;
+        Ok(Some((turn, turn.last_words())))
+    }
+}
+
+/// Changes a file as it was changed; says why if that is not possible here.
+fn change(tree: &Path, edit: &Edit) -> Result<Option<String>> {
+    let path = tree.join(&edit.file);
+    let text = match files::read_text(&path, files::WRITTEN_BYTES_MAX) {
+        Ok(text) => text,
+        Err(error) => return Ok(Some(format!("cannot read {}: {error}", edit.file))),
+    };
+    if text.matches(&edit.old).count() != 1 {
+        let why = format!("{} is not as it was when this was recorded", edit.file);
+        return Ok(Some(why));
+    }
+    let text = text.replacen(&edit.old, &edit.new, 1);
+    fs::write(&path, text).context(|| format!("cannot write {}", path.display()))?;
+    Ok(None)
+}
+
+impl Agent for Scripted {
+    fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
+        let usage = Usage::default();
+        let refused = |refusal| Ok(Proposal::Refused(refusal, usage));
+        let text = prompt::render_propose(brief, "as your last message");
+        let Some((_, words)) = self.play((brief.round, "propose"), &text, desk)? else {
+            let why = format!("the recording has no round {}", brief.round);
+            return refused(Refusal::Exhausted { why });
+        };
+        match answer::parse_proposal(words) {
+            Ok(ProposalAnswer::Stated(hypothesis, _)) => Ok(Proposal::Stated(hypothesis, usage)),
+            Ok(ProposalAnswer::Exhausted(why)) => refused(Refusal::Exhausted { why }),
+            Err(errors) => refused(Refusal::Unreadable { errors }),
+        }
+    }
+
+    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
+        let usage = Usage::default();
+        let not_done = |why| Ok(Implementation::NotDone { why, usage });
+        let task = match step.mend {
+            Some(_) => "mend",
+            None => "implement",
+        };
+        let brief = prompt::render_implement(step);
+        let Some((turn, words)) = self.play((step.round, task), &brief, desk)? else {
+            return not_done("the recording has no such turn".to_owned());
+        };
+        for edit in &turn.edit {
+            if let Some(why) = change(desk.tree, edit)? {
+                return not_done(why);
+            }
+        }
+        match answer::parse_implementation(words) {
+            Ok((summary, _)) => Ok(Implementation::Done { summary, usage }),
+            Err(why) => not_done(why),
+        }
+    }
+
+    fn reads_worktree(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_recording_can_be_played_on_the_example() {
+        let scripted = Scripted::open().unwrap();
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/matmul");
+        for turn in &scripted.recording.turn {
+            let words = turn.last_words();
+            match turn.task.as_str() {
+                "propose" => {
+                    answer::parse_proposal(words).unwrap();
+                }
+                "implement" => {
+                    answer::parse_implementation(words).unwrap();
+                    assert!(!turn.edit.is_empty());
+                }
+                task => {
+                    assert_eq!(task, "mend");
+                    answer::parse_implementation(words).unwrap_err();
+                }
+            }
+            for edit in &turn.edit {
+                let text = fs::read_to_string(example.join(&edit.file)).unwrap();
+                assert_eq!(text.matches(&edit.old).count(), 1, "{edit:?}");
+            }
+        }
+    }
+}

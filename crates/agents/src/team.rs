@@ -1,0 +1,182 @@
+//! Agents in roles: each question goes to the agent of the role that is asked.
+//!
+//! Which role that is was decided before, and stands in the brief. A role without an agent of its
+//! own is taken by the campaign's.
+
+use super::{
+    Agent, Answered, Desk, Implementation, Proposal, Question, Said, Taught, agent_named, agent_of,
+};
+use crate::config::AgentConfig;
+use karve_core::campaign::strategy::Brief;
+use karve_core::campaign::{ImplementStep, Step};
+use karve_core::charter::Charter;
+use karve_os::error::Result;
+use std::collections::BTreeMap;
+
+/// Who of the roles keeps its agent in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeps {
+    /// Every role.
+    All,
+    /// Who reviews: somebody else proposes and implements in this run.
+    Reviewer,
+    /// Nobody.
+    None,
+}
+
+/// The campaign's own agent, and those of roles.
+#[derive(Debug)]
+pub struct Team {
+    own: Member,
+    roles: BTreeMap<String, Member>,
+}
+
+/// An agent with its name.
+#[derive(Debug)]
+struct Member {
+    name: String,
+    agent: Box<dyn Agent>,
+}
+
+impl Member {
+    /// The name is what people call it: without the model or the directory that was named along.
+    fn new(name: &str, agent: Box<dyn Agent>) -> Self {
+        let name = name.split(':').next().unwrap_or(name).to_owned();
+        Self { name, agent }
+    }
+}
+
+/// Who acts in a run: the campaign's agent, with those of the roles beside it if there are any.
+pub fn team_of(
+    charter: &Charter,
+    agents: &BTreeMap<String, AgentConfig>,
+    tag: &str,
+) -> Result<Box<dyn Agent>> {
+    let own = agent_of(charter, agents, tag)?;
+    with_roles((&charter.agent, own), (charter, Keeps::All), agents, tag)
+}
+
+/// An agent under its name, with those of the roles that keep theirs.
+pub fn with_roles(
+    (name, own): (&str, Box<dyn Agent>),
+    (charter, keeps): (&Charter, Keeps),
+    agents: &BTreeMap<String, AgentConfig>,
+    tag: &str,
+) -> Result<Box<dyn Agent>> {
+    let reviewer = charter.asks.reviewer().map(|role| role.name.as_str());
+    let mut roles = BTreeMap::new();
+    for (role, named) in &charter.asks.agents {
+        let kept = match keeps {
+            Keeps::All => true,
+            Keeps::Reviewer => reviewer == Some(role),
+            Keeps::None => false,
+        };
+        if kept {
+            let agent = agent_named(named, charter, agents, tag)?;
+            roles.insert(role.clone(), Member::new(named, agent));
+        }
+    }
+    let own = Member::new(name, own);
+    Ok(Box::new(Team { own, roles }))
+}
+
+impl Team {
+    fn seen(&self, role: Option<&str>) -> &Member {
+        let of_role = role.and_then(|role| self.roles.get(role));
+        of_role.unwrap_or(&self.own)
+    }
+
+    fn of(&mut self, role: Option<&str>) -> &mut dyn Agent {
+        match role.and_then(|role| self.roles.get_mut(role)) {
+            Some(member) => member.agent.as_mut(),
+            None => self.own.agent.as_mut(),
+        }
+    }
+}
+
+fn proposes(brief: &Brief) -> Option<&str> {
+    brief.asked.as_ref().map(|asked| asked.route.role.as_str())
+}
+
+fn implements(step: &ImplementStep) -> Option<&str> {
+    let asked = step.brief.asked.as_ref();
+    asked.map(|asked| asked.route.implements.as_str())
+}
+
+impl Agent for Team {
+    fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
+        self.of(proposes(brief)).propose(brief, desk)
+    }
+
+    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
+        self.of(implements(step)).implement(step, desk)
+    }
+
+    fn ask(&mut self, question: &Question<'_>, desk: &Desk<'_>) -> Result<Answered> {
+        self.of(Some(question.role)).ask(question, desk)
+    }
+
+    /// One of them may.
+    fn reads_worktree(&self) -> bool {
+        let mut roles = self.roles.values();
+        self.own.agent.reads_worktree() || roles.any(|member| member.agent.reads_worktree())
+    }
+
+    fn called(&self, role: Option<&str>) -> Option<&str> {
+        Some(&self.seen(role).name)
+    }
+
+    fn awaits(&self, step: &Step) -> bool {
+        let role = match step {
+            Step::Propose { brief, .. } => proposes(brief),
+            Step::Implement(step) => implements(step),
+            _ => None,
+        };
+        self.seen(role).agent.awaits(step)
+    }
+
+    /// Those of all: no command of the project gets any of them.
+    fn key_variables(&self) -> Vec<String> {
+        let members = self.roles.values().chain([&self.own]);
+        let mut all: Vec<String> = members.flat_map(|one| one.agent.key_variables()).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    fn knows_key_in(&self, bytes: &[u8]) -> bool {
+        let mut members = self.roles.values().chain([&self.own]);
+        members.any(|member| member.agent.knows_key_in(bytes))
+    }
+
+    fn learns(&self, role: Option<&str>) -> bool {
+        self.seen(role).agent.learns(role)
+    }
+
+    /// Who made a round knows best what it taught.
+    fn learn(&mut self, taught: &Taught<'_>, desk: &Desk<'_>) -> Result<Said> {
+        self.of(taught.role).learn(taught, desk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::CommandAgent;
+
+    fn member(name: &str, learns: bool) -> Member {
+        let agent = CommandAgent::new("true".into(), BTreeMap::new(), 1, "tag".into());
+        Member::new(name, Box::new(agent.learning(learns)))
+    }
+
+    #[test]
+    fn who_made_a_round_is_asked_what_it_taught() {
+        let team = Team {
+            own: member("mine", true),
+            roles: [("designer".to_owned(), member("other", false))].into(),
+        };
+        assert!(!team.learns(Some("designer")));
+        // A role without an agent of its own is taken by the campaign's.
+        assert!(team.learns(Some("profiler")) && team.learns(None));
+    }
+}

@@ -1,0 +1,292 @@
+//! Whoever comes with an answer: a person with an editor, a script, or an agent that drives karve.
+//!
+//! A visitor is not asked; the campaign stands still at its next question until one comes and
+//! answers it. What is handed in is data like every other answer, and it is gated and measured in
+//! the same way.
+
+use super::exchange::{self, Asked};
+use super::prompt;
+use super::secrets::Secrets;
+use super::turn::{Ended, Task, Turned, Used};
+use super::{Agent, Desk, Implementation, Proposal};
+use karve_core::campaign::strategy::Brief;
+use karve_core::campaign::{ImplementStep, Step};
+use karve_core::spending::Usage;
+use karve_harness::git::{Applied, ChangeKind, Oid};
+use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::files;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The name of this agent in a charter.
+pub const VISITOR: &str = "visitor";
+
+/// Files that are taken from a directory at most.
+const FILES_MAX: usize = 1_000;
+/// Bytes of one of them.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// What a visitor brings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A proposal in the contract.
+    Proposal(String),
+    /// A change, with what its author says of it.
+    Change(Change, String),
+    /// No change, and why.
+    GiveUp(String),
+}
+
+/// Where a change is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// In a patch against the parent.
+    Patch(Vec<u8>),
+    /// In a directory that holds the project at the parent, changed.
+    Tree(PathBuf),
+}
+
+/// A visitor with an answer, or one who only looks.
+#[derive(Debug, Default)]
+pub struct Visitor {
+    answer: Option<Answer>,
+    left: Brings,
+}
+
+/// Whether an answer was taken, for who sent the visitor.
+#[derive(Clone, Debug, Default)]
+pub struct Brings(Arc<AtomicBool>);
+
+impl Brings {
+    /// Whether the answer is still there, because nobody asked for it.
+    pub fn is_left(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Visitor {
+    /// One who brings an answer.
+    pub fn with(answer: Answer) -> Self {
+        Self {
+            answer: Some(answer),
+            left: Brings(Arc::new(AtomicBool::new(true))),
+        }
+    }
+
+    /// Tells later whether the answer was taken.
+    pub fn brings(&self) -> Brings {
+        self.left.clone()
+    }
+
+    /// What it says is stored, and a key is not.
+    fn take(&mut self) -> Option<Answer> {
+        self.left.0.store(false, Ordering::Relaxed);
+        let keys = Secrets::of(&BTreeMap::new());
+        Some(match self.answer.take()? {
+            Answer::Proposal(text) => Answer::Proposal(keys.redact(&text)),
+            Answer::Change(change, summary) => Answer::Change(change, keys.redact(&summary)),
+            Answer::GiveUp(why) => Answer::GiveUp(keys.redact(&why)),
+        })
+    }
+}
+
+impl Agent for Visitor {
+    fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
+        let Some(Answer::Proposal(text)) = self.take() else {
+            return Err(nobody());
+        };
+        let brief = prompt::render_propose(brief, "with \"karve propose\"");
+        write_down(desk, ("propose", &brief), &text)?;
+        let turned = Turned {
+            ended: Ended::Said(text),
+            used: Used::Claimed,
+        };
+        Ok(turned.proposal())
+    }
+
+    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
+        let usage = Usage::default();
+        let (change, summary) = match self.take() {
+            Some(Answer::Change(change, summary)) => (change, summary),
+            Some(Answer::GiveUp(why)) => {
+                write_down(desk, ("implement", &prompt::render_implement(step)), &why)?;
+                return Ok(Implementation::NotDone { why, usage });
+            }
+            Some(Answer::Proposal(_)) | None => return Err(nobody()),
+        };
+        write_down(
+            desk,
+            (Task::of(step).name(), &prompt::render_implement(step)),
+            &summary,
+        )?;
+        let parent = Oid::named(&step.parent)?;
+        if step.mend.is_some() {
+            // What is handed in is the whole change, so the one to be mended must not be there.
+            desk.repo.worktree_add(desk.tree, &parent)?;
+        }
+        match change {
+            Change::Patch(patch) => take_patch(&patch, desk, step)?,
+            Change::Tree(tree) => take_over(&tree, desk, (&parent, step))?,
+        }
+        Ok(Implementation::Done { summary, usage })
+    }
+
+    fn reads_worktree(&self) -> bool {
+        false
+    }
+
+    fn awaits(&self, step: &Step) -> bool {
+        match step {
+            Step::Propose { .. } => !matches!(self.answer, Some(Answer::Proposal(_))),
+            Step::Implement(_) => {
+                !matches!(self.answer, Some(Answer::Change(..) | Answer::GiveUp(_)))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Writes down what was asked and what a visitor said; the change itself is the candidate's.
+fn write_down(desk: &Desk<'_>, (task, brief): (&str, &str), said: &str) -> Result<()> {
+    let asked = Asked {
+        agent: VISITOR,
+        task,
+        brief,
+    };
+    let secrets = Secrets::of(&BTreeMap::new());
+    exchange::write_down(desk.exchange, asked, Ok(said), &secrets)
+}
+
+/// What was handed in is no change. A slip of the hand costs no round: nothing is recorded, and the
+/// round waits on.
+fn no_change(why: &str, step: &ImplementStep) -> CommandError {
+    let message = format!(
+        "the change was not taken, and round {} waits on",
+        step.round
+    );
+    CommandError::new(ErrorKind::Negative, message)
+        .cause(why)
+        .hint(
+            "hand it in again: \"karve submit\" takes the desk, --diff FILE a patch against the \
+             parent, --tree DIR a directory that holds the parent, changed",
+        )
+        .hint("or end the round with \"karve submit --give-up WHY\"")
+}
+
+/// A sweep changes nothing: karve tunes what is there.
+fn is_due(n_changes: usize, step: &ImplementStep) -> Result<()> {
+    match n_changes == 0 && !step.hypothesis.sweep {
+        true => Err(no_change("nothing differs from the parent", step)),
+        false => Ok(()),
+    }
+}
+
+fn take_patch(patch: &[u8], desk: &Desk<'_>, step: &ImplementStep) -> Result<()> {
+    is_due(patch.trim_ascii().len(), step)?;
+    match desk.repo.apply_patch(desk.tree, patch)? {
+        Applied::Refused(why) => {
+            let why = format!("the patch does not apply: {why}");
+            Err(no_change(&why, step))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Brings what differs in a directory to the desk. What is granted is decided later, as always.
+fn take_over(from: &Path, desk: &Desk<'_>, (parent, step): (&Oid, &ImplementStep)) -> Result<()> {
+    let mut changes = desk.repo.changes(from, parent)?;
+    // In a checkout the campaigns lie among the files, this visitor's own desk, too.
+    let (top, campaigns) = (settled(from), campaigns_of(desk.exchange));
+    changes.retain(|change| !is_no_source(&top, &change.path, campaigns.as_deref()));
+    let mut taken = 0;
+    if changes.len() > FILES_MAX {
+        let why = format!("more than {FILES_MAX} files differ from the parent");
+        return Err(no_change(&why, step));
+    }
+    for change in changes {
+        let inside = Path::new(&change.path)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        if !inside {
+            let why = format!("{} is no path of the project", change.path);
+            return Err(no_change(&why, step));
+        }
+        let to = desk.tree.join(&change.path);
+        let cannot = || format!("cannot write {}", to.display());
+        if change.kind == ChangeKind::Deleted {
+            fs::remove_file(&to).context(cannot)?;
+            taken += 1;
+            continue;
+        }
+        if change.is_symlink() || !change.mode.is_file() {
+            let why = format!("{} is no plain file", change.path);
+            return Err(no_change(&why, step));
+        }
+        let bytes = files::read(&from.join(&change.path), FILE_BYTES_MAX);
+        let bytes = bytes.map_err(|error| {
+            let why = format!("cannot read {}: {error}", change.path);
+            no_change(&why, step)
+        })?;
+        // A worktree may differ from the parent by itself: the hidden cases are not in it.
+        if files::read(&to, FILE_BYTES_MAX).is_ok_and(|there| there == bytes) {
+            continue;
+        }
+        taken += 1;
+        if let Some(dir) = to.parent() {
+            fs::create_dir_all(dir).context(cannot)?;
+        }
+        fs::write(&to, bytes).context(cannot)?;
+    }
+    is_due(taken, step)
+}
+
+/// The directory of all campaigns, from a file in the temporary directory of one.
+fn campaigns_of(exchange: &Path) -> Option<PathBuf> {
+    exchange.ancestors().nth(3).map(settled)
+}
+
+fn settled(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Whether a path of a directory belongs to git or to karve, wherever campaigns are kept. The desk
+/// lies among these itself, and holds sources.
+fn is_no_source(top: &Path, path: &str, campaigns: Option<&Path>) -> bool {
+    let own = |part: &std::ffi::OsStr| part == ".git" || part == ".karve";
+    Path::new(path).iter().any(own)
+        || campaigns.is_some_and(|campaigns| {
+            !top.starts_with(campaigns) && top.join(path).starts_with(campaigns)
+        })
+}
+
+fn nobody() -> CommandError {
+    CommandError::new(ErrorKind::Bug, "a visitor was asked who brought no answer")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_belongs_to_git_and_karve_is_no_source() {
+        let campaigns = campaigns_of(Path::new("/nowhere/runs/toy/tmp/exchange.jsonl"));
+        assert_eq!(campaigns.as_deref(), Some(Path::new("/nowhere/runs")));
+        for (path, want) in [
+            ("kernel.c", false),
+            ("runs.c", false),
+            ("karve/x.c", false),
+            (".karve/toy/desk", true),
+            ("sub/.karve/toy/events.jsonl", true),
+            (".git", true),
+            ("runs/toy/desk", true),
+        ] {
+            let got = is_no_source(Path::new("/nowhere"), path, campaigns.as_deref());
+            assert_eq!(got, want, "{path}");
+        }
+        let desk = Path::new("/nowhere/runs/toy/desk");
+        assert!(!is_no_source(desk, "kernel.c", campaigns.as_deref()));
+    }
+}

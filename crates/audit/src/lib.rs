@@ -1,0 +1,233 @@
+//! The static audit: what a change brings that no honest kernel needs, read from the syntax tree.
+//!
+//! Each changed file is read as it was and as it is. Something counts if the change has it and the
+//! parent does not, or has more of it. Nothing here runs, builds or trusts the files.
+
+mod build_files;
+mod c;
+mod c_flow;
+mod flow;
+mod names;
+mod python;
+mod python_flow;
+mod reading;
+mod rules;
+mod rust;
+mod rust_flow;
+mod tree;
+
+pub use build_files::is_build_file;
+pub use rules::{KINDS, RULES, Rule, rule, rule_names};
+pub use tree::Language;
+
+use karve_core::integrity::{AuditMode, AuditRule, Finding, in_order};
+use karve_numerics::case::Case;
+use names::Speech;
+use reading::{Reading, Seen};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Files of one change that are read.
+const FILES_MAX: usize = 256;
+
+/// A file as it was and as it is.
+#[derive(Clone, Debug, Default)]
+pub struct Change {
+    /// From the top of the repository.
+    pub path: String,
+    /// Its bytes in the parent; `None` if it is new.
+    pub before: Option<Vec<u8>>,
+    /// Its bytes in the candidate; `None` if it is gone.
+    pub after: Option<Vec<u8>>,
+}
+
+/// What an audit knows of a campaign.
+#[derive(Clone, Copy, Debug)]
+pub struct Scene<'a> {
+    /// The visible cases.
+    pub cases: &'a [Case],
+    /// What the user says.
+    pub rule: &'a AuditRule,
+    /// Names of the harness's files that a kernel must not use, without directories and ends.
+    pub harness: &'a [String],
+    /// Names that the harness reads when it is compiled.
+    pub reads: &'a BTreeSet<String>,
+}
+
+/// Audits a change.
+pub fn audit(changes: &[Change], scene: &Scene<'_>) -> Vec<Finding> {
+    if scene.rule.mode == AuditMode::Off {
+        return Vec::new();
+    }
+    let mut before = Version::default();
+    let mut after = Version::default();
+    for change in changes.iter().take(FILES_MAX) {
+        before.take(&change.path, change.before.as_deref(), scene);
+        after.take(&change.path, change.after.as_deref(), scene);
+    }
+    let mut findings = after.beyond(&before);
+    if let Some(unread) = changes.get(FILES_MAX) {
+        let what = format!("only {FILES_MAX} files of a change are read");
+        findings.extend(finding("unaudited", &unread.path, 0, what));
+    }
+    let weighed = findings
+        .into_iter()
+        .filter_map(|found| scene.rule.weigh(found));
+    in_order(weighed.collect())
+}
+
+/// A file, what was seen there, and the text of its line.
+type Place = (String, Seen, String);
+
+/// All changed files in one version.
+#[derive(Debug, Default)]
+struct Version {
+    /// By rule and key.
+    seen: BTreeMap<(&'static str, String), Vec<Place>>,
+    tolerances: BTreeMap<String, (f64, String, u32)>,
+    launches: (u32, Option<String>),
+}
+
+impl Version {
+    fn take(&mut self, path: &str, bytes: Option<&[u8]>, scene: &Scene<'_>) {
+        let Some(bytes) = bytes else {
+            return;
+        };
+        let text = String::from_utf8_lossy(bytes);
+        let mut reading = Reading::of(scene);
+        read(path, (bytes, &text), scene, &mut reading);
+        let lines: Vec<&str> = text.lines().collect();
+        for seen in reading.seen {
+            let line = (seen.line as usize)
+                .checked_sub(1)
+                .and_then(|n| lines.get(n));
+            let line = line.map_or(String::new(), |line| line.trim().to_owned());
+            let key = (seen.rule, seen.key.clone());
+            self.seen
+                .entry(key)
+                .or_default()
+                .push((path.to_owned(), seen, line));
+        }
+        for (name, value, line) in reading.tolerances {
+            let place = (value, path.to_owned(), line);
+            let known = self
+                .tolerances
+                .entry(name.clone())
+                .or_insert_with(|| place.clone());
+            if is_looser(&name, value, known.0) {
+                *known = place;
+            }
+        }
+        self.launches.0 += reading.launches;
+        if reading.launches > 0 {
+            self.launches.1.get_or_insert_with(|| path.to_owned());
+        }
+    }
+
+    /// What this version has and the other has not.
+    fn beyond(&self, before: &Self) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        let had_library = before.seen.keys().any(|(rule, _)| *rule == "library-call");
+        for ((rule, key), places) in &self.seen {
+            let old = before
+                .seen
+                .get(&(*rule, key.clone()))
+                .map_or(&[][..], Vec::as_slice);
+            if places.len() <= old.len() || (*rule == "library-call" && had_library) {
+                continue;
+            }
+            let is_old = |line: &String| old.iter().any(|(_, _, other)| other == line);
+            let (known, new): (Vec<_>, Vec<_>) =
+                places.iter().partition(|(_, _, line)| is_old(line));
+            let more = places.len() - old.len();
+            for (path, seen, _) in new.into_iter().chain(known).take(more) {
+                findings.extend(finding(rule, path, seen.line, seen.what.clone()));
+            }
+        }
+        findings.extend(self.looser(before));
+        let (old, new) = (before.launches.0, self.launches.0);
+        if let (true, Some(path)) = (new > 0 && new < old, &self.launches.1) {
+            let what = format!("{new} launches instead of {old}");
+            findings.extend(finding("fused-launch", path, 0, what));
+        }
+        findings
+    }
+
+    fn looser(&self, before: &Self) -> Vec<Finding> {
+        let found = self
+            .tolerances
+            .iter()
+            .filter_map(|(name, (value, path, line))| {
+                let (rule, what) = match before.tolerances.get(name) {
+                    None => ("new-tolerance", format!("{name} is {value:e}")),
+                    Some((old, ..)) if is_looser(name, *value, *old) => {
+                        ("tolerance", format!("{name} is {value:e}, and was {old:e}"))
+                    }
+                    Some(_) => return None,
+                };
+                finding(rule, path, *line, what)
+            });
+        found.collect()
+    }
+}
+
+/// A ratio of signal to noise is looser when it is lower, everything else when it is higher.
+fn is_looser(name: &str, value: f64, than: f64) -> bool {
+    if names::words(name).iter().any(|word| word == "snr") {
+        value < than
+    } else {
+        value > than
+    }
+}
+
+fn finding(name: &str, file: &str, line: u32, what: String) -> Option<Finding> {
+    let rule = rule(name)?;
+    Some(Finding {
+        rule: rule.name.to_owned(),
+        severity: rule.severity,
+        bucket: rule.bucket,
+        file: file.to_owned(),
+        line,
+        what,
+    })
+}
+
+/// Reads one file in one version.
+fn read(path: &str, (bytes, text): (&[u8], &str), scene: &Scene<'_>, reading: &mut Reading) {
+    let unread = |reading: &mut Reading, what: &str| {
+        reading.saw("unaudited", path, 0, what.to_owned());
+    };
+    if bytes.len() > tree::BYTES_MAX {
+        return unread(reading, "too large to be read");
+    }
+    if bytes.contains(&0) {
+        return unread(reading, "not a text");
+    }
+    if build_files::is_build_file(path) {
+        build_files::read(text, scene, reading);
+    }
+    let Some(language) = Language::of(path) else {
+        let assembler = [".s", ".S", ".asm", ".ptx", ".ll"];
+        if assembler.iter().any(|end| path.ends_with(end)) {
+            for (line, number) in text.lines().zip(1..) {
+                reading.saw_asm(Speech::C, line, number);
+            }
+        }
+        return;
+    };
+    let Some(tree) = tree::parse(language, text) else {
+        return unread(reading, "took too long to read");
+    };
+    if let Some(line) = tree.broken {
+        let what = "text that does not parse; the rest was read".to_owned();
+        reading.saw("unparsed", path, line, what);
+    }
+    let weights = &scene.rule.weights;
+    match language {
+        Language::C | Language::Cpp | Language::Cuda => c::read(&tree, weights, reading),
+        Language::Python => python::read(&tree, weights, reading),
+        Language::Rust => rust::read(&tree, weights, reading),
+    }
+}
+
+#[cfg(test)]
+mod tests;

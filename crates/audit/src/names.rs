@@ -1,0 +1,300 @@
+//! What the audit knows by name; `names.txt` lists it.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// How a name must stand to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    Name,
+    Call,
+    Text,
+    Asm,
+}
+
+/// Whose names they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Speech {
+    C,
+    Python,
+    Rust,
+}
+
+#[derive(Debug)]
+struct Row {
+    rule: &'static str,
+    speech: Option<Speech>,
+    how: How,
+    names: Vec<&'static str>,
+}
+
+/// A name as it stands in a file, with its parts joined by dots.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Use<'a> {
+    pub(super) path: &'a str,
+    pub(super) called: bool,
+}
+
+fn rows() -> &'static [Row] {
+    static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
+    ROWS.get_or_init(|| include_str!("names.txt").lines().filter_map(row).collect())
+}
+
+fn row(line: &'static str) -> Option<Row> {
+    let mut words = line.split_whitespace();
+    let rule = words.next().filter(|word| !word.starts_with('#'))?;
+    let speech = match words.next()? {
+        "c" => Some(Speech::C),
+        "python" => Some(Speech::Python),
+        "rust" => Some(Speech::Rust),
+        _ => None,
+    };
+    let how = match words.next()? {
+        "name" => How::Name,
+        "call" => How::Call,
+        "string" => How::Text,
+        _ => How::Asm,
+    };
+    Some(Row {
+        rule,
+        speech,
+        how,
+        names: words.collect(),
+    })
+}
+
+fn rows_for(speech: Speech, how: How) -> impl Iterator<Item = &'static Row> {
+    let fits = move |row: &&Row| row.how == how && row.speech.is_none_or(|of| of == speech);
+    rows().iter().filter(fits)
+}
+
+/// A name of the list, with its rule.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    rule: &'static str,
+    how: How,
+    name: &'static str,
+}
+
+/// The names of one language by the part they begin with; open ends are under the empty part.
+type Index = HashMap<&'static str, Vec<Known>>;
+
+fn index(speech: Speech) -> &'static Index {
+    static INDICES: OnceLock<[Index; 3]> = OnceLock::new();
+    let make = |speech| {
+        let mut index = Index::new();
+        for row in rows_for(speech, How::Name).chain(rows_for(speech, How::Call)) {
+            for name in &row.names {
+                let first = name.split('.').next().unwrap_or_default();
+                let first = if first.ends_with('*') { "" } else { first };
+                let (rule, how) = (row.rule, row.how);
+                index
+                    .entry(first)
+                    .or_default()
+                    .push(Known { rule, how, name });
+            }
+        }
+        index
+    };
+    let [c, python, rust] =
+        INDICES.get_or_init(|| [make(Speech::C), make(Speech::Python), make(Speech::Rust)]);
+    match speech {
+        Speech::C => c,
+        Speech::Python => python,
+        Speech::Rust => rust,
+    }
+}
+
+/// The rules that know a name, each with the name it knows.
+pub(super) fn known(speech: Speech, found: Use<'_>) -> Vec<(&'static str, &'static str)> {
+    let index = index(speech);
+    let mut hits: Vec<(&str, &str)> = Vec::new();
+    for first in std::iter::once("").chain(found.path.split('.')) {
+        for known in index.get(first).into_iter().flatten() {
+            let stands = known.how == How::Name || found.called;
+            let new = !hits.iter().any(|(rule, _)| *rule == known.rule);
+            if stands && new && is_meant(speech, found.path, known.name) {
+                hits.push((known.rule, known.name));
+            }
+        }
+    }
+    hits
+}
+
+/// The rules that a string or a piece of assembler breaks.
+pub(super) fn in_text(speech: Speech, how: How, text: &str) -> Vec<(&'static str, &'static str)> {
+    let text = text.to_ascii_lowercase();
+    let holds = |name: &&&'static str| match how {
+        How::Asm => has_word(&text, name),
+        How::Text | How::Name | How::Call => text.contains(&name.to_ascii_lowercase()),
+    };
+    let hits = rows_for(speech, how).filter_map(|row| {
+        let name = row.names.iter().find(holds)?;
+        Some((row.rule, *name))
+    });
+    hits.collect()
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    let part_of_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.match_indices(word).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + word.len()..].chars().next();
+        !before.is_some_and(part_of_word) && !after.is_some_and(part_of_word)
+    })
+}
+
+/// Whether a name of the list means a path.
+fn is_meant(speech: Speech, path: &str, name: &str) -> bool {
+    if let Some(method) = name.strip_prefix('.') {
+        return path.contains('.') && path.rsplit('.').next() == Some(method);
+    }
+    let begins = |path: &str| {
+        let mut parts = path.split('.');
+        name.split('.').all(|wanted| {
+            let Some(part) = parts.next() else {
+                return false;
+            };
+            match wanted.strip_suffix('*') {
+                Some(start) => part.starts_with(start),
+                None => part == wanted,
+            }
+        })
+    };
+    match speech {
+        // Namespaces may be left out.
+        Speech::C => {
+            let starts = path.match_indices('.').map(|(at, _)| at + 1);
+            std::iter::once(0)
+                .chain(starts)
+                .any(|at| begins(&path[at..]))
+        }
+        Speech::Python | Speech::Rust => begins(path),
+    }
+}
+
+/// The words of a name: `lastInput_ptr2` is last, input, ptr, 2.
+pub(super) fn words(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut before = '_';
+    for c in name.chars() {
+        let starts = (c.is_ascii_uppercase() && !before.is_ascii_uppercase())
+            || (c.is_ascii_digit() && !before.is_ascii_digit())
+            || !before.is_alphanumeric();
+        before = c;
+        if !c.is_alphanumeric() {
+            continue;
+        }
+        if starts || words.is_empty() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut() {
+            word.push(c.to_ascii_lowercase());
+        }
+    }
+    words
+}
+
+/// Whether a name speaks of a hash.
+pub(super) fn is_hash(name: &str) -> bool {
+    const HASHES: [&str; 12] = [
+        "hash",
+        "crc",
+        "fnv",
+        "checksum",
+        "digest",
+        "fingerprint",
+        "xxh",
+        "md",
+        "sha",
+        "murmur",
+        "signature",
+        "hasher",
+    ];
+    words(name)
+        .iter()
+        .any(|word| HASHES.contains(&word.as_str()))
+}
+
+/// Whether a name speaks of a version.
+pub(super) fn is_version(name: &str) -> bool {
+    const VERSIONS: [&str; 6] = ["version", "ver", "epoch", "revision", "generation", "stamp"];
+    words(name)
+        .iter()
+        .any(|word| VERSIONS.contains(&word.as_str()))
+}
+
+/// Whether a name speaks of weights.
+pub(super) fn is_weight(name: &str, declared: &[String]) -> bool {
+    const WEIGHTS: [&str; 6] = ["weight", "weights", "wt", "w", "param", "params"];
+    declared.iter().any(|weight| weight == name)
+        || words(name)
+            .iter()
+            .any(|word| WEIGHTS.contains(&word.as_str()))
+}
+
+/// Whether a name speaks of the reference.
+pub(super) fn is_reference(name: &str) -> bool {
+    const NOT: [&str; 8] = [
+        "as_ref", "by_ref", "from_ref", "cref", "to_ref", "into_ref", "ref", "Ref",
+    ];
+    if NOT.contains(&name) {
+        return false;
+    }
+    const COUNTING: [&str; 8] = [
+        "count", "counts", "cnt", "inc", "dec", "counter", "ptr", "get",
+    ];
+    let words = words(name);
+    if words.iter().any(|word| COUNTING.contains(&word.as_str())) {
+        return false;
+    }
+    let outer = |word: Option<&String>| {
+        let known = ["ref", "reference", "oracle", "golden"];
+        word.is_some_and(|word| known.contains(&word.as_str()))
+    };
+    let last = words.last().map(String::as_str);
+    let named = ["fn", "impl", "kernel", "forward"]
+        .map(Some)
+        .contains(&last);
+    let inner = words.iter().rev().nth(1).filter(|_| named);
+    outer(words.first()) || outer(words.last()) || outer(inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::rule;
+
+    #[test]
+    fn every_name_belongs_to_a_rule() {
+        for row in rows() {
+            let inner = ["memo", "hash"].contains(&row.rule);
+            assert!(inner || rule(row.rule).is_some(), "{}", row.rule);
+            assert!(!row.names.is_empty(), "{}", row.rule);
+        }
+    }
+
+    #[test]
+    fn names_are_meant_part_by_part() {
+        let meant = |speech, path, name| is_meant(speech, path, name);
+        assert!(meant(
+            Speech::C,
+            "std.chrono.steady_clock.now",
+            "steady_clock"
+        ));
+        assert!(meant(Speech::C, "cblas_sgemm", "cblas_*"));
+        assert!(!meant(Speech::C, "my_clock_gettime", "clock_gettime"));
+        assert!(meant(Speech::Python, "time.sleep", "time.sleep"));
+        assert!(!meant(Speech::Python, "self.time.sleep", "time.sleep"));
+        assert!(meant(Speech::Python, "x.data.tofile", ".tofile"));
+        assert!(!meant(Speech::Python, "tofile", ".tofile"));
+    }
+
+    #[test]
+    fn names_are_taken_apart() {
+        assert_eq!(words("lastInput_ptr2"), ["last", "input", "ptr", "2"]);
+        assert_eq!(words("__FNV_hash"), ["fnv", "hash"]);
+        assert!(is_reference("reference_fn") && is_reference("matmul_ref"));
+        assert!(!is_reference("as_ref") && !is_reference("prefer") && !is_reference("x_reflect"));
+    }
+}

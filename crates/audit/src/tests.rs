@@ -1,0 +1,351 @@
+//! The audit on honest and on dishonest text, on garbage, and on what parent and candidate share.
+
+use super::*;
+use karve_core::integrity::Severity;
+use karve_numerics::case::CaseSet;
+use proptest::prelude::*;
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+
+fn testdata() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/audit")
+}
+
+fn case(size: u32) -> Case {
+    let sizes = ["M", "N", "K"].map(|name| (name.to_owned(), size.to_string()));
+    Case {
+        name: format!("{size}"),
+        params: BTreeMap::from(sizes),
+        set: CaseSet::Full,
+        minor: false,
+        halve: None,
+    }
+}
+
+fn with_scene<T>(rule: &AuditRule, work: impl FnOnce(&Scene<'_>) -> T) -> T {
+    let cases = [case(192), case(4_000)];
+    let harness = ["reference", "check"].map(str::to_owned);
+    let reads = BTreeSet::from(["HARNESS_REPEATS".to_owned()]);
+    work(&Scene {
+        cases: &cases,
+        rule,
+        harness: &harness,
+        reads: &reads,
+    })
+}
+
+fn found(path: &str, before: Option<&str>, after: &str) -> Vec<Finding> {
+    let change = Change {
+        path: path.to_owned(),
+        before: before.map(|text| text.as_bytes().to_vec()),
+        after: Some(after.as_bytes().to_vec()),
+    };
+    with_scene(&AuditRule::default(), |scene| audit(&[change], scene))
+}
+
+fn rules_of(findings: &[Finding], wanted: Severity) -> BTreeSet<&str> {
+    let those = findings.iter().filter(|finding| finding.severity == wanted);
+    those.map(|finding| finding.rule.as_str()).collect()
+}
+
+/// Every file of a directory with its text, its parent's text, and the rules its first line names.
+fn samples(dir: &str) -> Vec<(String, String, String, BTreeSet<String>)> {
+    let mut samples = Vec::new();
+    for entry in fs::read_dir(testdata().join(dir)).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let text = fs::read_to_string(&path).unwrap();
+        let (_, wanted) = text
+            .lines()
+            .next()
+            .unwrap()
+            .split_once("audit: ")
+            .expect(&name);
+        let wanted = wanted
+            .split(", ")
+            .filter(|rule| *rule != "clean")
+            .map(str::to_owned);
+        let wanted: BTreeSet<String> = wanted.collect();
+        let end = name.rsplit('.').next().unwrap();
+        let parent = fs::read_to_string(testdata().join(format!("parent.{end}"))).unwrap();
+        samples.push((name, text, parent, wanted));
+    }
+    samples.sort();
+    samples
+}
+
+fn listed(findings: &[Finding]) -> String {
+    findings.iter().fold(String::new(), |mut text, finding| {
+        let _ = writeln!(text, "  {}", finding.describe());
+        text
+    })
+}
+
+#[test]
+fn every_cheat_is_found_by_the_rule_it_names() {
+    let samples = samples("cheats");
+    assert!(samples.len() >= 30, "{}", samples.len());
+    let mut missed = String::new();
+    for (name, text, parent, wanted) in &samples {
+        let findings = found(name, Some(parent), text);
+        let named: BTreeSet<String> = findings.iter().map(|f| f.rule.clone()).collect();
+        if !wanted.is_subset(&named) {
+            let _ = writeln!(missed, "{name}: {wanted:?} not in\n{}", listed(&findings));
+        }
+    }
+    assert!(missed.is_empty(), "\n{missed}");
+}
+
+#[test]
+fn no_honest_kernel_is_forbidden_and_only_what_it_names_is_suspicious() {
+    let samples = samples("honest");
+    assert!(samples.len() >= 10, "{}", samples.len());
+    let mut flagged = String::new();
+    for (name, text, parent, wanted) in &samples {
+        let findings = found(name, Some(parent), text);
+        let forbidden = rules_of(&findings, Severity::Forbidden);
+        let suspicious = rules_of(&findings, Severity::Suspicious);
+        let wanted: BTreeSet<&str> = wanted.iter().map(String::as_str).collect();
+        let unparsed = findings.iter().any(|finding| finding.rule == "unparsed");
+        if !forbidden.is_empty() || suspicious != wanted || unparsed {
+            let _ = writeln!(flagged, "{name}: wanted {wanted:?}\n{}", listed(&findings));
+        }
+    }
+    assert!(flagged.is_empty(), "\n{flagged}");
+}
+
+#[test]
+fn what_the_parent_has_does_not_count_unless_there_is_more_of_it() {
+    let once = "void k(float *c) { struct timespec t; clock_gettime(1, &t); c[0] = 1; }";
+    let moved = format!("/* moved */\nint unrelated;\n{once}");
+    assert_eq!(found("k.c", Some(once), &moved), []);
+    let twice = format!("{once}\nvoid l(void) {{ clock_gettime(1, 0); }}");
+    let more = found("k.c", Some(once), &twice);
+    assert_eq!(
+        rules_of(&more, Severity::Forbidden),
+        BTreeSet::from(["timer"])
+    );
+    assert_eq!(more.first().map(|f| f.line), Some(2), "{more:?}");
+}
+
+#[test]
+fn what_moves_to_another_file_is_not_new() {
+    let timer = b"void k(void) { clock_gettime(1, 0); }".to_vec();
+    let changes = [
+        Change {
+            path: "a.c".into(),
+            before: Some(timer.clone()),
+            after: Some(b"int a;".to_vec()),
+        },
+        Change {
+            path: "b.c".into(),
+            before: None,
+            after: Some(timer),
+        },
+    ];
+    let found = with_scene(&AuditRule::default(), |scene| audit(&changes, scene));
+    assert_eq!(found, []);
+}
+
+#[test]
+fn a_library_of_the_incumbent_may_be_called_otherwise() {
+    let old = "import numpy as np\ndef kernel_fn(a, b):\n    return np.dot(a, b)\n";
+    let new = "import numpy as np\ndef kernel_fn(a, b):\n    return np.matmul(a, b)\n";
+    assert_eq!(found("k.py", Some(old), new), []);
+}
+
+#[test]
+fn a_tolerance_may_become_tighter_but_not_looser() {
+    let with = |value: &str| format!("static const float rtol = {value}f;\n");
+    let rules = |old: &str, new: &str| {
+        let findings = found("k.c", Some(&with(old)), &with(new));
+        findings.first().map(|finding| finding.rule.clone())
+    };
+    assert_eq!(rules("1e-3", "1e-4"), None);
+    assert_eq!(rules("1e-3", "1e-2").as_deref(), Some("tolerance"));
+    assert_eq!(
+        found("k.c", None, &with("1e-3"))
+            .first()
+            .map(|f| f.rule.as_str()),
+        Some("new-tolerance")
+    );
+}
+
+#[test]
+fn fewer_launches_are_a_fusion() {
+    let text = |name: &str| fs::read_to_string(testdata().join(name)).unwrap();
+    let findings = found("k.cu", Some(&text("parent.cu")), &text("honest/fused.cu"));
+    let classified = karve_core::integrity::classify(&findings);
+    assert_eq!(
+        classified.bucket,
+        karve_core::integrity::Bucket::K3,
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn the_user_decides_about_rules() {
+    let threads = "#include <pthread.h>\nvoid k(void) { pthread_create(0, 0, 0, 0); }";
+    let change = Change {
+        path: "k.c".into(),
+        before: None,
+        after: Some(threads.as_bytes().to_vec()),
+    };
+    let severities = |rule: &AuditRule| -> Vec<Severity> {
+        let findings = with_scene(rule, |scene| audit(std::slice::from_ref(&change), scene));
+        findings.iter().map(|finding| finding.severity).collect()
+    };
+    let named = || vec!["threads".to_owned()];
+    let forbid = AuditRule {
+        forbid: named(),
+        ..AuditRule::default()
+    };
+    let allow = AuditRule {
+        allow: named(),
+        ..AuditRule::default()
+    };
+    let off = AuditRule {
+        mode: AuditMode::Off,
+        ..forbid.clone()
+    };
+    assert_eq!(severities(&AuditRule::default()), [Severity::Advice]);
+    assert_eq!(severities(&forbid), [Severity::Forbidden]);
+    assert_eq!(severities(&allow), []);
+    assert_eq!(severities(&off), []);
+    let weights = AuditRule {
+        weights: vec!["b".to_owned()],
+        ..AuditRule::default()
+    };
+    let kept = "static const float *of; static int of_version;
+        void k(const float *b, int version) {
+          if (b != of || version != of_version) { of = b; of_version = version; }
+        }";
+    let change = Change {
+        path: "k.c".into(),
+        before: None,
+        after: Some(kept.as_bytes().to_vec()),
+    };
+    let of = |rule: &AuditRule| {
+        let findings = with_scene(rule, |scene| audit(std::slice::from_ref(&change), scene));
+        findings.first().map(|finding| finding.rule.clone())
+    };
+    assert_eq!(of(&AuditRule::default()).as_deref(), Some("identity-cache"));
+    assert_eq!(of(&weights).as_deref(), Some("weight-cache"));
+}
+
+#[test]
+fn odd_files_are_findings_and_never_errors() {
+    let rule_of = |path: &str, bytes: &[u8]| {
+        let change = Change {
+            path: path.to_owned(),
+            before: None,
+            after: Some(bytes.to_vec()),
+        };
+        let found = with_scene(&AuditRule::default(), |scene| audit(&[change], scene));
+        found
+            .first()
+            .map(|finding| (finding.rule.clone(), finding.severity))
+    };
+    let unparsed = Some(("unparsed".to_owned(), Severity::Advice));
+    let unaudited = Some(("unaudited".to_owned(), Severity::Suspicious));
+    assert_eq!(rule_of("k.c", b"void k( { ) ["), unparsed);
+    assert_eq!(rule_of("k.py", b"def def def"), unparsed);
+    assert_eq!(rule_of("k.c", b"int a;\0\x01"), unaudited);
+    assert_eq!(rule_of("k.rs", &vec![b' '; tree::BYTES_MAX + 1]), unaudited);
+    assert_eq!(rule_of("notes.txt", b"anything"), None);
+    assert_eq!(rule_of("k.c", b""), None);
+}
+
+#[test]
+fn deep_and_wide_text_is_read_in_bounded_time() {
+    let deep = format!(
+        "int k(int a) {{ return {}a{}; }}",
+        "(".repeat(50_000),
+        ")".repeat(50_000)
+    );
+    let nested = "def f():\n".to_owned()
+        + &(1..300)
+            .map(|n| format!("{}def f():\n", " ".repeat(n)))
+            .collect::<String>();
+    let wide = format!(
+        "static int s; void k(int *p) {{ {} }}",
+        "if (p[s] == s) s = p[0];".repeat(9_000)
+    );
+    for (path, text) in [("k.c", deep), ("k.py", nested), ("k.cpp", wide)] {
+        let _ = found(path, None, &text);
+    }
+}
+
+#[test]
+fn the_documentation_lists_every_rule() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/audit.md");
+    let text = fs::read_to_string(path).unwrap();
+    for rule in RULES.iter().chain(&KINDS) {
+        let bucket = rule.bucket.map_or("", |bucket| bucket.name());
+        let row = format!(
+            "| `{}` | {} | {bucket} | {} |",
+            rule.name,
+            rule.severity.name(),
+            rule.finds
+        );
+        assert!(text.contains(&row), "docs/audit.md lacks: {row}");
+    }
+}
+
+/// Where something is cut out, how much, and what is put there.
+fn cut() -> impl Strategy<Value = (proptest::sample::Index, usize, u8)> {
+    (any::<proptest::sample::Index>(), 0_usize..40, any::<u8>())
+}
+
+const PATHS: [&str; 8] = [
+    "k.c", "k.cpp", "k.cu", "k.py", "k.rs", "Makefile", "build.rs", "k.ptx",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn random_bytes_do_no_harm(
+        path in proptest::sample::select(PATHS.to_vec()),
+        before in proptest::collection::vec(any::<u8>(), 0..400),
+        after in proptest::collection::vec(any::<u8>(), 0..400),
+    ) {
+        let change = Change {
+            path: path.to_owned(),
+            before: Some(before),
+            after: Some(after.clone()),
+        };
+        let found = with_scene(&AuditRule::default(), |scene| audit(&[change], scene));
+        prop_assert!(found.len() <= karve_core::integrity::FINDINGS_MAX);
+        // Nothing changed, nothing found.
+        let same = Change {
+            path: path.to_owned(),
+            before: Some(after.clone()),
+            after: Some(after),
+        };
+        prop_assert_eq!(with_scene(&AuditRule::default(), |scene| audit(&[same], scene)), []);
+    }
+
+    #[test]
+    fn mutated_sources_do_no_harm(
+        which in any::<proptest::sample::Index>(),
+        cuts in proptest::collection::vec(cut(), 0..6),
+    ) {
+        let mut samples = samples("cheats");
+        samples.extend(self::samples("honest"));
+        let (name, text, parent, _) = &samples[which.index(samples.len())];
+        let mut bytes = text.clone().into_bytes();
+        for (at, length, byte) in cuts {
+            let at = at.index(bytes.len().max(1)).min(bytes.len());
+            let end = (at + length).min(bytes.len());
+            bytes.splice(at..end, [byte]);
+        }
+        let change = Change {
+            path: name.clone(),
+            before: Some(parent.clone().into_bytes()),
+            after: Some(bytes),
+        };
+        let _ = with_scene(&AuditRule::default(), |scene| audit(&[change], scene));
+    }
+}

@@ -1,0 +1,278 @@
+//! A source file as a flat syntax tree: every node in reading order, with its parent and where its
+//! subtree ends. Reading is bounded in bytes, nodes and time, and never fails on odd text.
+
+use std::cell::Cell;
+use std::ops::{ControlFlow, Range};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+use tree_sitter::{ParseOptions, Parser, TreeCursor};
+
+/// Bytes of a file that is read.
+pub(super) const BYTES_MAX: usize = 1 << 20;
+/// Nodes of a tree.
+const NODES_MAX: usize = 1 << 20;
+/// How often each node may be looked at on average.
+const LOOKS_MAX: usize = 256;
+/// Parents that are looked at.
+const DEPTH_MAX: usize = 512;
+/// Time for one file.
+const TIME_MAX: Duration = Duration::from_secs(5);
+
+/// A language that the audit reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// C.
+    C,
+    /// C++ and what is close to it.
+    Cpp,
+    /// CUDA and HIP.
+    Cuda,
+    /// Python, and Triton in it.
+    Python,
+    /// Rust.
+    Rust,
+}
+
+impl Language {
+    /// By the name of a file.
+    pub fn of(path: &str) -> Option<Self> {
+        // A template is in the language of what is made of it.
+        let path = path
+            .strip_suffix(karve_numerics::space::TEMPLATE_END)
+            .unwrap_or(path);
+        let (_, extension) = path.rsplit_once('.')?;
+        Some(match extension.to_ascii_lowercase().as_str() {
+            "c" | "cl" => Self::C,
+            "cc" | "cpp" | "cxx" | "h" | "hh" | "hpp" | "hxx" | "inl" | "ipp" | "metal" => {
+                Self::Cpp
+            }
+            "cu" | "cuh" | "hip" => Self::Cuda,
+            "py" | "pyi" | "pyx" => Self::Python,
+            "rs" => Self::Rust,
+            _ => return None,
+        })
+    }
+
+    fn grammar(self) -> &'static tree_sitter::Language {
+        static GRAMMARS: OnceLock<[tree_sitter::Language; 5]> = OnceLock::new();
+        let [c, cpp, cuda, python, rust] = GRAMMARS.get_or_init(|| {
+            [
+                tree_sitter_c::LANGUAGE.into(),
+                tree_sitter_cpp::LANGUAGE.into(),
+                tree_sitter_cuda::LANGUAGE.into(),
+                tree_sitter_python::LANGUAGE.into(),
+                tree_sitter_rust::LANGUAGE.into(),
+            ]
+        });
+        match self {
+            Self::C => c,
+            Self::Cpp => cpp,
+            Self::Cuda => cuda,
+            Self::Python => python,
+            Self::Rust => rust,
+        }
+    }
+}
+
+/// The number of a node.
+pub(super) type Ix = usize;
+
+#[derive(Clone, Debug)]
+struct Node {
+    kind: &'static str,
+    field: Option<&'static str>,
+    bytes: Range<usize>,
+    line: u32,
+    parent: Ix,
+    end: Ix,
+}
+
+/// A file that was read.
+#[derive(Debug)]
+pub(super) struct Tree<'a> {
+    source: &'a str,
+    nodes: Vec<Node>,
+    /// The line of the first text that does not parse.
+    pub(super) broken: Option<u32>,
+    /// Looks that are left.
+    fuel: Cell<usize>,
+}
+
+/// Reads a file; `None` if it is larger or slower than the bounds allow.
+pub(super) fn parse(language: Language, source: &str) -> Option<Tree<'_>> {
+    if source.len() > BYTES_MAX {
+        return None;
+    }
+    let mut parser = Parser::new();
+    let grammar = language.grammar();
+    parser.set_language(grammar).ok()?;
+    let start = Instant::now();
+    let mut in_time = |_: &tree_sitter::ParseState| {
+        if start.elapsed() > TIME_MAX {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    let bytes = source.as_bytes();
+    let options = ParseOptions::new().progress_callback(&mut in_time);
+    let mut rest = |at: usize, _| bytes.get(at..).unwrap_or_default();
+    let tree = parser.parse_with_options(&mut rest, None, Some(options))?;
+    let broken = tree.root_node().has_error();
+    let nodes = flatten(&mut tree.walk(), grammar)?;
+    let fault = nodes.iter().find(|node| node.kind == "ERROR");
+    let broken = broken.then(|| fault.map_or(1, |node| node.line));
+    let fuel = Cell::new((nodes.len() + 1_000) * LOOKS_MAX);
+    Some(Tree {
+        source,
+        nodes,
+        broken,
+        fuel,
+    })
+}
+
+/// All nodes in reading order. No recursion: text may nest as deep as it is long.
+fn flatten(
+    cursor: &mut TreeCursor<'_>,
+    grammar: &'static tree_sitter::Language,
+) -> Option<Vec<Node>> {
+    let mut nodes: Vec<Node> = Vec::new();
+    let mut open: Vec<Ix> = Vec::new();
+    loop {
+        if nodes.len() >= NODES_MAX {
+            return None;
+        }
+        let node = cursor.node();
+        nodes.push(Node {
+            kind: grammar.node_kind_for_id(node.kind_id()).unwrap_or("ERROR"),
+            field: cursor
+                .field_id()
+                .and_then(|id| grammar.field_name_for_id(id.get())),
+            bytes: node.byte_range(),
+            line: u32::try_from(node.start_position().row + 1).unwrap_or(u32::MAX),
+            parent: open.last().copied().unwrap_or(0),
+            end: 0,
+        });
+        let here = nodes.len() - 1;
+        if cursor.goto_first_child() {
+            open.push(here);
+            continue;
+        }
+        nodes[here].end = here + 1;
+        while !cursor.goto_next_sibling() {
+            let Some(done) = open.pop() else {
+                return Some(nodes);
+            };
+            nodes[done].end = nodes.len();
+            cursor.goto_parent();
+        }
+    }
+}
+
+impl<'a> Tree<'a> {
+    /// All nodes.
+    pub(super) fn all(&self) -> Range<Ix> {
+        0..self.nodes.len()
+    }
+
+    /// A node and everything below it; nothing once too much was looked at.
+    pub(super) fn within(&self, node: Ix) -> Range<Ix> {
+        let end = self.nodes[node].end;
+        match self.fuel.get().checked_sub(end - node) {
+            Some(left) => {
+                self.fuel.set(left);
+                node..end
+            }
+            None => {
+                self.fuel.set(0);
+                node..node
+            }
+        }
+    }
+
+    /// Whether everything was looked at that should have been.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.fuel.get() == 0
+    }
+
+    /// Whether one node lies below another, or is it.
+    pub(super) fn holds(&self, outer: Ix, inner: Ix) -> bool {
+        self.fuel.set(self.fuel.get().saturating_sub(1));
+        (outer..self.nodes[outer].end).contains(&inner)
+    }
+
+    pub(super) fn kind(&self, node: Ix) -> &'static str {
+        self.nodes[node].kind
+    }
+
+    pub(super) fn line(&self, node: Ix) -> u32 {
+        self.nodes[node].line
+    }
+
+    pub(super) fn text(&self, node: Ix) -> &'a str {
+        self.source
+            .get(self.nodes[node].bytes.clone())
+            .unwrap_or_default()
+    }
+
+    /// The text of a node in one short line.
+    pub(super) fn excerpt(&self, node: Ix) -> String {
+        excerpt(self.text(node))
+    }
+
+    pub(super) fn is_leaf(&self, node: Ix) -> bool {
+        self.nodes[node].end == node + 1
+    }
+
+    /// The name of the field of its parent in which a node stands.
+    pub(super) fn place(&self, node: Ix) -> Option<&'static str> {
+        self.nodes[node].field
+    }
+
+    pub(super) fn parent(&self, node: Ix) -> Option<Ix> {
+        (node > 0).then(|| self.nodes[node].parent)
+    }
+
+    /// The parents of a node, from near to far.
+    pub(super) fn ancestors(&self, node: Ix) -> impl Iterator<Item = Ix> + '_ {
+        std::iter::successors(self.parent(node), |node| self.parent(*node)).take(DEPTH_MAX)
+    }
+
+    /// The nearest parent of one of these kinds.
+    pub(super) fn enclosing(&self, node: Ix, kinds: &[&str]) -> Option<Ix> {
+        self.ancestors(node)
+            .find(|node| kinds.contains(&self.kind(*node)))
+    }
+
+    pub(super) fn children(&self, node: Ix) -> impl Iterator<Item = Ix> + '_ {
+        let end = self.nodes[node].end;
+        let first = (node + 1 < end).then_some(node + 1);
+        std::iter::successors(first, move |child| {
+            Some(self.nodes[*child].end).filter(|next| *next < end)
+        })
+    }
+
+    /// The child in a field.
+    pub(super) fn child(&self, node: Ix, field: &str) -> Option<Ix> {
+        self.children(node)
+            .find(|child| self.place(*child) == Some(field))
+    }
+
+    /// Everything below a node that is of one of these kinds, itself included.
+    pub(super) fn find<'t>(&'t self, node: Ix, kinds: &'t [&str]) -> impl Iterator<Item = Ix> + 't {
+        self.within(node)
+            .filter(|node| kinds.contains(&self.kind(*node)))
+    }
+}
+
+/// Text in one short line.
+pub(super) fn excerpt(text: &str) -> String {
+    const CHARS: usize = 60;
+    let start: String = text.chars().take(4 * CHARS).collect();
+    let line = start.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() > CHARS {
+        let cut: String = line.chars().take(CHARS).collect();
+        return format!("{cut}...");
+    }
+    line
+}

@@ -1,0 +1,234 @@
+//! How much of a campaign's gain is real: kernel gains count in full, kept weights up to their
+//! bound, other caches not at all.
+//!
+//! Gains multiply, so they are summed as logarithms and told in percent:
+//!
+//! ```text
+//! S_real  all K1 to K4 together
+//! W_real  all W1 together, but no more than preparing the weights costs of a step
+//! R_real  what W2 and W3 are worth in real use: nothing
+//! gap     the benchmark's gain minus that of S_real and W_real together
+//! ```
+
+use crate::campaign::Campaign;
+use crate::integrity::{Bucket, Transfer, classify};
+use crate::verdict::{DropReason, Verdict};
+use serde::{Deserialize, Serialize};
+
+/// A gap above this, in percentage points, is called inflated.
+pub const GAP_MAX_PERCENT: f64 = 1.0;
+/// The whole may show so many times the sum of its parts; beyond, the rest is a gap.
+const SCALE_MAX: f64 = 2.0;
+
+/// One gain and where it comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gain {
+    /// What it is called, such as `round 3: tiling`.
+    pub source: String,
+    /// The buckets that were seen in it.
+    pub buckets: Vec<Bucket>,
+    /// The speedup that the benchmark showed, if it was measured.
+    pub ratio: Option<f64>,
+    /// Whether it is part of the result.
+    pub kept: bool,
+}
+
+impl Gain {
+    fn ln(&self) -> f64 {
+        self.ratio.map_or(0.0, ln)
+    }
+
+    fn transfer(&self) -> Transfer {
+        let worst = self.buckets.iter().map(|bucket| bucket.transfer()).max();
+        worst.unwrap_or(Transfer::AsReal)
+    }
+}
+
+/// What the attribution says of a campaign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Honesty {
+    /// Everything that was kept transfers.
+    Clean,
+    /// The benchmark shows more than transfers.
+    Inflated,
+    /// Caches were found and dropped; what is left transfers.
+    RolledBack,
+}
+
+impl Honesty {
+    /// In a word or two.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Inflated => "inflated",
+            Self::RolledBack => "rolled back",
+        }
+    }
+}
+
+/// One row of the audit table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AttributionRow {
+    /// Where the gain comes from.
+    pub source: String,
+    /// Its buckets.
+    pub buckets: Vec<Bucket>,
+    /// What the benchmark showed, in percent; `None` if it was dropped before that.
+    pub benchmark_percent: Option<f64>,
+    /// What of it is real, in percent.
+    pub real_percent: f64,
+}
+
+/// A campaign's gain, taken apart.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Attribution {
+    /// One row for each gain that was kept, or dropped for being a cache.
+    pub rows: Vec<AttributionRow>,
+    /// The gain of K1 to K4, in percent.
+    pub s_real_percent: f64,
+    /// The gain of W1 within its bound, in percent.
+    pub w_real_percent: f64,
+    /// The gain of W2 and W3 in real use, in percent: always 0.
+    pub r_real_percent: f64,
+    /// What W2 and W3 show in the benchmark of the result, in percent; above 0 they must go.
+    pub overfit_percent: f64,
+    /// S_real and W_real together, in percent.
+    pub real_percent: f64,
+    /// The benchmark's gain, in percent.
+    pub benchmark_percent: f64,
+    /// The benchmark's gain minus the real one, in percentage points.
+    pub gap_percent: f64,
+    /// What follows.
+    pub honesty: Honesty,
+}
+
+/// Takes a gain apart. `weight_share` is the time to prepare the weights over the time of a step,
+/// 0 to 1; without it nothing of a W1 gain is proven. `benchmark` is what original and result
+/// showed against each other; without it the product of the kept gains stands for it.
+pub fn attribute(gains: &[Gain], benchmark: Option<f64>, weight_share: Option<f64>) -> Attribution {
+    let kept = |wanted: Transfer| -> f64 {
+        let those = gains.iter().filter(|g| g.kept && g.transfer() == wanted);
+        those.map(Gain::ln).sum()
+    };
+    let share = weight_share.filter(|share| share.is_finite());
+    let cap = share.unwrap_or(0.0).clamp(0.0, 1.0).ln_1p();
+    let claimed = Parts {
+        s: kept(Transfer::AsReal),
+        w: kept(Transfer::WithAsterisk),
+        overfit: kept(Transfer::Overfit),
+    };
+    let shown = benchmark.map_or(claimed.sum(), ln);
+    let parts = claimed.scaled_to(shown);
+    let w = parts.w.min(cap);
+    let gap_percent = percent(shown) - percent(parts.s + w);
+    let cache = |kept: bool| {
+        let those = gains.iter().filter(|gain| gain.kept == kept);
+        those
+            .into_iter()
+            .any(|gain| gain.transfer() == Transfer::Overfit)
+    };
+    Attribution {
+        rows: gains.iter().map(|gain| row(gain, claimed.w, cap)).collect(),
+        s_real_percent: percent(parts.s),
+        w_real_percent: percent(w),
+        r_real_percent: 0.0,
+        overfit_percent: percent(parts.overfit),
+        real_percent: percent(parts.s + w),
+        benchmark_percent: percent(shown),
+        gap_percent,
+        honesty: if cache(true) || gap_percent > GAP_MAX_PERCENT {
+            Honesty::Inflated
+        } else if cache(false) {
+            Honesty::RolledBack
+        } else {
+            Honesty::Clean
+        },
+    }
+}
+
+/// The kept gains by what becomes of them, as logarithms.
+#[derive(Clone, Copy, Debug)]
+struct Parts {
+    s: f64,
+    w: f64,
+    overfit: f64,
+}
+
+impl Parts {
+    fn sum(self) -> f64 {
+        self.s + self.w + self.overfit
+    }
+
+    /// What was chosen for being high is a little too high, so the parts are scaled to what the
+    /// whole shows.
+    fn scaled_to(self, shown: f64) -> Self {
+        if self.w == 0.0 && self.overfit == 0.0 {
+            return Self { s: shown, ..self };
+        }
+        let sum = self.sum();
+        let scale = if sum > 0.0 { shown / sum } else { 1.0 };
+        let scale = scale.clamp(0.0, SCALE_MAX);
+        Self {
+            s: self.s * scale,
+            w: self.w * scale,
+            overfit: self.overfit * scale,
+        }
+    }
+}
+
+fn row(gain: &Gain, w_claimed: f64, cap: f64) -> AttributionRow {
+    // Each W1 gain is cut by the same factor, so that the rows add up to the whole.
+    let w_scale = if w_claimed > cap {
+        cap / w_claimed
+    } else {
+        1.0
+    };
+    let real = match gain.transfer() {
+        Transfer::AsReal => gain.ln(),
+        Transfer::WithAsterisk => gain.ln() * w_scale,
+        Transfer::Overfit => 0.0,
+    };
+    AttributionRow {
+        source: gain.source.clone(),
+        buckets: gain.buckets.clone(),
+        benchmark_percent: gain.ratio.map(|ratio| percent(ln(ratio))),
+        real_percent: if gain.kept { percent(real) } else { 0.0 },
+    }
+}
+
+fn ln(ratio: f64) -> f64 {
+    if ratio.is_finite() && ratio > 0.0 {
+        ratio.ln()
+    } else {
+        0.0
+    }
+}
+
+fn percent(ln_ratio: f64) -> f64 {
+    ln_ratio.exp_m1() * 100.0
+}
+
+/// The same for the rounds of a campaign; `benchmark` is the speedup of its final duel.
+pub fn attribute_rounds(campaign: &Campaign, benchmark: Option<f64>) -> Attribution {
+    let gains = campaign.rounds().iter().filter_map(|round| {
+        let classified = classify(&round.findings);
+        let dropped_cache = matches!(
+            &round.verdict,
+            Verdict::Drop {
+                reason: DropReason::Gate { .. }
+            }
+        ) && classified.transfer() == Transfer::Overfit;
+        let kept = round.verdict.keeps();
+        (kept || dropped_cache).then(|| Gain {
+            source: format!("round {}: {}", round.number, round.title()),
+            buckets: classified.buckets,
+            ratio: round.ratio(),
+            kept,
+        })
+    });
+    let share = campaign
+        .charter()
+        .and_then(|charter| charter.audit.weight_share);
+    attribute(&gains.collect::<Vec<_>>(), benchmark, share)
+}

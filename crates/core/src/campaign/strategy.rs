@@ -1,0 +1,484 @@
+//! Where to look next: stagnation, the escalation ladder, and the bounded brief.
+
+mod autopilot;
+mod hidden;
+mod learning;
+mod recall;
+mod relations;
+mod roles;
+
+pub use autopilot::items_of_profile;
+pub(crate) use hidden::shown_gate;
+pub use learning::{found_prefix, lesson, to_compare};
+pub use recall::{Recall, Told, Usable, recall, repeats_refuted};
+pub use roles::{InRole, in_role, misrouted, request_of};
+
+use crate::campaign::{Campaign, RoundSummary, Task, Tip};
+use crate::charter::{AskRule, Metric, Target};
+use crate::comparison::Change;
+use crate::hypothesis::Direction;
+use crate::measurement::Gate;
+use crate::policy::StreakAction;
+use crate::roles::{Advice, Review};
+use crate::verdict::{DropReason, Verdict};
+use hidden::{HIDDEN_CASE, shown};
+use karve_numerics::case::{Case, CaseSet};
+use karve_numerics::search::{Outcome, Trial};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Earlier rounds that a brief tells of, newest first.
+const TRIED_MAX: usize = 30;
+/// Tips that a brief holds.
+const TIPS_MAX: usize = 10;
+/// Findings of the last candidate's audit in a brief.
+const AUDITED_MAX: usize = 12;
+/// Characters of the profile digest in a brief.
+const DIGEST_MAX: usize = 4_000;
+/// Characters of any text that others wrote in a brief.
+const TEXT_MAX: usize = 2_000;
+/// A change below this, up or down, is a micro-adjustment.
+const MICRO_RATIO: f64 = 1.02;
+/// So many rounds alike make a trigger.
+const ALIKE_ROUNDS: usize = 3;
+
+/// A sign that the present direction is spent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "trigger", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Trigger {
+    /// Two or more rounds in a row were not kept.
+    DropsInARow { rounds: u32 },
+    /// The last rounds changed next to nothing.
+    MicroAdjustments { rounds: u32 },
+    /// The last rounds aimed at the same bottleneck in vain.
+    SameBottleneck { bottleneck: String },
+    /// The last rounds turned the same knob to and fro.
+    ParameterJitter { knob: String },
+}
+
+/// Where to look next.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Directive {
+    /// What shows that the present direction is spent; empty while it is not.
+    pub triggers: Vec<Trigger>,
+    /// The direction to turn to, when it is.
+    pub turn_to: Option<Direction>,
+    /// The rung of the escalation ladder.
+    pub action: Option<StreakAction>,
+    /// The last candidate won some cases and lost others: what tells them apart.
+    pub gate: Option<GateHint>,
+}
+
+/// Cases that the last candidate won and lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateHint {
+    /// The round.
+    pub round: u32,
+    /// Names of the cases that became faster.
+    pub won: Vec<String>,
+    /// Names of the cases that became slower.
+    pub lost: Vec<String>,
+    /// The narrowest predicate over one case parameter that tells them apart.
+    pub predicate: Option<String>,
+}
+
+/// All that an agent needs for one task, bounded in size. Hidden cases are not in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Brief {
+    /// The round.
+    pub round: u32,
+    /// The campaign.
+    pub campaign: String,
+    /// What is optimized.
+    pub target: Target,
+    /// The commit to start from.
+    pub parent: String,
+    /// The commit the campaign started from.
+    pub base: String,
+    /// The files that may change.
+    pub granted: Vec<String>,
+    /// The visible cases.
+    pub cases: Vec<Case>,
+    /// What is measured.
+    pub metric: Metric,
+    /// The speedup so far.
+    pub cumulative_ratio: f64,
+    /// The smallest speedup that is kept.
+    pub effect_ratio: f64,
+    /// Changes that one hypothesis may bundle.
+    pub changes_per_round: u32,
+    /// Where to look next.
+    pub directive: Directive,
+    /// What was tried, newest first.
+    pub tried: Vec<Tried>,
+    /// Lessons of earlier campaigns.
+    pub tips: Vec<Tip>,
+    /// What the library knows: what fits the profile, what was refuted here.
+    pub recall: Recall,
+    /// The end of the last profile.
+    pub profile: String,
+    /// The item of the agenda that the round is for.
+    pub task: Option<Task>,
+    /// What was wrong with the last answer.
+    pub errors: Vec<String>,
+    /// What people answered to escalations.
+    pub answers: Vec<String>,
+    /// What the audit found in the last candidate, a line each.
+    pub audited: Vec<String>,
+    /// Every knob setting that was tried, for the built-in strategy.
+    pub trials: Vec<Trial>,
+    /// Whether a sweep of all knobs may be proposed now.
+    pub sweep: bool,
+    /// For draws.
+    pub seed: u64,
+    /// Who is asked, and what it may do, where there are roles.
+    pub asked: Option<Box<InRole>>,
+    /// Tokens of the brief at most.
+    pub tokens_max: u32,
+}
+
+/// An earlier round, as a brief tells it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Tried {
+    /// The round.
+    pub round: u32,
+    /// The hypothesis.
+    pub title: String,
+    /// What became of it, in one word.
+    pub verdict: &'static str,
+    /// Why, in words.
+    pub why: String,
+    /// The speedup, if it was measured.
+    pub ratio: Option<f64>,
+    /// What it taught.
+    pub lesson: String,
+}
+
+/// A question for a person. The campaign does not wait for the answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueItem {
+    /// The round that raised it.
+    pub round: u32,
+    /// The question.
+    pub question: String,
+}
+
+/// The brief for the round under way.
+pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
+    let round = campaign.current_round().map_or(0, |round| round.number);
+    let charter = campaign.charter();
+    let digest = campaign.profile().map_or("", |profile| &profile.digest);
+    let visible = campaign.cases_of(CaseSet::Full);
+    let recent = |texts: &[String]| texts.iter().rev().take(TIPS_MAX).map(|t| clip(t)).collect();
+    let short = |tip: &Tip| Tip {
+        source: clip(&tip.source),
+        text: clip(&tip.text),
+    };
+    Brief {
+        round,
+        campaign: charter.map(|c| c.name.clone()).unwrap_or_default(),
+        target: charter.map_or_else(Target::default, |c| c.target.clone()),
+        parent: campaign.incumbent().to_owned(),
+        base: campaign.base_commit().to_owned(),
+        granted: charter.map(|c| c.granted.clone()).unwrap_or_default(),
+        cases: visible
+            .into_iter()
+            .filter_map(|index| campaign.case(index))
+            .collect(),
+        metric: charter.map_or_else(Metric::default, |c| c.metric.clone()),
+        cumulative_ratio: campaign.lineage().cumulative_ratio(),
+        effect_ratio: charter.map_or(1.0, |c| c.policy.accept.effect_ratio),
+        changes_per_round: charter.map_or(1, |c| c.policy.changes_per_round),
+        directive: directive(campaign),
+        tried: campaign
+            .rounds()
+            .iter()
+            .rev()
+            .take(TRIED_MAX)
+            .map(|r| tried(campaign, r))
+            .collect(),
+        tips: campaign.tips().iter().take(TIPS_MAX).map(short).collect(),
+        recall: recall(campaign),
+        task: campaign.task(),
+        profile: digest.chars().take(DIGEST_MAX).collect(),
+        errors: errors.iter().take(TRIED_MAX).map(|e| clip(e)).collect(),
+        answers: recent(campaign.answers()),
+        audited: audited(campaign),
+        trials: campaign.rounds().iter().filter_map(trial).collect(),
+        sweep: campaign.sweep_due(),
+        seed: charter.map_or(0, |c| c.seed),
+        asked: in_role(campaign).map(Box::new),
+        tokens_max: charter.map_or(AskRule::BRIEF_TOKENS, |c| c.asks.brief_tokens),
+    }
+}
+
+fn tried(campaign: &Campaign, round: &RoundSummary) -> Tried {
+    let why = round.verdict.describe(&|case| visible_name(campaign, case));
+    Tried {
+        round: round.number,
+        title: clip(round.title()),
+        verdict: round.verdict.word(),
+        why: clip(&shown(campaign, &why)),
+        ratio: round.ratio(),
+        lesson: clip(&shown(campaign, &round.lesson.text)),
+    }
+}
+
+fn audited(campaign: &Campaign) -> Vec<String> {
+    let last = campaign.rounds().last();
+    let findings = last.map_or(&[][..], |round| &round.findings);
+    let lines = findings.iter().take(AUDITED_MAX);
+    lines
+        .map(|f| clip(&shown(campaign, &f.describe())))
+        .collect()
+}
+
+fn clip(text: &str) -> String {
+    text.chars().take(TEXT_MAX).collect()
+}
+
+/// The name of a case for an agent, who must not learn the hidden ones.
+fn visible_name(campaign: &Campaign, index: usize) -> String {
+    match campaign.case(index) {
+        Some(case) if case.set != CaseSet::Hidden => case.name,
+        _ => HIDDEN_CASE.into(),
+    }
+}
+
+fn trial(round: &RoundSummary) -> Option<Trial> {
+    let hypothesis = round.hypothesis.as_ref()?;
+    let config = match (&round.tuned, hypothesis.sweep) {
+        (Some(tuned), true) => tuned.config.clone(),
+        _ => hypothesis.config.clone(),
+    };
+    if config.is_empty() {
+        return None;
+    }
+    let outcome = match (&round.verdict, round.ratio()) {
+        (
+            Verdict::Drop {
+                reason: DropReason::SameArtifact | DropReason::NoChange,
+            },
+            _,
+        ) => Outcome::NoEffect,
+        // However fast it was, it was wrong.
+        (
+            Verdict::Drop {
+                reason: DropReason::Gate { .. },
+            },
+            _,
+        ) => Outcome::Failed,
+        (verdict, Some(ratio)) => Outcome::Measured {
+            ratio,
+            kept: verdict.keeps(),
+        },
+        (_, None) => Outcome::Failed,
+    };
+    Some(Trial { config, outcome })
+}
+
+/// Where to look next, from the history alone.
+pub fn directive(campaign: &Campaign) -> Directive {
+    let rounds = campaign.rounds();
+    let triggers = triggers(rounds, campaign.streak());
+    let turn_to = (!triggers.is_empty())
+        .then(|| least_explored(rounds))
+        .flatten();
+    Directive {
+        turn_to,
+        triggers,
+        action: campaign
+            .charter()
+            .and_then(|c| c.policy.streak_action(campaign.streak())),
+        gate: rounds.last().and_then(|round| gate_hint(campaign, round)),
+    }
+}
+
+/// The four signs of stagnation.
+fn triggers(rounds: &[RoundSummary], streak: u32) -> Vec<Trigger> {
+    let mut triggers = Vec::new();
+    if streak >= 2 {
+        triggers.push(Trigger::DropsInARow { rounds: streak });
+    }
+    let in_vain = rounds.len().min(streak as usize);
+    let last = &rounds[rounds.len() - in_vain..];
+    if last.len() < ALIKE_ROUNDS {
+        return triggers;
+    }
+    let last = &last[last.len() - ALIKE_ROUNDS..];
+    let micro = |round: &RoundSummary| {
+        round
+            .ratio()
+            .is_some_and(|ratio| ratio.ln().abs() < MICRO_RATIO.ln())
+    };
+    if last.iter().all(micro) {
+        triggers.push(Trigger::MicroAdjustments {
+            rounds: ALIKE_ROUNDS as u32,
+        });
+    }
+    let bottleneck = |round: &RoundSummary| {
+        round
+            .hypothesis
+            .as_ref()
+            .map(|h| h.bottleneck.trim().to_lowercase())
+    };
+    let first = bottleneck(&last[0]).filter(|name| !name.is_empty());
+    if let Some(name) = first
+        && last
+            .iter()
+            .all(|round| bottleneck(round).as_deref() == Some(&name))
+    {
+        triggers.push(Trigger::SameBottleneck { bottleneck: name });
+    }
+    if let Some(knob) = jittered(last) {
+        triggers.push(Trigger::ParameterJitter { knob });
+    }
+    triggers
+}
+
+/// The one knob that is all that differs between these rounds, if there is one. A round that
+/// set no knob turned none.
+fn jittered(last: &[RoundSummary]) -> Option<String> {
+    let config = |round: &'_ RoundSummary| Some(round.hypothesis.as_ref()?.config.clone());
+    let configs: Option<Vec<_>> = last
+        .iter()
+        .map(|round| config(round).filter(|config| !config.is_empty()))
+        .collect();
+    let configs = configs?;
+    let knobs: BTreeSet<&String> = configs.iter().flat_map(|config| config.keys()).collect();
+    let mut differing = knobs.into_iter().filter(|knob| {
+        let values: BTreeSet<_> = configs.iter().map(|config| config.get(*knob)).collect();
+        values.len() > 1
+    });
+    match (differing.next(), differing.next()) {
+        (Some(knob), None) => Some(knob.clone()),
+        _ => None,
+    }
+}
+
+/// The direction that the fewest rounds since the last keep have taken, the last one aside.
+fn least_explored(rounds: &[RoundSummary]) -> Option<Direction> {
+    let of = |round: &RoundSummary| round.hypothesis.as_ref().map(|h| h.direction);
+    let last = rounds.last().and_then(of);
+    let since: Vec<Direction> = rounds
+        .iter()
+        .rev()
+        .take_while(|r| !r.verdict.keeps())
+        .filter_map(of)
+        .collect();
+    Direction::ALL
+        .into_iter()
+        .filter(|direction| Some(*direction) != last)
+        .min_by_key(|direction| since.iter().filter(|d| *d == direction).count())
+}
+
+fn gate_hint(campaign: &Campaign, round: &RoundSummary) -> Option<GateHint> {
+    let Verdict::Drop {
+        reason: DropReason::Regressed { cases: lost },
+    } = &round.verdict
+    else {
+        return None;
+    };
+    let comparison = round.comparison.as_ref().or(round.quick.as_ref())?;
+    let won: Vec<usize> = comparison
+        .cases
+        .iter()
+        .filter(|case| case.change == Change::Improved)
+        .map(|case| case.case)
+        .collect();
+    if won.is_empty() {
+        return None;
+    }
+    let names = |cases: &[usize]| cases.iter().map(|c| visible_name(campaign, *c)).collect();
+    let cases = |indices: &[usize]| -> Vec<Case> {
+        indices
+            .iter()
+            .filter_map(|index| campaign.case(*index))
+            .collect()
+    };
+    Some(GateHint {
+        round: round.number,
+        won: names(&won),
+        lost: names(lost),
+        predicate: separating_predicate(&cases(&won), &cases(lost)),
+    })
+}
+
+/// The narrowest condition on one parameter that holds for all of `won` and none of `lost`.
+fn separating_predicate(won: &[Case], lost: &[Case]) -> Option<String> {
+    let number = |case: &Case, name: &str| {
+        let number: f64 = case.params.get(name)?.parse().ok()?;
+        number.is_finite().then_some(number)
+    };
+    won.first()?.params.keys().find_map(|name| {
+        let values = |cases: &[Case]| -> Option<(f64, f64)> {
+            let numbers: Option<Vec<f64>> = cases.iter().map(|c| number(c, name)).collect();
+            let numbers = numbers?;
+            let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);
+            Some((
+                low,
+                numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            ))
+        };
+        let ((won_low, won_high), (lost_low, lost_high)) = (values(won)?, values(lost)?);
+        if won_low > lost_high {
+            Some(format!("{name} >= {won_low}"))
+        } else if won_high < lost_low {
+            Some(format!("{name} <= {won_high}"))
+        } else {
+            None
+        }
+    })
+}
+
+/// Questions for a person: what agents asked, and where the ladder ended.
+pub fn queue(campaign: &Campaign) -> Vec<QueueItem> {
+    let Some(charter) = campaign.charter() else {
+        return Vec::new();
+    };
+    let mut items = Vec::new();
+    let mut streak = 0_u32;
+    for round in campaign.rounds() {
+        if let Some(question) = round.hypothesis.as_ref().and_then(|h| h.question.clone()) {
+            items.push(QueueItem {
+                round: round.number,
+                question,
+            });
+        }
+        streak = if round.verdict.keeps() { 0 } else { streak + 1 };
+        let reached = |streak| charter.policy.streak_action(streak);
+        let asked = reached(streak) == Some(StreakAction::CompareOrAsk);
+        let before = streak.checked_sub(1).and_then(reached);
+        if asked && before != Some(StreakAction::CompareOrAsk) {
+            let question = format!(
+                "{streak} rounds in a row gained nothing: which approach or reference \
+                 implementation should be tried?"
+            );
+            items.push(QueueItem {
+                round: round.number,
+                question,
+            });
+        }
+        let called = |review: &&Review| review.advice == Some(Advice::EscalateHuman);
+        if let Some(review) = round.reviews.iter().find(called) {
+            items.push(QueueItem {
+                round: round.number,
+                question: format!("the reviewer asks for a person: {}", review.reason),
+            });
+        }
+        if let Some(Gate::Dishonest { why }) = &round.gate {
+            let question = format!("a candidate was refused as dishonest: {why}");
+            items.push(QueueItem {
+                round: round.number,
+                question,
+            });
+        }
+    }
+    // An answer is taken for all that was asked before it.
+    items.retain(|item| item.round >= campaign.answered_in());
+    items
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! The items of an autopilot: what the first profile and the library suggest.
+
+use super::{Recall, Told};
+use crate::agenda::{Effort, How, ITEMS_MAX, Item, Wanted, is_id};
+use crate::knowledge::{Expected, Kind, Known};
+use crate::profile::{Opportunity, Profile};
+
+/// Opportunities of the profile that are looked at.
+const OPPORTUNITIES_MAX: usize = 3;
+/// Percent of the time that an opportunity may save at most, as far as it is believed.
+const GAIN_PCT_MAX: f64 = 90.0;
+/// What tuning all knobs is expected to gain, before anything is known.
+const SWEEP_RATIO: f64 = 1.2;
+
+/// What is to be tried: the opportunities of the profile, the entries that fit it, and the knobs.
+pub fn items_of_profile(
+    wanted: &Wanted,
+    profile: Option<&Profile>,
+    known: &[Known],
+    recall: &Recall,
+) -> Vec<Item> {
+    let Wanted::Autopilot { knobs, by_machine } = wanted else {
+        return Vec::new();
+    };
+    let mut items: Vec<Item> = Vec::new();
+    let mut push = |item: Item| {
+        let there = items.iter().any(|other| other.id == item.id);
+        if !there && items.len() < ITEMS_MAX {
+            items.push(item);
+        }
+    };
+    let diagnosis = profile.and_then(|profile| profile.diagnosis.as_ref());
+    let opportunities = diagnosis.iter().flat_map(|d| &d.opportunities);
+    for (number, opportunity) in opportunities.take(OPPORTUNITIES_MAX).enumerate() {
+        let entry = opportunity.entry.as_ref();
+        let entry = entry.and_then(|id| known.iter().find(|known| known.id == *id));
+        match entry {
+            Some(known) => push(of_entry(known, ratio_of(opportunity), &opportunity.trigger)),
+            None if *by_machine => {}
+            None => push(of_opportunity(number + 1, opportunity)),
+        }
+    }
+    for told in &recall.told {
+        if let Some(known) = known.iter().find(|known| known.id == told.id) {
+            push(of_told(known, told));
+        }
+    }
+    if *knobs > 0 {
+        push(sweep(*knobs));
+    }
+    let doable = |item: &Item| {
+        let entry = item.entry();
+        let known = entry.and_then(|id| known.iter().find(|known| known.id == id));
+        let is_pattern = known.is_none_or(|known| known.kind != Kind::AntiPattern);
+        let by_hand = known.is_some_and(|known| known.apply.is_empty());
+        is_pattern && !(*by_machine && by_hand)
+    };
+    items.retain(doable);
+    ordered_by_need(items, known)
+}
+
+/// What an entry depends on comes first, where that is on the agenda too.
+fn ordered_by_need(mut items: Vec<Item>, known: &[Known]) -> Vec<Item> {
+    let ids: Vec<String> = items.iter().map(|item| item.id.clone()).collect();
+    for item in &mut items {
+        let of = known.iter().find(|known| item.entry() == Some(&known.id));
+        let needs = of.iter().flat_map(|known| &known.interactions.depends_on);
+        let here = needs.filter(|id| ids.contains(id) && **id != item.id);
+        item.needs = here.cloned().collect();
+    }
+    items
+}
+
+fn ratio_of(opportunity: &Opportunity) -> f64 {
+    let gain = opportunity.gain_pct.clamp(0.0, GAIN_PCT_MAX);
+    1.0 / (1.0 - gain / 100.0)
+}
+
+fn of_opportunity(number: usize, opportunity: &Opportunity) -> Item {
+    Item {
+        id: format!("opportunity-{number}"),
+        title: opportunity.name.clone(),
+        text: format!("{} ({})", opportunity.name, opportunity.trigger),
+        expected_ratio: ratio_of(opportunity),
+        ..Item::default()
+    }
+}
+
+fn of_told(known: &Known, told: &Told) -> Item {
+    // Before any round, entries are taken at their word.
+    let expected = Expected::of(known).gain(1.0).exp();
+    of_entry(known, expected, &told.why)
+}
+
+fn of_entry(known: &Known, expected_ratio: f64, why: &str) -> Item {
+    let id = match is_id(&known.id) {
+        true => known.id.clone(),
+        false => known
+            .id
+            .chars()
+            .filter(char::is_ascii_alphanumeric)
+            .collect(),
+    };
+    Item {
+        id,
+        title: known.title.clone(),
+        text: format!("{} ({why})", known.title),
+        expected_ratio,
+        // What a machine can do is the least effort there is.
+        effort: match known.apply.is_empty() {
+            true => Effort::Medium,
+            false => Effort::Low,
+        },
+        how: How::Entry {
+            entry: known.id.clone(),
+        },
+        ..Item::default()
+    }
+}
+
+fn sweep(knobs: u32) -> Item {
+    let title = match knobs {
+        1 => "tune the knob".to_owned(),
+        n => format!("tune all {n} knobs"),
+    };
+    Item {
+        id: "sweep".to_owned(),
+        title,
+        expected_ratio: SWEEP_RATIO,
+        how: How::Sweep,
+        ..Item::default()
+    }
+}

@@ -1,0 +1,314 @@
+//! What a round taught, in numbers: the lesson of its summary, and the evidence for the library.
+
+use super::hidden::shown;
+use super::relations::{in_kernel, is_contained, other_ways};
+use super::visible_name;
+use crate::campaign::{Campaign, RoundState, RoundSummary, Stage};
+use crate::comparison::Comparison;
+use crate::hypothesis::Hypothesis;
+use crate::knowledge::{Evidence, Foretold, Learning, Lesson, Words};
+use crate::measurement::Gate;
+use crate::profile::compare::{Came, Expectation, Moved, assess, compare, parse_expectation};
+use crate::profile::{Profile, ProfileDepth};
+use crate::verdict::{DropReason, Verdict};
+use karve_numerics::case::CaseSet;
+use karve_numerics::stats;
+
+/// Characters of a lesson.
+const LESSON_MAX: usize = 1_000;
+/// Characters of a commit that tell it from others.
+const PARENT_CHARS: usize = 12;
+/// Cases that a workload names.
+const CASES_MAX: usize = 4;
+/// Findings without an entry that one campaign leaves behind.
+const NEW_MAX: usize = 20;
+/// A change from which more was expected and which gave nothing is an assumption refuted.
+const ASSUMED_RATIO: f64 = 1.05;
+
+/// Counters that a hypothesis is told about.
+const FORETOLD_MAX: usize = 8;
+/// Characters of what a hypothesis foretold of something that is no counter.
+const STRANGE_MAX: usize = 80;
+/// Characters of the note of a piece of evidence.
+const NOTE_MAX: usize = 400;
+/// Counters before and after that a lesson keeps.
+const MOVED_MAX: usize = 24;
+
+/// The commit whose profile tells what the round changed, and how deep to look: the candidate of
+/// a round that was measured, if its parent was profiled, and if it is kept or its hypothesis
+/// foretold something.
+pub fn to_compare(campaign: &Campaign) -> Option<(String, ProfileDepth)> {
+    let round = campaign.current_round()?;
+    let Stage::Learning { verdict } = &round.stage else {
+        return None;
+    };
+    round.comparison.as_ref().or(round.quick.as_ref())?;
+    let before = before(campaign, round)?;
+    before.main_kernel()?;
+    let foretold = !expected(round).is_empty();
+    let candidate = round.candidate.as_ref()?;
+    (verdict.keeps() || foretold).then(|| (candidate.commit.clone(), before.depth))
+}
+
+/// The profile of the parent.
+fn before<'a>(campaign: &'a Campaign, round: &RoundState) -> Option<&'a Profile> {
+    let profile = campaign.profile();
+    profile.filter(|profile| profile.commit == round.parent)
+}
+
+/// The counters that the hypothesis expects to move, each once.
+fn expected(round: &RoundState) -> Vec<Expectation> {
+    let mut all: Vec<Expectation> = Vec::new();
+    let lines = round.hypothesis.iter().flat_map(|h| &h.counters);
+    for one in lines.filter_map(|line| parse_expectation(line)) {
+        if !all.iter().any(|known| known.counter == one.counter) {
+            all.push(one);
+        }
+    }
+    all.truncate(FORETOLD_MAX);
+    all
+}
+
+/// What became of what the hypothesis foretold. What no counter is called was not read.
+fn foretold(round: &RoundState, moved: &[Moved]) -> Vec<Foretold> {
+    let lines = round.hypothesis.iter().flat_map(|h| &h.counters);
+    let strange = lines.filter(|line| parse_expectation(line).is_none());
+    let strange = strange.map(|line| Foretold {
+        counter: line.chars().take(STRANGE_MAX).collect(),
+        came: Came::Unread,
+        values: String::new(),
+    });
+    let tell = |expected: Expectation| {
+        let found = moved.iter().find(|m| m.counter == expected.counter);
+        Foretold {
+            came: assess(&expected, moved),
+            values: found.map(Moved::describe).unwrap_or_default(),
+            counter: expected.counter,
+        }
+    };
+    let known = expected(round).into_iter().map(tell);
+    known.chain(strange).take(FORETOLD_MAX).collect()
+}
+
+/// What the round under way taught, in numbers; with the profile of its candidate, if one was
+/// taken.
+pub fn lesson(campaign: &Campaign, after: Option<&Profile>) -> Lesson {
+    let Some(round) = campaign.current_round() else {
+        return Lesson::default();
+    };
+    let Stage::Learning { verdict } = &round.stage else {
+        return Lesson::default();
+    };
+    let why = verdict.describe(&|case| visible_name(campaign, case));
+    let why = shown(campaign, &why);
+    let comparison = round.comparison.as_ref().or(round.quick.as_ref());
+    let pair = before(campaign, round).zip(after);
+    let mut moved = pair.map_or_else(Vec::new, |(before, after)| compare(before, after));
+    let foretold = match pair {
+        Some(_) => foretold(round, &moved),
+        None => Vec::new(),
+    };
+    moved.retain(|moved| moved.way().is_some());
+    moved.truncate(MOVED_MAX);
+    let mut text = match (&round.hypothesis, comparison) {
+        (Some(hypothesis), Some(comparison)) => format!(
+            "{}: expected {:.3}x, measured {}; {why}",
+            hypothesis.title,
+            hypothesis.expected_ratio,
+            comparison.overall.describe(),
+        ),
+        (Some(hypothesis), None) => format!("{}: {why}", hypothesis.title),
+        (None, _) => why,
+    };
+    let told: Vec<String> = foretold.iter().map(Foretold::describe).collect();
+    let mut learning = learning(campaign, round, verdict);
+    if !told.is_empty() {
+        let told = told.join("; ");
+        text = format!("{text}; {told}");
+        if let Some(learning) = &mut learning {
+            let note = &mut learning.evidence.note;
+            *note = format!("{note}; {told}").chars().take(NOTE_MAX).collect();
+        }
+    }
+    Lesson {
+        text: text.chars().take(LESSON_MAX).collect(),
+        learning: learning.map(Box::new),
+        moved,
+        foretold,
+    }
+}
+
+/// What the library learns: a reusable finding, a sharper condition, or a refuted assumption.
+fn learning(campaign: &Campaign, round: &RoundState, verdict: &Verdict) -> Option<Learning> {
+    let hypothesis = round.hypothesis.as_deref()?;
+    let comparison = round.comparison.as_ref().or(round.quick.as_ref());
+    let named = hypothesis.entry.is_some();
+    let failed = fails(verdict);
+    // More of what is in the kernel already says nothing about the entry.
+    let kept = in_kernel(campaign);
+    let has = |id: &String| kept.contains(id) || is_contained(id, campaign.known(), &kept);
+    let repeats = !verdict.keeps() && hypothesis.entry.as_ref().is_some_and(has);
+    let told = match (verdict, comparison) {
+        (Verdict::Keep { .. } | Verdict::KeepGated { .. }, Some(_)) => true,
+        (Verdict::Drop { .. }, _) if failed => named,
+        (
+            Verdict::Drop {
+                reason: DropReason::NotFaster | DropReason::Regressed { .. },
+            },
+            Some(_),
+        ) => named || hypothesis.expected_ratio >= ASSUMED_RATIO,
+        (Verdict::Undecided { .. }, Some(_)) => named,
+        // By how much may be in doubt; that it is slower is not.
+        (Verdict::Drop { reason }, Some(_)) if slower_by_both_clocks(reason) => named,
+        (
+            Verdict::Drop {
+                reason: DropReason::SameArtifact,
+            },
+            _,
+        ) => named,
+        _ => false,
+    };
+    // Which value a knob liked is in the journal of the tuner; as a rule it would be folklore.
+    let only_knobs = hypothesis.sweep || !hypothesis.config.is_empty();
+    if !told || repeats || (only_knobs && !named) {
+        return None;
+    }
+    let is_new = |round: &&RoundSummary| {
+        let learning = round.lesson.learning.as_ref();
+        learning.is_some_and(|learning| learning.is_new)
+    };
+    if !named && campaign.rounds().iter().filter(is_new).count() >= NEW_MAX {
+        return None;
+    }
+    let name = campaign.charter().map(|c| c.name.clone())?;
+    let new = format!("{}{}", found_prefix(&name), round.number);
+    Some(Learning {
+        is_new: !named,
+        entry: hypothesis.entry.clone().unwrap_or(new),
+        title: hypothesis.title.chars().take(100).collect(),
+        mechanism: hypothesis.mechanism.chars().take(LESSON_MAX).collect(),
+        evidence: evidence(campaign, (round, hypothesis), comparison, verdict)?,
+        words: Words::default(),
+        unsaid: String::new(),
+        became: String::new(),
+    })
+}
+
+/// Whether the clocks disagree about a candidate that is slower by either.
+fn slower_by_both_clocks(reason: &DropReason) -> bool {
+    matches!(
+        reason,
+        DropReason::ClocksDisagree { metric, second, .. } if *metric < 1.0 && *second < 1.0
+    )
+}
+
+/// Whether the change itself was wrong: it does not build, or its result is another.
+fn fails(verdict: &Verdict) -> bool {
+    matches!(
+        verdict,
+        Verdict::Drop {
+            reason: DropReason::Gate {
+                gate: Gate::BuildFailed { .. } | Gate::WrongResult { .. } | Gate::TimedOut { .. }
+            }
+        }
+    )
+}
+
+/// How the ids of entries begin that a campaign makes of its own findings.
+pub fn found_prefix(campaign: &str) -> String {
+    format!("found-{}-r", plain(campaign))
+}
+
+fn plain(name: &str) -> String {
+    let keep = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let text: String = name.to_lowercase().chars().map(keep).collect();
+    text.trim_matches('-').chars().take(60).collect()
+}
+
+fn evidence(
+    campaign: &Campaign,
+    (round, hypothesis): (&RoundState, &Hypothesis),
+    comparison: Option<&Comparison>,
+    verdict: &Verdict,
+) -> Option<Evidence> {
+    let failed = fails(verdict);
+    let dropped = |reason: DropReason| *verdict == Verdict::Drop { reason };
+    let same = dropped(DropReason::SameArtifact);
+    let ways = |id: &String| other_ways(id, campaign.known(), &in_kernel(campaign));
+    let charter = campaign.charter()?;
+    let cases = campaign.cases_of(CaseSet::Full);
+    let names: Vec<String> = cases
+        .iter()
+        .take(CASES_MAX)
+        .map(|case| campaign.case_name(*case))
+        .collect();
+    let facts = campaign.preparation().map(|p| &p.environment.facts);
+    let host = facts.and_then(|facts| facts.get("cpu").cloned());
+    let medians = |of: &dyn Fn(&crate::comparison::CaseComparison) -> f64| {
+        let values: Vec<f64> = comparison
+            .iter()
+            .flat_map(|c| c.cases.iter().map(of))
+            .collect();
+        stats::geometric_mean(&values).unwrap_or(0.0)
+    };
+    let overall = comparison.map(|comparison| comparison.overall);
+    let before = medians(&|case| case.parent_median);
+    let after = medians(&|case| case.candidate_median);
+    Some(Evidence {
+        metric: charter.metric.name.clone(),
+        before,
+        after,
+        ratio: overall.map_or(if same { 1.0 } else { 0.0 }, |overall| overall.ratio),
+        low: overall.and_then(|overall| overall.low),
+        high: overall.and_then(|overall| overall.high),
+        device: match host {
+            Some(host) => format!("{} ({host})", charter.target.device),
+            None => charter.target.device.clone(),
+        },
+        workload: format!("{} {}", charter.target.op, names.join("; ")),
+        run: format!("{}/round-{}", charter.name, round.number),
+        date: charter.created.chars().take(10).collect(),
+        toolchain: String::new(),
+        n: comparison.map_or(1, |comparison| comparison.blocks.max(1)),
+        note: match (failed, same) {
+            (true, _) => "it did not build, or its result was wrong".to_owned(),
+            (false, true) => "the built artifact is the same".to_owned(),
+            (false, false) => {
+                let quotient = before / after;
+                let expected = hypothesis.expected_ratio;
+                format!(
+                    "expected {expected:.3}x; the ratio is of readings in pairs, the medians give \
+                     {quotient:.3}x"
+                )
+            }
+        },
+        failed,
+        // The same machine code was made of it: nothing was tried.
+        not_faster: dropped(DropReason::NotFaster),
+        parent: round.parent.chars().take(PARENT_CHARS).collect(),
+        on_top_of: hypothesis.entry.as_ref().map(ways).unwrap_or_default(),
+        disputed: String::new(),
+        reported: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::Clock;
+
+    #[test]
+    fn clocks_that_disagree_about_how_slow_it_is_agree_that_it_is() {
+        let slower = |metric, second| {
+            slower_by_both_clocks(&DropReason::ClocksDisagree {
+                clock: Clock::Cpu,
+                metric,
+                second,
+            })
+        };
+        assert!(slower(0.11, 0.26));
+        assert!(!slower(0.9, 1.2) && !slower(1.5, 0.9) && !slower(2.0, 1.5));
+        assert!(!slower(f64::NAN, 0.5));
+        assert!(!slower_by_both_clocks(&DropReason::NotFaster));
+    }
+}

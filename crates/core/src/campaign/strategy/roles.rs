@@ -1,0 +1,107 @@
+//! Who is asked in the round under way, and what is not for them.
+
+use crate::campaign::Campaign;
+use crate::campaign::RoundSummary;
+use crate::hypothesis::Hypothesis;
+use crate::profile::classify::with_derived;
+use crate::roles::Duty;
+use crate::roles::Request;
+use crate::roles::{Decision, Reason, Role, named_elsewhere, route};
+
+/// Who is asked in a round, and what they may do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InRole {
+    /// The decision, with its reasons.
+    pub route: Decision,
+    /// Who states the hypothesis.
+    pub proposes: Role,
+    /// Who realizes it.
+    pub implements: Role,
+}
+
+/// Who is asked in the round under way; nobody in particular where there are no roles. What was
+/// decided once in a round stays.
+pub fn in_role(campaign: &Campaign) -> Option<InRole> {
+    let asks = &campaign.charter()?.asks;
+    let book = asks.book.as_deref()?;
+    let before = campaign
+        .current_round()
+        .and_then(|round| round.route.as_deref());
+    let route = match before {
+        Some(route) => route.clone(),
+        None => match route(book, &request_of(campaign)?) {
+            Ok(decision) => decision,
+            Err(refused) => {
+                // The charter was refused if it asked for this; the kernel has changed since.
+                let general = book.general()?.name.clone();
+                let says = format!("{}; {general} takes it", refused.describe());
+                let mut why = refused.spoke;
+                why.push(Reason {
+                    rule: "role".to_owned(),
+                    says,
+                });
+                Decision {
+                    role: general.clone(),
+                    implements: general,
+                    why,
+                    ..Decision::default()
+                }
+            }
+        },
+    };
+    Some(InRole {
+        proposes: book.role(&route.role)?.clone(),
+        implements: book.role(&route.implements)?.clone(),
+        route,
+    })
+}
+
+/// Why a hypothesis is refused that is for another role than the one that was asked.
+pub fn misrouted(
+    campaign: &Campaign,
+    route: Option<&Decision>,
+    new: &Hypothesis,
+) -> Option<String> {
+    let book = campaign.charter()?.asks.book.as_deref()?;
+    let role = &route?.implements;
+    let text = format!("{} {}", new.title, new.mechanism);
+    let (language, writer) = named_elsewhere(book, role, &text)?;
+    let right = writer.map_or_else(String::new, |right| {
+        format!("; {right} is the role for this")
+    });
+    Some(format!(
+        "\"{}\" is work in {language}, and {role} was asked, which writes {}{right}",
+        new.title,
+        book.role(role)?
+            .language
+            .as_deref()
+            .unwrap_or("any language"),
+    ))
+}
+
+/// What a campaign asks for in the round under way.
+pub fn request_of(campaign: &Campaign) -> Option<Request> {
+    let charter = campaign.charter()?;
+    let asks = &charter.asks;
+    let book = asks.book.as_deref()?;
+    // A kept round of a role with a language has written the kernel in it.
+    let written = |round: &RoundSummary| {
+        let route = round.route.as_ref().filter(|_| round.verdict.keeps())?;
+        book.language(&route.language).map(|of| of.name.clone())
+    };
+    let last = campaign.rounds().iter().rev().find_map(written);
+    let own = || match book.called(&charter.target.language) {
+        Some(language) => language.name.clone(),
+        None => charter.target.language.to_lowercase(),
+    };
+    let kernel = campaign.profile().and_then(|profile| profile.main_kernel());
+    Some(Request {
+        intent: asks.intent.clone(),
+        duty: Duty::Implement,
+        arch: asks.arch.clone(),
+        op: charter.target.op.clone(),
+        kernel: last.unwrap_or_else(own),
+        backend: charter.target.backend.clone(),
+        counters: kernel.map(with_derived).unwrap_or_default(),
+    })
+}

@@ -1,0 +1,487 @@
+//! Build, gate and benchmark a tree with the project's own commands.
+//!
+//! What goes wrong with a candidate here is a `Gate`, never an error. Every command has a limit,
+//! a bounded capture and a fresh seed; results are believed only if they are whole.
+
+pub mod output;
+
+mod artifacts;
+mod contract;
+mod delivered;
+mod profiled;
+mod raw;
+mod rows;
+mod said;
+mod samples;
+
+use crate::outcome::Gated;
+pub use delivered::names_case;
+pub use profiled::{
+    CodeRange, DIR_VARIABLE, PART, PRINTED, PROFILE_DIR, Printed, Profiled, ProfilerOutput,
+    ProfilerStart,
+};
+pub use raw::{RAW_BYTES_MAX, take as take_raw};
+pub use rows::knows_format;
+use said::wrong;
+
+use crate::placeholders::expand;
+pub use karve_core::charter::{Charter, Commands, Metric, Output};
+use karve_core::measurement::{Gate, Sample, classify_failure};
+use karve_numerics::case::Case;
+use karve_numerics::space::{Delivery, KnobDeclaration};
+use karve_os::error::{CommandError, Result};
+use karve_os::process::{self, Command, Confinement, Exit, Run, StopFlag, excerpt};
+use karve_os::random::fresh_seed;
+use karve_os::sandbox::{Purpose, Sandbox};
+use karve_os::{device, files};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The environment of a benchmark is made larger by less than this, to move the stack.
+const PAD_BYTES_MAX: u64 = 4_096;
+
+/// The variable that does it.
+const PAD: &str = "KARVE_PAD";
+
+/// Which variant of a command is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// The usual one.
+    Usual,
+    /// The quick one, where there is one.
+    Quick,
+}
+
+/// What one run of a benchmark is given, the same for both arms of a duel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The seed of the inputs.
+    pub seed: u64,
+    /// Which variant of the command.
+    pub variant: Variant,
+    /// By how many bytes the environment is made larger.
+    pub pad: u16,
+}
+
+impl Call {
+    /// A call that nobody can foresee.
+    pub fn fresh(variant: Variant) -> Result<Self> {
+        Ok(Self {
+            seed: fresh_seed()?,
+            variant,
+            pad: u16::try_from(fresh_seed()? % PAD_BYTES_MAX).unwrap_or_default(),
+        })
+    }
+}
+
+/// The project's commands, ready to run.
+#[derive(Clone, Debug)]
+pub struct Harness {
+    commands: Commands,
+    output: Output,
+    metric: Metric,
+    limit: Duration,
+    workdir: String,
+    /// Knobs that may have to be handed to commands.
+    knobs: Vec<KnobDeclaration>,
+    scratch: PathBuf,
+    tag: String,
+    stop: StopFlag,
+    per_case: BTreeMap<String, PerCase>,
+    /// The CPUs that benchmarks are held to.
+    pinned: Vec<usize>,
+    under_contract: Option<contract::UnderContract>,
+    /// What confines the commands.
+    sandbox: Option<Arc<Sandbox>>,
+    /// Variables of karve that no command gets.
+    withheld: Vec<String>,
+}
+
+/// What differs from case to case beside its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PerCase {
+    /// How often the kernel is called in one run, where the benchmark names `{repeats}`.
+    pub repeats: u32,
+    /// Microseconds of plain work that follow the benchmark in the same timed command.
+    pub spin_us: Option<u64>,
+}
+
+impl Harness {
+    /// The harness of a charter. Result files are written to `scratch`.
+    pub fn new(charter: &Charter, scratch: &Path, tag: &str, stop: &StopFlag) -> Self {
+        Self {
+            commands: charter.commands.clone(),
+            output: charter.output.clone(),
+            metric: charter.metric.clone(),
+            limit: Duration::from_secs(charter.limits.command_s),
+            workdir: charter.workdir.clone(),
+            knobs: charter.knobs.clone(),
+            scratch: scratch.to_owned(),
+            tag: tag.to_owned(),
+            stop: stop.clone(),
+            per_case: BTreeMap::new(),
+            // What cannot be had is refused where the campaign starts.
+            pinned: device::cpus_of(&charter.device.pin).unwrap_or_default(),
+            under_contract: charter
+                .contract
+                .as_deref()
+                .map(|contract| contract::UnderContract {
+                    contract: contract.clone(),
+                    reference: None,
+                    incumbent: None,
+                }),
+            sandbox: None,
+            withheld: Vec::new(),
+        }
+    }
+
+    /// The same harness with what differs from case to case, by the case's name.
+    #[must_use]
+    pub fn with_cases(mut self, per_case: BTreeMap<String, PerCase>) -> Self {
+        self.per_case = per_case;
+        self
+    }
+
+    /// The same harness with other commands.
+    #[must_use]
+    pub fn with_commands(mut self, commands: &Commands) -> Self {
+        self.commands = commands.clone();
+        self
+    }
+
+    /// The same harness with its commands confined.
+    #[must_use]
+    pub fn in_sandbox(mut self, sandbox: Option<&Arc<Sandbox>>) -> Self {
+        self.sandbox = sandbox.cloned();
+        self
+    }
+
+    /// The same harness, whose commands do not get some variables of karve.
+    #[must_use]
+    pub fn withholding(mut self, variables: Vec<String>) -> Self {
+        self.withheld = variables;
+        self
+    }
+
+    /// The same harness with a limit that is no longer than this.
+    #[must_use]
+    pub fn within_limit(mut self, most: Duration) -> Self {
+        self.limit = self.limit.min(most);
+        self
+    }
+
+    /// The same harness with another limit.
+    #[must_use]
+    pub fn with_limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// The same harness with benchmarks held to some CPUs.
+    #[must_use]
+    pub fn pinned_to(mut self, cpus: &[usize]) -> Self {
+        self.pinned = cpus.to_vec();
+        self
+    }
+
+    /// Whether the user wants everything to stop at once.
+    pub fn stopped(&self) -> bool {
+        self.stop.at_once()
+    }
+
+    /// Runs one line in a tree, where the project's `karve.toml` lies in it.
+    fn run(&self, line: &str, tree: &Path, purpose: Purpose) -> Result<Run> {
+        process::run(&self.command(line, tree, purpose)?, &self.stop)
+    }
+
+    fn command(&self, line: &str, tree: &Path, purpose: Purpose) -> Result<Command> {
+        let sandbox = self.sandbox.as_ref();
+        let confinement = sandbox.map(|s| s.confine(purpose, tree)).transpose()?;
+        Ok(self.within(line, tree, confinement.as_ref()))
+    }
+
+    fn within(&self, line: &str, tree: &Path, confinement: Option<&Confinement>) -> Command {
+        let mut command = self.base(Command::line(line, &tree.join(&self.workdir)));
+        for (name, value) in self.knobs_by(Delivery::Environment, tree) {
+            command = command.env(&name, value);
+        }
+        match confinement {
+            Some(confinement) => command.confined(confinement),
+            None => command,
+        }
+    }
+
+    /// A command with what all commands of this harness have.
+    fn base(&self, command: Command) -> Command {
+        let mut command = command.limit(self.limit).tag(&self.tag);
+        for name in &self.withheld {
+            command = command.env_remove(name);
+        }
+        for (name, value) in &self.commands.env {
+            command = command.env(name, value);
+        }
+        command
+    }
+
+    /// Builds a tree.
+    pub fn build(&self, tree: &Path) -> Result<Gated<()>> {
+        self.build_layout(tree, 0)
+    }
+
+    /// Builds a tree in one of the layouts of its code; 0 is the usual one.
+    pub fn build_layout(&self, tree: &Path, layout: u32) -> Result<Gated<()>> {
+        if let Some(sandbox) = &self.sandbox {
+            // One of the same name may have been there before.
+            sandbox.forget(tree);
+        }
+        if let Err(gate) = self.deliver(tree) {
+            return Ok(Err(gate));
+        }
+        let Some(line) = &self.commands.build else {
+            return Ok(Ok(()));
+        };
+        let mut values = self.placeholders(tree, 0, None);
+        values.layout = Some(layout);
+        let line = expand(line, None, &values)?;
+        let run = self.run(&line, tree, Purpose::Build)?;
+        Ok(match run.exit {
+            Exit::Code(0) => Ok(()),
+            Exit::TimedOut => Err(Gate::TimedOut {
+                what: "the build".into(),
+            }),
+            Exit::Code(_) | Exit::Signal(_) | Exit::Stopped | Exit::TooMuch(_) => {
+                let excerpt = excerpt(&run);
+                Err(Gate::BuildFailed {
+                    category: classify_failure(true, &excerpt),
+                    excerpt,
+                })
+            }
+        })
+    }
+
+    /// Tests a built tree on every case, each with a fresh seed; stops at the first failure.
+    pub fn test(&self, tree: &Path, cases: &[Case], variant: Variant) -> Result<Gated<()>> {
+        if let Some(examined) = self.examine(tree, cases)? {
+            return Ok(examined.map(|_| ()));
+        }
+        let line = match (variant, &self.commands.quick_test) {
+            (Variant::Quick, Some(quick)) => quick,
+            (Variant::Quick | Variant::Usual, _) => &self.commands.test,
+        };
+        let trial = self.trial(tree, Purpose::Test)?;
+        if !names_case(line, cases) {
+            return self.test_once(line, (tree, trial.as_ref()), None);
+        }
+        for case in cases {
+            if let Err(gate) = self.test_once(line, (tree, trial.as_ref()), Some(case))? {
+                return Ok(Err(gate));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Whether the test is run once for each of these cases, rather than once for all.
+    pub fn tests_each_case(&self, cases: &[Case]) -> bool {
+        let each = self.is_under_contract() || names_case(&self.commands.test, cases);
+        !cases.is_empty() && each
+    }
+
+    /// What may be done by commands that write in a worktree, where nothing of that must stay.
+    fn trial(&self, tree: &Path, purpose: Purpose) -> Result<Option<Confinement>> {
+        let sandbox = self.sandbox.as_ref();
+        sandbox.map(|s| s.confine_trial(purpose, tree)).transpose()
+    }
+
+    fn test_once(
+        &self,
+        line: &str,
+        (tree, trial): (&Path, Option<&Confinement>),
+        case: Option<&Case>,
+    ) -> Result<Gated<()>> {
+        let line = expand(line, case, &self.placeholders(tree, fresh_seed()?, None))?;
+        let run = process::run(&self.within(&line, tree, trial), &self.stop)?;
+        let name = case.map_or_else(|| "the test".to_owned(), |case| case.name.clone());
+        Ok(match run.exit {
+            Exit::Code(0) => Ok(()),
+            Exit::TimedOut => Err(Gate::TimedOut {
+                what: format!("the test on {name}"),
+            }),
+            Exit::Code(_) | Exit::Signal(_) | Exit::Stopped | Exit::TooMuch(_) => {
+                Err(wrong(&name, &run))
+            }
+        })
+    }
+
+    /// Benchmarks a built tree: one sample for each case, or why not.
+    pub fn bench(&self, tree: &Path, cases: &[Case], call: Call) -> Result<Gated<Vec<Sample>>> {
+        if let Some(samples) = self.read_alone(tree, cases)? {
+            return Ok(samples);
+        }
+        let line = match (call.variant, &self.commands.quick_bench) {
+            (Variant::Quick, Some(quick)) => quick,
+            (Variant::Quick | Variant::Usual, _) => &self.commands.bench,
+        };
+        if !names_case(line, cases) {
+            return self.bench_once(line, tree, cases, call);
+        }
+        let mut samples = Vec::with_capacity(cases.len());
+        for case in cases {
+            match self.bench_once(line, tree, std::slice::from_ref(case), call)? {
+                Ok(mut one) => samples.append(&mut one),
+                Err(gate) => return Ok(Err(gate)),
+            }
+        }
+        Ok(Ok(samples))
+    }
+
+    /// Whether the benchmark lets karve choose how often the kernel is called in one run.
+    pub fn lets_repeat(&self) -> bool {
+        self.commands.bench.contains("{repeats}")
+    }
+
+    /// What is measured.
+    pub fn metric(&self) -> &Metric {
+        &self.metric
+    }
+
+    /// Whether one run of the benchmark gives all cases.
+    pub fn benches_all_at_once(&self, cases: &[Case]) -> bool {
+        !self.is_under_contract() && !names_case(&self.commands.bench, cases)
+    }
+
+    fn bench_once(
+        &self,
+        line: &str,
+        tree: &Path,
+        cases: &[Case],
+        call: Call,
+    ) -> Result<Gated<Vec<Sample>>> {
+        let seed = call.seed;
+        let out = self
+            .output
+            .from_file
+            .then(|| self.out_dir().join(format!("out-{seed:016x}")));
+        let one_case = if names_case(line, cases) {
+            cases.first()
+        } else {
+            None
+        };
+        let mut values = self.placeholders(tree, seed, out.as_deref());
+        let of_case = self.of_cases(cases);
+        values.repeats = Some(of_case.repeats);
+        let line = expand(line, one_case, &values)?;
+        let line = match of_case.spin_us {
+            Some(us) => followed_by_work(&line, us)?,
+            None => line,
+        };
+        if out.is_some() {
+            let dir = self.out_dir();
+            fs::create_dir_all(&dir).map_err(|error| {
+                CommandError::environment(format!("cannot make {}", dir.display())).cause(error)
+            })?;
+        }
+        self.condition(tree)?;
+        let command = self.command(&line, tree, Purpose::Measure)?;
+        let command = command.pin(&self.pinned);
+        let pad = "x".repeat(usize::from(call.pad));
+        let run = process::run(&command.env(PAD, pad), &self.stop)?;
+        let text = match &out {
+            Some(path) => {
+                // A pipe would never end, and a link could lead anywhere.
+                let plain = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
+                let bytes = plain.then(|| files::read(path, files::RESULT_BYTES_MAX).ok());
+                let text = bytes
+                    .flatten()
+                    .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+                let _ = fs::remove_file(path);
+                text.unwrap_or_default()
+            }
+            None => run.stdout.text().into_owned(),
+        };
+        let samples = self.read_samples(&run, &text, cases);
+        if samples.is_err() {
+            raw::keep(&self.scratch, &run, out.is_some().then_some(&text));
+        }
+        Ok(samples)
+    }
+
+    /// Where benchmarks write their results.
+    fn out_dir(&self) -> PathBuf {
+        match &self.sandbox {
+            Some(sandbox) => sandbox.out(),
+            None => self.scratch.clone(),
+        }
+    }
+
+    /// What one run on these cases is given: the most of what they need.
+    fn of_cases(&self, cases: &[Case]) -> PerCase {
+        let known = |case: &Case| self.per_case.get(&case.name).copied();
+        let all: Vec<PerCase> = cases.iter().filter_map(known).collect();
+        PerCase {
+            repeats: all.iter().map(|one| one.repeats).max().unwrap_or(1),
+            spin_us: all.iter().filter_map(|one| one.spin_us).max(),
+        }
+    }
+
+    /// Brings the machine into the state that every timed run starts from.
+    fn condition(&self, tree: &Path) -> Result<()> {
+        let Some(line) = &self.commands.condition else {
+            return Ok(());
+        };
+        // On the same CPUs, whose caches it conditions.
+        let line = expand(line, None, &self.placeholders(tree, 0, None))?;
+        let command = self.command(&line, tree, Purpose::Measure)?;
+        let run = process::run(&command.pin(&self.pinned), &self.stop)?;
+        if run.exit.success() || self.stop.at_once() {
+            return Ok(());
+        }
+        Err(CommandError::environment("commands.condition failed")
+            .cause(excerpt(&run))
+            .hint("run it by hand, and mend commands.condition in karve.toml"))
+    }
+
+    /// Runs the command that measures the device's peak; gives nothing if there is none.
+    pub fn peak(&self, tree: &Path) -> Result<BTreeMap<String, f64>> {
+        let Some(line) = &self.commands.peak else {
+            return Ok(BTreeMap::new());
+        };
+        let line = expand(line, None, &self.placeholders(tree, 0, None))?;
+        let run = self.run(&line, tree, Purpose::Measure)?;
+        let spec = output::Spec {
+            format: output::Format::MetricLines,
+            case_column: None,
+            check_column: None,
+            label: None,
+        };
+        if !run.exit.success() {
+            return Ok(BTreeMap::new());
+        }
+        let rows = output::parse(&run.stdout.text(), &spec).unwrap_or_default();
+        Ok(rows.into_iter().flat_map(|row| row.values).collect())
+    }
+
+    /// Runs the profile command, if there is one.
+    pub fn profile(&self, tree: &Path, case: Option<&Case>, depth: &str) -> Result<Option<Run>> {
+        let Some(line) = &self.commands.profile else {
+            return Ok(None);
+        };
+        let mut values = self.placeholders(tree, 0, None);
+        values.depth = Some(depth.to_owned());
+        let line = expand(line, case, &values)?;
+        let trial = self.trial(tree, Purpose::Profile)?;
+        let command = self.within(&line, tree, trial.as_ref());
+        process::run(&command, &self.stop).map(Some)
+    }
+}
+
+/// The same line, followed by plain work that counts to its time.
+fn followed_by_work(line: &str, us: u64) -> Result<String> {
+    let own = contract::own_program()?;
+    let own = own.to_string_lossy().replace('\'', r"'\''");
+    Ok(format!(
+        "{line}\nstatus=$?\n'{own}' spin {us} || exit 1\nexit $status"
+    ))
+}

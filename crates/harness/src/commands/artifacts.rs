@@ -1,0 +1,103 @@
+//! What a build made, as one digest: equal digests mean that nothing changed.
+
+use super::Harness;
+use globset::{Glob, GlobSetBuilder};
+use karve_numerics::space::{Delivery, KnobDeclaration};
+use karve_os::error::{CommandError, Result};
+use karve_os::files;
+use karve_os::process;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Files that artifact globs may match.
+const ARTIFACTS_MAX: usize = 10_000;
+
+/// Files that are read anew at the start of a duel, at most.
+const FRESH_MAX: usize = 64;
+
+impl Harness {
+    /// One digest of everything the build made; `None` if the charter names no artifacts.
+    ///
+    /// What knobs a running kernel gets to know belongs to it.
+    pub fn artifacts_digest(&self, tree: &Path) -> Result<Option<String>> {
+        let knobs = [Delivery::Environment, Delivery::Argument]
+            .map(|delivery| self.knobs_by(delivery, tree));
+        let read_at_run_time = |knob: &&KnobDeclaration| knob.deliver == Delivery::Json;
+        let json = self.knobs.iter().filter(read_at_run_time);
+        let json: BTreeSet<PathBuf> = json.map(|knob| tree.join(&knob.file)).collect();
+        let tree = &tree.join(&self.workdir);
+        let files = self.artifacts(tree)?;
+        if files.is_empty() {
+            return Ok(None);
+        }
+        let mut list = String::new();
+        for file in files {
+            let hash = files::sha256_file(&tree.join(&file))?;
+            list.push_str(&format!("{hash} {}\n", file.display()));
+        }
+        for path in json.iter().filter(|path| path.is_file()) {
+            list.push_str(&format!("{}\n", files::sha256_file(path)?));
+        }
+        for (name, value) in knobs.iter().flatten() {
+            list.push_str(&format!("{name}={value}\n"));
+        }
+        Ok(Some(files::sha256_hex(list.as_bytes())))
+    }
+
+    /// The files that the build made, in order.
+    fn artifacts(&self, tree: &Path) -> Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        if self.commands.artifacts.is_empty() {
+            return Ok(files);
+        }
+        let mut globs = GlobSetBuilder::new();
+        for pattern in &self.commands.artifacts {
+            let glob = Glob::new(pattern).map_err(|error| {
+                CommandError::usage(format!("commands.artifacts has a bad glob {pattern:?}"))
+                    .cause(error)
+                    .hint("mend it in karve.toml")
+            })?;
+            globs.add(glob);
+        }
+        let globs = globs.build().map_err(|error| {
+            CommandError::usage("commands.artifacts cannot be used").cause(error)
+        })?;
+        walk(tree, Path::new(""), &mut |relative| {
+            if globs.is_match(relative) && files.len() < ARTIFACTS_MAX {
+                files.push(relative.to_owned());
+            }
+        });
+        files.sort();
+        Ok(files)
+    }
+
+    /// Lets the next run read the programs of the benchmark from the disk, so that both arms of a
+    /// duel have them in memory in the same way: what the build made, and what the command names.
+    pub fn fresh_pages(&self, tree: &Path) -> Result<()> {
+        let tree = &tree.join(&self.workdir);
+        let named = self.commands.bench.split_whitespace().map(PathBuf::from);
+        let files = named.chain(self.artifacts(tree)?).take(FRESH_MAX);
+        for file in files {
+            process::forget_pages(&tree.join(file));
+        }
+        Ok(())
+    }
+}
+
+/// Calls `visit` with the path of every plain file below a tree, git's own aside.
+fn walk(tree: &Path, below: &Path, visit: &mut dyn FnMut(&Path)) {
+    let Ok(entries) = fs::read_dir(tree.join(below)) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let relative = below.join(entry.file_name());
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && entry.file_name() != ".git" => {
+                walk(tree, &relative, visit);
+            }
+            Ok(kind) if kind.is_file() => visit(&relative),
+            Ok(_) | Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The harness under a contract: karve calls the kernel itself, in the ring.
+
+use super::{Gated, Harness};
+use crate::outcome::{Fault, NumberedCase};
+use crate::runner::{self, Corner, Duelling, Terms};
+use karve_core::measurement::Sample;
+use karve_numerics::case::Case;
+use karve_numerics::contract::{Arg, Contract, Examined, Reference};
+use karve_os::error::{CommandError, ErrorKind, Result};
+use karve_os::process::Command;
+use karve_os::random::secret;
+use std::path::{Path, PathBuf};
+
+/// What a harness knows of a contract.
+#[derive(Clone, Debug)]
+pub(super) struct UnderContract {
+    pub(super) contract: Contract,
+    /// The reference of the unchanged project, put aside.
+    pub(super) reference: Option<PathBuf>,
+    /// Where the incumbent stands, beside which a kernel is examined.
+    pub(super) incumbent: Option<PathBuf>,
+}
+
+impl Harness {
+    /// Whether karve calls the kernel itself.
+    pub fn is_under_contract(&self) -> bool {
+        self.under_contract.is_some()
+    }
+
+    /// The same harness with the reference that was put aside.
+    #[must_use]
+    pub fn with_reference(mut self, reference: Option<PathBuf>) -> Self {
+        if let Some(under) = &mut self.under_contract {
+            under.reference = reference;
+        }
+        self
+    }
+
+    /// The same harness, in which a kernel is examined beside the incumbent's.
+    #[must_use]
+    pub fn beside(mut self, incumbent: &Path) -> Self {
+        if let Some(under) = &mut self.under_contract {
+            under.incumbent = Some(incumbent.to_owned());
+        }
+        self
+    }
+
+    /// The shared object or module with the reference in a built tree, if there is one to be put
+    /// aside.
+    pub fn reference_in(&self, tree: &Path) -> Option<PathBuf> {
+        match &self.under_contract.as_ref()?.contract.reference {
+            Reference::Library { path, .. } | Reference::Python { path, .. } => {
+                Some(tree.join(&self.workdir).join(path))
+            }
+            Reference::Command { .. } => None,
+        }
+    }
+
+    /// The arguments that the reference of a tree names.
+    pub fn ask_inputs(&self, tree: &Path) -> Result<Vec<Arg>> {
+        match &self.under_contract {
+            Some(under) => runner::ask_inputs(&self.bare_terms(under)?, tree),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The terms of a tree. Outside a campaign its own reference is asked for the arguments, where
+    /// the contract leaves them to it.
+    fn terms(&self, under: &UnderContract, tree: &Path) -> Result<Terms> {
+        let mut terms = self.bare_terms(under)?;
+        if terms.contract.modules.asks && terms.contract.args.is_empty() {
+            terms.contract.args = runner::ask_inputs(&terms, tree)?;
+        }
+        Ok(terms)
+    }
+
+    fn bare_terms(&self, under: &UnderContract) -> Result<Terms> {
+        Ok(Terms {
+            contract: under.contract.clone(),
+            workdir: self.workdir.clone(),
+            command: self
+                .base(Command::argv::<&str>([], Path::new(".")))
+                .pin(&self.pinned),
+            reference: under.reference.clone(),
+            scratch: self.scratch.clone(),
+            limit: self.limit,
+            stop: self.stop.clone(),
+            worker: own_program()?,
+            weights: secret()?,
+        })
+    }
+
+    /// Examines the kernel of a built tree on some cases: what it may be wrong by, or why it is
+    /// refused. `None` if there is no contract.
+    pub fn examine(&self, tree: &Path, cases: &[Case]) -> Result<Option<Gated<Vec<Examined>>>> {
+        let Some(under) = &self.under_contract else {
+            return Ok(None);
+        };
+        let incumbent = under.incumbent.as_deref();
+        runner::examine(&self.terms(under, tree)?, tree, incumbent, cases).map(Some)
+    }
+
+    /// One reading of each case, or why not; `None` if there is no contract.
+    pub(super) fn read_alone(
+        &self,
+        tree: &Path,
+        cases: &[Case],
+    ) -> Result<Option<Gated<Vec<Sample>>>> {
+        let Some(under) = &self.under_contract else {
+            return Ok(None);
+        };
+        let terms = self.terms(under, tree)?;
+        let mut samples = Vec::new();
+        for case in cases {
+            let calls = self.of_cases(std::slice::from_ref(case)).repeats;
+            match runner::readings(&terms, (tree, &self.metric), (case, calls), 1)? {
+                Ok(mut one) => samples.append(&mut one),
+                Err(gate) => return Ok(Some(Err(gate))),
+            }
+        }
+        Ok(Some(Ok(samples)))
+    }
+
+    /// Calls in one batch on a case; `None` if there is no contract.
+    pub fn calls_for(&self, tree: &Path, case: &Case) -> Result<Option<Gated<u32>>> {
+        match &self.under_contract {
+            None => Ok(None),
+            Some(under) => runner::calls_for(&self.terms(under, tree)?, tree, case).map(Some),
+        }
+    }
+
+    /// Lets the kernels of two built trees meet.
+    pub fn duel(
+        &self,
+        [parent, candidate]: [PathBuf; 2],
+        cases: &[NumberedCase],
+    ) -> Result<std::result::Result<Duelling, Fault>> {
+        let Some(under) = &self.under_contract else {
+            return Err(CommandError::new(
+                ErrorKind::Bug,
+                "a ring without a contract",
+            ));
+        };
+        let terms = self.terms(under, &parent)?;
+        let mut corners = Vec::with_capacity(cases.len());
+        for (index, case) in cases {
+            let of_case = self.of_cases(std::slice::from_ref(case));
+            let calls = match self.per_case.contains_key(&case.name) {
+                true => of_case.repeats,
+                false => match runner::calls_for(&terms, &parent, case)? {
+                    Ok(calls) => calls,
+                    Err(gate) => return Ok(Err(Fault::Parent(gate))),
+                },
+            };
+            corners.push(Corner {
+                index: *index,
+                case: case.clone(),
+                calls,
+                spin_ns: of_case.spin_us.unwrap_or(0) * 1_000 / u64::from(calls.max(1)),
+            });
+        }
+        Duelling::start(&terms, &self.metric, [parent, candidate], corners)
+    }
+}
+
+/// karve's own program.
+pub(super) fn own_program() -> Result<PathBuf> {
+    std::env::current_exe()
+        .map_err(|error| CommandError::environment("cannot find karve's own program").cause(error))
+}

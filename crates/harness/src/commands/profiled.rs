@@ -1,0 +1,217 @@
+//! The benchmark of one case under a profiler, and whether it did there what it does alone.
+
+use super::{Gated, Harness, Purpose, rows};
+use crate::commands::PathBuf;
+use crate::placeholders::{expand, quote};
+use karve_core::measurement::Gate;
+use karve_numerics::case::Case;
+use karve_os::error::Result;
+use karve_os::process::{self, Run};
+use karve_os::random::fresh_seed;
+use std::path::Path;
+
+/// Where a profiler writes, below the directory of the commands; nothing of it stays.
+pub const PROFILE_DIR: &str = "karve-profile.tmp";
+/// Bytes of a profiler's output that are taken.
+const OUTPUT_BYTES_MAX: usize = 64 << 20;
+/// Bytes of what the benchmark said that are looked at.
+const PRINTED_BYTES_MAX: usize = 4 << 20;
+/// Bytes of a disassembly that are taken.
+const CODE_BYTES_MAX: usize = 16 << 20;
+/// The file of results of a benchmark that writes one.
+const RESULT: &str = "result";
+
+/// The variable that holds the whole path of the directory for files: a process that is started
+/// may be in another one.
+pub const DIR_VARIABLE: &str = "KARVE_PROFILE_DIR";
+
+/// The file in it with what the benchmark printed.
+pub const PRINTED: &str = "printed";
+
+/// Commands that profile a program, in their order, and where the output is then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfilerStart {
+    /// Program and arguments of each command.
+    pub commands: Vec<Vec<String>>,
+    /// Variables that are set for all, so that numbers are written as we read them.
+    pub environment: Vec<(String, String)>,
+    /// Where the output is.
+    pub output: ProfilerOutput,
+    /// Who writes down what the program prints.
+    pub printed: Printed,
+}
+
+/// Who writes to the file [`PRINTED`] what the profiled program prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Printed {
+    /// Nothing else is on the standard output of the tool.
+    ByTheTool,
+    /// The tool says things of its own there, so that the program has an output of its own.
+    ByItself,
+}
+
+/// Where a profiler leaves its output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProfilerOutput {
+    /// In a file.
+    File(PathBuf),
+    /// In a file for each process, whose names begin so, below the directory for files.
+    FileOfEach(String),
+    /// On the standard output of the last command.
+    Stdout,
+}
+
+/// What a line of the output begins with that comes before the code of a part.
+pub const PART: &str = "karve part ";
+
+/// Code that is to be disassembled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeRange {
+    /// The file that it lies in.
+    pub object: String,
+    /// Its first address.
+    pub start: u64,
+    /// The first address after it.
+    pub stop: u64,
+}
+
+/// How a benchmark went under a profiler.
+#[derive(Clone, Debug)]
+pub struct Profiled {
+    /// The run of both.
+    pub run: Run,
+    /// What the benchmark said, where its metric is looked for.
+    pub printed: Vec<u8>,
+    /// What the profiler left.
+    pub output: Vec<u8>,
+}
+
+impl Harness {
+    /// The words that bench one case; nothing where the project has no such command, and a shell
+    /// where it needs one.
+    pub fn bench_words(&self, tree: &Path, case: &Case) -> Result<Option<Vec<String>>> {
+        if self.is_under_contract() || self.commands.bench.is_empty() {
+            return Ok(None);
+        }
+        let out = match self.output.from_file {
+            true => tree.join(&self.workdir).join(PROFILE_DIR).join(RESULT),
+            false => Path::new("/dev/null").to_owned(),
+        };
+        let mut values = self.placeholders(tree, fresh_seed()?, Some(&out));
+        values.repeats = Some(self.of_cases(std::slice::from_ref(case)).repeats);
+        let line = expand(&self.commands.bench, Some(case), &values)?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || " _-./=,:+@%".contains(c);
+        Ok(Some(match line.chars().all(plain) {
+            true => line.split_whitespace().map(str::to_owned).collect(),
+            false => vec!["sh".to_owned(), "-c".to_owned(), line],
+        }))
+    }
+
+    /// Runs a benchmark under a profiler.
+    pub fn run_profiler(&self, tree: &Path, start: &ProfilerStart) -> Result<Profiled> {
+        let trial = self.trial(tree, Purpose::Profile)?;
+        let command = self.within(&self.profiler_line(start), tree, trial.as_ref());
+        let run = process::run(&command.capture_bytes(OUTPUT_BYTES_MAX), &self.stop)?;
+        let (printed, output) = match run.exit.success() && !run.stdout.truncated() {
+            true => parts(&run.stdout.bytes),
+            false => (Vec::new(), Vec::new()),
+        };
+        Ok(Profiled {
+            run,
+            printed,
+            output,
+        })
+    }
+
+    /// A script that prints what the benchmark said, after a line with its length, and then what
+    /// the profiler left. The first command is the one that runs the benchmark.
+    fn profiler_line(&self, start: &ProfilerStart) -> String {
+        let dir = PROFILE_DIR;
+        let mut line = format!("mkdir -p {dir} || exit 125\n");
+        line.push_str(&format!("export {DIR_VARIABLE}=\"$PWD/{dir}\"\n"));
+        for (name, value) in &start.environment {
+            line.push_str(&format!("export {name}={}\n", quote(value)));
+        }
+        for (number, words) in start.commands.iter().enumerate() {
+            let words: Vec<String> = words.iter().map(|word| quote(word)).collect();
+            let words = words.join(" ");
+            line.push_str(&match (number, start.printed) {
+                // What is printed without end fills no disk.
+                (0, Printed::ByTheTool) => format!(
+                    "{{ {words}; echo $? >{dir}/status; }} | \
+                     {{ head -c {PRINTED_BYTES_MAX} >{dir}/{PRINTED}; cat >/dev/null; }}\n\
+                     status=$(cat {dir}/status) || exit 125\n\
+                     [ \"$status\" = 0 ] || exit \"$status\"\n"
+                ),
+                (0, Printed::ByItself) => format!("{words} >/dev/null || exit $?\n"),
+                _ => format!("{words} >{dir}/last || exit $?\n"),
+            });
+        }
+        let said = if self.output.from_file {
+            RESULT
+        } else {
+            PRINTED
+        };
+        line.push_str(&format!(
+            "touch {dir}/{said}\nhead -c {PRINTED_BYTES_MAX} {dir}/{said} >{dir}/said || exit 125\n\
+             wc -c <{dir}/said\ncat {dir}/said\n"
+        ));
+        line.push_str(&match &start.output {
+            ProfilerOutput::File(path) => format!("cat {}\n", quote(&path.to_string_lossy())),
+            ProfilerOutput::FileOfEach(begins) => format!("cat {dir}/{}*\n", quote(begins)),
+            ProfilerOutput::Stdout => format!("cat {dir}/last\n"),
+        });
+        format!("(\n{line})\nstatus=$?\nrm -rf {dir}\nexit $status")
+    }
+
+    /// Disassembles code of built files, where the benchmark ran.
+    pub fn disassemble(&self, tree: &Path, ranges: &[CodeRange]) -> Result<Run> {
+        let mut line = String::new();
+        for (number, range) in ranges.iter().enumerate() {
+            let (start, stop) = (range.start, range.stop);
+            let object = quote(&range.object);
+            // What is no plain file might never end.
+            line.push_str(&format!(
+                "echo '{PART}{number}'\n[ -f {object} ] && {{ LC_ALL=C objdump -d -w \
+                 --no-show-raw-insn --start-address={start:#x} --stop-address={stop:#x} -- \
+                 {object}; code=$?; [ $code = 127 ] && exit 127; }}\n"
+            ));
+        }
+        line.push_str("exit 0\n");
+        let trial = self.trial(tree, Purpose::Profile)?;
+        let command = self.within(&line, tree, trial.as_ref());
+        process::run(&command.capture_bytes(CODE_BYTES_MAX), &self.stop)
+    }
+
+    /// Whether a benchmark said what a plain run says: the metric of the case.
+    pub fn said_metric(&self, printed: &[u8], case: &Case) -> Gated<()> {
+        if self.metric.own_clock().is_some() {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(printed);
+        let cases = std::slice::from_ref(case);
+        let values = rows::values(&text, &self.output, &self.metric, cases)?;
+        match values
+            .iter()
+            .find(|value| !(value.is_finite() && **value > 0.0))
+        {
+            None => Ok(()),
+            Some(value) => Err(Gate::Dishonest {
+                why: format!("{} is {value}, which no kernel can be", self.metric.name),
+            }),
+        }
+    }
+}
+
+/// What the benchmark said, and what the profiler left.
+fn parts(bytes: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let end = bytes.iter().position(|byte| *byte == b'\n');
+    let split = end.and_then(|end| {
+        let length = std::str::from_utf8(&bytes[..end]).ok()?;
+        let length: usize = length.trim().parse().ok()?;
+        let rest = &bytes[end + 1..];
+        (length <= rest.len()).then(|| rest.split_at(length))
+    });
+    let (printed, output) = split.unwrap_or((&[], bytes));
+    (printed.to_vec(), output.to_vec())
+}

@@ -1,0 +1,97 @@
+//! What a benchmark wrote when its numbers could not be used: kept whole, up to a bound.
+//!
+//! The harness leaves it in the scratch directory, and the step that failed takes it from there and
+//! stores it. The next failure writes over it.
+
+use karve_os::process::Run;
+use std::fs;
+use std::path::Path;
+
+/// What is kept of one run, at most.
+pub const RAW_BYTES_MAX: usize = 1 << 20;
+
+/// What is kept of what the command wrote to standard error, or to standard output beside a file.
+const SIDE_BYTES_MAX: usize = RAW_BYTES_MAX / 4;
+
+/// Room for the lines between the parts.
+const LINES_BYTES_MAX: usize = 1_000;
+
+/// The file in the scratch directory.
+const NAME: &str = "raw-output";
+
+/// Leaves what a run wrote in the scratch directory; a full disk shows elsewhere.
+pub(super) fn keep(scratch: &Path, run: &Run, file: Option<&str>) {
+    let text = render(run, file);
+    let _ = fs::create_dir_all(scratch).and_then(|()| fs::write(scratch.join(NAME), text));
+}
+
+/// Takes what the last failed run wrote, if a run failed.
+pub fn take(scratch: &Path) -> Option<Vec<u8>> {
+    let path = scratch.join(NAME);
+    let bytes = fs::read(&path).ok();
+    let _ = fs::remove_file(&path);
+    bytes
+}
+
+fn render(run: &Run, file: Option<&str>) -> Vec<u8> {
+    let main_max = RAW_BYTES_MAX - 2 * SIDE_BYTES_MAX - LINES_BYTES_MAX;
+    let stdout = run.stdout.text();
+    let stderr = run.stderr.text();
+    let stdout_max = if file.is_some() {
+        SIDE_BYTES_MAX
+    } else {
+        main_max
+    };
+    let mut text = format!("[the benchmark: {}]\n", run.exit.describe());
+    let parts = [
+        ("the file of {out}", file.unwrap_or_default(), main_max),
+        ("standard output", stdout.as_ref(), stdout_max),
+        ("standard error", stderr.as_ref(), SIDE_BYTES_MAX),
+    ];
+    for (name, part, bytes_max) in parts {
+        let is_meant = name != parts[0].0 || file.is_some();
+        if is_meant {
+            text.push_str(&format!("[{name}, {} bytes]\n", part.len()));
+            text.push_str(&bounded(part, bytes_max));
+            if !part.is_empty() && !part.ends_with('\n') {
+                text.push('\n');
+            }
+        }
+    }
+    text.into_bytes()
+}
+
+/// The first and the last part of a text, if it is too long.
+fn bounded(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let head = &text[..text.floor_char_boundary(bytes_max / 2)];
+    let tail = &text[text.ceil_char_boundary(text.len() - bytes_max / 2)..];
+    let left_out = text.len() - head.len() - tail.len();
+    format!("{head}\n[{left_out} bytes left out]\n{tail}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_keeps_its_beginning_and_its_end() {
+        assert_eq!(bounded("short", 10), "short");
+        let text = format!("begin{}end", "é".repeat(1_000));
+        let kept = bounded(&text, 100);
+        assert!(kept.starts_with("begin") && kept.ends_with("end"), "{kept}");
+        assert!(kept.contains("bytes left out]"), "{kept}");
+        assert!(kept.len() < 150, "{}", kept.len());
+    }
+
+    #[test]
+    fn what_is_taken_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(take(dir.path()), None);
+        fs::write(dir.path().join(NAME), "x").unwrap();
+        assert_eq!(take(dir.path()), Some(b"x".to_vec()));
+        assert_eq!(take(dir.path()), None);
+    }
+}

@@ -1,0 +1,298 @@
+//! From rows of a benchmark's output to one value for each case.
+
+use super::Gated;
+use super::output::{self, Check, Format, Row, Spec};
+use super::samples::unreadable;
+use karve_core::charter::{Metric, Output};
+use karve_core::measurement::{FailureCategory, Gate};
+use karve_numerics::case::Case;
+use karve_numerics::expr::parse_expr;
+
+/// Characters of the name of a row.
+const NAME_CHARS: usize = 60;
+
+/// The format of that name, if there is one.
+pub(super) fn format_by_name(name: &str) -> Option<Format> {
+    serde_json::from_value(serde_json::Value::from(name)).ok()
+}
+
+/// Whether there is an output format of that name.
+pub fn knows_format(name: &str) -> bool {
+    format_by_name(name).is_some()
+}
+
+/// One value for each case, in order; refuses what is missing, failed or not readable.
+pub(super) fn values(
+    text: &str,
+    output: &Output,
+    metric: &Metric,
+    cases: &[Case],
+) -> Gated<Vec<f64>> {
+    let first = cases
+        .first()
+        .map_or("the benchmark", |case| case.name.as_str());
+    let Some(format) = format_by_name(&output.format) else {
+        return Err(unreadable(
+            first,
+            format!("there is no output format {:?}", output.format),
+        ));
+    };
+    let spec = Spec {
+        format,
+        case_column: output.case_column.as_deref(),
+        check_column: output.check_column.as_deref(),
+        label: output.label.as_deref(),
+    };
+    let rows = output::parse(text, &spec).map_err(|error| {
+        unreadable(
+            first,
+            format!("cannot read the benchmark's output: {error}"),
+        )
+    })?;
+    // The name that a tool gives its only row does not say which case that was.
+    let may_be_only = format.names_its_rows() && spec.case_column.is_none();
+    cases
+        .iter()
+        .map(|case| {
+            let only = match (&rows[..], cases.len()) {
+                ([row], 1) if row.case.is_none() || may_be_only => Some(row),
+                (_, _) => None,
+            };
+            row_of(&rows, case, only).and_then(|row| value_of(row, metric, case))
+        })
+        .collect()
+}
+
+fn value_of(row: &Row, metric: &Metric, case: &Case) -> Gated<f64> {
+    if row.check == Check::Fail {
+        return Err(Gate::WrongResult {
+            case: case.name.clone(),
+            category: FailureCategory::SnrFail,
+            excerpt: format!("the benchmark's own check says FAIL (line {})", row.line),
+        });
+    }
+    let lookup = |name: &str| {
+        let column = row.values.get(name).copied();
+        column.or_else(|| case.params.get(name)?.parse().ok())
+    };
+    let missing = |name: &str| {
+        let names: Vec<&str> = row.values.keys().map(String::as_str).collect();
+        let why = format!(
+            "line {} has no {name}; it has {}",
+            row.line,
+            names.join(", ")
+        );
+        unreadable(&case.name, why)
+    };
+    let Some(text) = &metric.expr else {
+        let column = row.values.get(&metric.name).copied();
+        return column.ok_or_else(|| missing(&metric.name));
+    };
+    let expr = parse_expr(text).map_err(|error| unreadable(&case.name, error.to_string()))?;
+    if let Some(name) = expr.names().into_iter().find(|name| lookup(name).is_none()) {
+        return Err(missing(name));
+    }
+    expr.evaluate(&lookup)
+        .map_err(|why| unreadable(&case.name, why))
+}
+
+/// The row of a case: by name, by a shorter name, by parameters, or the only one there is.
+fn row_of<'a>(rows: &'a [Row], case: &Case, only: Option<&'a Row>) -> Gated<&'a Row> {
+    let named = |row: &&Row| row.case.as_deref() == Some(&case.name);
+    let nicknamed = |row: &&Row| row.aliases.contains(&case.name);
+    let same = |row: &&Row| {
+        let equal = |(name, value): (&String, &String)| {
+            row.params
+                .get(name)
+                .is_some_and(|found| same_value(found, value))
+        };
+        !case.params.is_empty() && case.params.iter().all(equal)
+    };
+    // Of two rows that could be the case, neither can be believed.
+    let mut found: Vec<&Row> = rows.iter().filter(named).collect();
+    if found.is_empty() {
+        found = rows.iter().filter(nicknamed).collect();
+    }
+    if found.is_empty() {
+        found = rows.iter().filter(same).collect();
+    }
+    if found.is_empty() {
+        found.extend(only.filter(|row| !contradicts(row, case)));
+    }
+    match found[..] {
+        [row] => Ok(row),
+        [] => {
+            // What several others are called is not said: a hidden case may be among them. The only
+            // row of a benchmark is what it answers for the case that it was asked for.
+            let others = match rows {
+                [row] => match &row.case {
+                    Some(name) => format!(
+                        "one for {:?}",
+                        name.chars().take(NAME_CHARS).collect::<String>()
+                    ),
+                    None => format!("one without a name on line {}", row.line),
+                },
+                rows => format!("{} other rows", rows.len()),
+            };
+            let why = format!(
+                "the benchmark's output has no row for {}, but {others}",
+                case.name
+            );
+            Err(unreadable(&case.name, why))
+        }
+        [one, other, ..] => {
+            let why = format!(
+                "the rows on lines {} and {} of the benchmark's output could both be {}",
+                one.line, other.line, case.name
+            );
+            Err(unreadable(&case.name, why))
+        }
+    }
+}
+
+/// Whether a row states another value for a parameter of the case.
+fn contradicts(row: &Row, case: &Case) -> bool {
+    case.params.iter().any(|(name, value)| {
+        row.params
+            .get(name)
+            .is_some_and(|found| !same_value(found, value))
+    })
+}
+
+fn same_value(a: &str, b: &str) -> bool {
+    match (a.parse::<f64>(), b.parse::<f64>()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use karve_numerics::case::CaseSet;
+
+    const GOOGLE: &str = include_str!("../../../../testdata/formats/google-benchmark.json");
+
+    fn case(name: &str, params: &[(&str, &str)]) -> Case {
+        let params = params.iter();
+        Case {
+            name: name.to_owned(),
+            params: params
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+            set: CaseSet::Full,
+            minor: false,
+            halve: None,
+        }
+    }
+
+    fn output(format: &str) -> Output {
+        Output {
+            format: format.to_owned(),
+            from_file: false,
+            case_column: None,
+            check_column: None,
+            label: None,
+        }
+    }
+
+    /// Reads the cases, and compares the values or a part of what is wrong.
+    fn check(text: &str, output: &Output, expr: &str, cases: &[Case], want: Result<&[f64], &str>) {
+        let metric = Metric {
+            name: "m".to_owned(),
+            expr: Some(expr.to_owned()),
+            ..Metric::default()
+        };
+        match (values(text, output, &metric, cases), want) {
+            (Ok(got), Ok(want)) => assert_eq!(got, want),
+            (Err(gate), Err(want)) => {
+                assert!(gate.describe().contains(want), "{}", gate.describe());
+            }
+            (got, want) => panic!("{got:?}, not {want:?}"),
+        }
+    }
+
+    #[test]
+    fn a_case_is_found_by_its_name_a_shorter_one_or_its_parameters() {
+        let google = output("google-benchmark");
+        let time = [5865.385177722228];
+        for found in [
+            case("BM_dot/n:4096/real_time", &[]),
+            case("BM_dot/n:4096", &[]),
+            case("n=4096", &[("n", "4096")]),
+        ] {
+            check(GOOGLE, &google, "real_time_ns", &[found], Ok(&time));
+        }
+        let both = [case("a", &[("n", "4096")]), case("b", &[("n", "64")])];
+        let times = [5865.385177722228, 55.17037814670674];
+        check(GOOGLE, &google, "real_time_ns", &both, Ok(&times));
+    }
+
+    #[test]
+    fn a_case_that_is_gone_or_failed_is_said_so() {
+        let google = output("google-benchmark");
+        let gone = [case("n=8192", &[("n", "8192")])];
+        let want = "the benchmark's output has no row for n=8192, but 4 other rows";
+        check(GOOGLE, &google, "real_time_ns", &gone, Err(want));
+        let failed = [case("BM_bad/8", &[])];
+        let want = "the benchmark's own check says FAIL (line 58)";
+        check(GOOGLE, &google, "real_time_ns", &failed, Err(want));
+    }
+
+    #[test]
+    fn two_rows_that_could_be_the_case_are_refused() {
+        let two = "{\"benchmarks\": [{\"name\": \"t_a[1]\", \"param\": \"1\", \"stats\":
+                   {\"min\": 1, \"max\": 1, \"mean\": 1, \"median\": 1}},
+                   {\"name\": \"t_b[1]\", \"param\": \"1\", \"stats\":
+                   {\"min\": 1, \"max\": 1, \"mean\": 1, \"median\": 1}}]}";
+        let pytest = output("pytest-benchmark");
+        let want = "the rows on lines 1 and 3 of the benchmark's output could both be 1";
+        check(two, &pytest, "median_s", &[case("1", &[])], Err(want));
+        let labelled = Output {
+            label: Some("t_b".to_owned()),
+            ..pytest
+        };
+        check(two, &labelled, "median_s", &[case("1", &[])], Ok(&[1.0]));
+    }
+
+    #[test]
+    fn the_only_row_of_a_tool_is_the_only_case_unless_it_says_otherwise() {
+        let one = "running 1 test\ntest sum ... bench: 12 ns/iter (+/- 3)\n\
+                   test result: ok. 0 passed; 0 failed; 0 ignored; 1 measured; 0 filtered out\n";
+        let small = case("n=64", &[("n", "64")]);
+        check(
+            one,
+            &output("libtest"),
+            "time_ns",
+            std::slice::from_ref(&small),
+            Ok(&[12.0]),
+        );
+        let two = [small.clone(), case("n=1", &[("n", "1")])];
+        check(
+            one,
+            &output("libtest"),
+            "time_ns",
+            &two,
+            Err("no row for n=64, but one for \"sum\""),
+        );
+        let other = "{\"benchmarks\": [{\"name\": \"BM/n:8\", \"real_time\": 1,
+                     \"cpu_time\": 1, \"time_unit\": \"ns\"}]}";
+        let want = Err("no row for n=64, but one for \"BM/n:8\"");
+        check(
+            other,
+            &output("google-benchmark"),
+            "real_time_ns",
+            &[small],
+            want,
+        );
+    }
+
+    #[test]
+    fn a_column_that_an_expression_lacks_is_named_with_those_that_are_there() {
+        let google = output("google-benchmark");
+        let cases = [case("n=64", &[("n", "64")])];
+        let want = "line 12 has no gpu_time_s; it has cpu_time_ns, cpu_time_s, flops";
+        check(GOOGLE, &google, "2*n/gpu_time_s", &cases, Err(want));
+        check(GOOGLE, &google, "n+0*real_time_s", &cases, Ok(&[64.0]));
+    }
+}

@@ -1,0 +1,22 @@
+//! What a command said, as far as it is told of a failure.
+
+use karve_core::measurement::{FailureCategory, Gate, classify_failure};
+use karve_os::process::{self, Exit, Run, excerpt};
+
+/// What a test says that did not pass.
+pub(super) fn wrong(case: &str, run: &Run) -> Gate {
+    let excerpt = excerpt(run);
+    let killed = matches!(
+        run.exit,
+        Exit::Signal(9) | Exit::Code(137) | Exit::TooMuch(process::Excess::Memory)
+    );
+    let category = match classify_failure(false, &excerpt) {
+        FailureCategory::Other if killed => FailureCategory::RuntimeOom,
+        category => category,
+    };
+    Gate::WrongResult {
+        case: case.to_owned(),
+        category,
+        excerpt,
+    }
+}

@@ -1,0 +1,359 @@
+//! A candidate: the parent's tree plus what the worktree has of the granted files, as a commit.
+//!
+//! Contents are copied out of the worktree before git sees them, each file opened without following
+//! links and checked to be where it seems to be. The tree is put together in an index of karve's
+//! own. Modes are the parent's; a new file is plain.
+
+use std::collections::BTreeSet;
+use std::fs::{self, OpenOptions};
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use globset::GlobSet;
+
+use karve_os::error::{CommandError, ErrorKind, Result};
+
+use super::call::text;
+use super::compare::{has_crlf, on_disk, parent_of};
+use super::history::{self, Changed, RawEntry};
+use super::start::{commit_tree, hash_paths};
+use super::survey::{Change, ChangeKind, Found, Survey};
+use super::{CommitNote, Mode, Oid, Repo};
+
+/// The largest file that is taken into a candidate: far more than any source, and little enough
+/// to read.
+pub const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Why a change is not taken into a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Refusal {
+    /// Its path is not granted.
+    NotGranted,
+    /// It is, or was, a link, a repository, a pipe or the like.
+    NotAFile,
+    /// A directory above it is a link now.
+    BehindLink,
+    /// It lies in a submodule.
+    InSubmodule,
+    /// It cannot be read.
+    Unreadable,
+    /// It is larger than [`FILE_BYTES_MAX`].
+    TooLarge,
+    /// So many files are new that not all were looked at.
+    TooMany,
+    /// It can only be there if a file that is not granted goes.
+    InTheWay,
+    /// Its name is one that git reads or protects: `.gitattributes`, `.gitmodules` and the like.
+    GitsOwn,
+    /// Its name is not UTF-8.
+    BadName,
+    /// Its name or its content holds what no candidate may: the value of a key.
+    HoldsKey,
+}
+
+/// What may be taken into a candidate.
+#[derive(Clone, Copy)]
+pub struct Terms<'a> {
+    /// The paths that may change.
+    pub granted: &'a GlobSet,
+    /// Whether some bytes hold what no candidate may.
+    pub forbids: &'a dyn Fn(&[u8]) -> bool,
+}
+
+/// A change that is not taken, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The change.
+    pub change: Change,
+    /// Why it is not taken.
+    pub why: Refusal,
+}
+
+/// A candidate commit, and what it leaves out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CandidateCommit {
+    /// The commit.
+    pub oid: Oid,
+    /// Its tree; the parent's tree if nothing was changed that is granted.
+    pub tree: Oid,
+    /// The paths that differ from the parent, sorted.
+    pub files: Vec<String>,
+    /// The difference to the parent, binary files included.
+    pub patch: Vec<u8>,
+    /// What else is changed in the worktree.
+    pub out_of_scope: Vec<Refused>,
+    /// New files that are granted, but that the parent's ignore rules take for products of a build;
+    /// not taken.
+    pub ignored: Vec<String>,
+}
+
+/// A change that is taken.
+enum Taken {
+    Removed {
+        path: String,
+    },
+    Written {
+        path: String,
+        mode: Mode,
+        kept: Vec<u8>,
+    },
+}
+
+impl Repo {
+    /// Commits what a worktree has of the granted files, on top of a parent.
+    pub fn commit_candidate(
+        &self,
+        worktree: &Path,
+        parent: &Oid,
+        granted: &GlobSet,
+        note: &CommitNote<'_>,
+    ) -> Result<CandidateCommit> {
+        let forbids = &|_: &[u8]| false;
+        self.commit_within(worktree, parent, Terms { granted, forbids }, note)
+    }
+
+    /// The same, without files that hold what is forbidden: git sees nothing of them.
+    pub fn commit_within(
+        &self,
+        worktree: &Path,
+        parent: &Oid,
+        terms: Terms<'_>,
+        note: &CommitNote<'_>,
+    ) -> Result<CandidateCommit> {
+        let granted = terms.granted;
+        let mut survey = self.survey(worktree, parent)?;
+        let (taken, out_of_scope) = self.take(&survey, terms)?;
+        let tree = if taken.is_empty() {
+            self.tree_of(parent)?
+        } else {
+            survey.scratch.load(self, parent)?;
+            self.write_tree(&survey.scratch.index(), &taken, parent)?
+        };
+        let oid = commit_tree(self.call(), &tree, Some(parent), note)?;
+        let (changed, patch) = if taken.is_empty() {
+            (Vec::new(), Vec::new())
+        } else {
+            self.changes_between(parent, &tree)?
+        };
+        let entries = Arc::new(history::with_changes(&survey.entries, &changed));
+        self.memory.keep_listing(&oid, &entries);
+        let files: Vec<String> = changed.iter().map(Changed::path).collect();
+        // What a candidate may change is the one thing that must never go wrong here.
+        if let Some(path) = files.iter().find(|path| !granted.is_match(path)) {
+            let message = format!("the candidate changes {path}, which is not granted");
+            return Err(CommandError::new(ErrorKind::Bug, message));
+        }
+        let ignored = survey.ignored.iter().map(|found| text(&found.path));
+        let ignored = ignored.filter(|path| granted.is_match(path)).collect();
+        Ok(CandidateCommit {
+            oid,
+            tree,
+            files,
+            patch,
+            out_of_scope,
+            ignored,
+        })
+    }
+
+    /// Decides what is taken, and copies it.
+    fn take(&self, survey: &Survey, terms: Terms<'_>) -> Result<(Vec<Taken>, Vec<Refused>)> {
+        let granted = terms.granted;
+        let mut taken = Vec::new();
+        let mut refused = Vec::new();
+        let remaining = remaining(survey, granted);
+        for (n, found) in survey.found.iter().enumerate() {
+            let path = text(&found.path);
+            let refusal = refusal(found, granted).or_else(|| {
+                (!found.tracked && is_in_the_way(&remaining, &found.path))
+                    .then_some(Refusal::InTheWay)
+            });
+            let result = match (refusal, found.kind) {
+                (Some(why), _) => Err(why),
+                (None, ChangeKind::Deleted) => Ok(Taken::Removed { path }),
+                // Whether a granted file can be run stays as it was; that alone is no change.
+                (None, ChangeKind::ModeChanged) => continue,
+                (None, _) if (terms.forbids)(&found.path) => Err(Refusal::HoldsKey),
+                (None, _) => self.copy(survey, (n, found), terms)?.map(|kept| {
+                    let mode = mode_in(&survey.entries, found);
+                    Taken::Written { path, mode, kept }
+                }),
+            };
+            match result {
+                Ok(change) => taken.push(change),
+                Err(why) => refused.push(Refused {
+                    change: found.change(),
+                    why,
+                }),
+            }
+        }
+        Ok((taken, refused))
+    }
+
+    /// Copies a file out of the worktree and gives the name of the copy.
+    fn copy(
+        &self,
+        survey: &Survey,
+        (n, found): (usize, &Found),
+        terms: Terms<'_>,
+    ) -> Result<std::result::Result<Vec<u8>, Refusal>> {
+        let mut bytes = match read_in_place(&survey.root, &found.path) {
+            Ok(bytes) if (terms.forbids)(&bytes) => return Ok(Err(Refusal::HoldsKey)),
+            Ok(bytes) => bytes,
+            Err(why) => return Ok(Err(why)),
+        };
+        if found.tracked && self.is_checked_out_with_crlf(survey, found)? {
+            bytes = without_crlf(&bytes);
+        }
+        survey.scratch.keep(&format!("file-{n}"), &bytes).map(Ok)
+    }
+
+    /// Whether checkout turned the line ends of the parent's file into CRLF; then the candidate's
+    /// are turned back, or each line of it would differ.
+    fn is_checked_out_with_crlf(&self, survey: &Survey, found: &Found) -> Result<bool> {
+        let shadow = on_disk(&survey.scratch.shadow(), &found.path);
+        let Ok(expected) = fs::read(shadow) else {
+            return Ok(false);
+        };
+        let entry = survey.entries.iter().find(|entry| entry.path == found.path);
+        let (Some(entry), true) = (entry, has_crlf(&expected)) else {
+            return Ok(false);
+        };
+        let stored = self
+            .call()
+            .args(["cat-file", "blob", entry.oid.as_str()])
+            .output()?;
+        Ok(!has_crlf(&stored) && without_crlf(&expected) == stored)
+    }
+
+    /// Writes the parent's tree with the changes.
+    fn write_tree(&self, index: &Path, taken: &[Taken], parent: &Oid) -> Result<Oid> {
+        let kept: Vec<&[u8]> = taken
+            .iter()
+            .filter_map(|change| match change {
+                Taken::Written { kept, .. } => Some(kept.as_slice()),
+                Taken::Removed { .. } => None,
+            })
+            .collect();
+        let mut oids = hash_paths(self.call().args(["hash-object", "-w"]), &kept)?.into_iter();
+        // What goes goes first: a file may come where a directory was.
+        let mut lines = String::new();
+        let mut written = String::new();
+        for change in taken {
+            match change {
+                Taken::Removed { path } => lines += &format!("0 {}\t{path}\0", parent.zero()),
+                Taken::Written { path, mode, .. } => {
+                    let oid = oids.next().map(|oid| oid.to_string()).unwrap_or_default();
+                    written += &format!("{} {oid}\t{path}\0", mode.as_str());
+                }
+            }
+        }
+        lines += &written;
+        let call = || self.call().index(index);
+        call()?
+            .args(["update-index", "-z", "--index-info"])
+            .stdin(lines)
+            .effect()?;
+        call()?.arg("write-tree").oid()
+    }
+}
+
+/// What forbids to take a change, as far as the change itself tells.
+fn refusal(found: &Found, granted: &GlobSet) -> Option<Refusal> {
+    let Ok(path) = std::str::from_utf8(&found.path) else {
+        return Some(Refusal::BadName);
+    };
+    if !granted.is_match(path) {
+        return Some(match found.obstacle {
+            Some(why @ (Refusal::InSubmodule | Refusal::TooMany)) => why,
+            _ => Refusal::NotGranted,
+        });
+    }
+    if let Some(why) = found.obstacle {
+        return Some(why);
+    }
+    if path.split(['/', '\\']).any(is_gits_own) {
+        return Some(Refusal::GitsOwn);
+    }
+    (!found.mode.is_file()).then_some(Refusal::NotAFile)
+}
+
+/// Whether a name starts like git's own files, or is one that git refuses on some file systems.
+fn is_gits_own(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.starts_with(".git") || name.starts_with("git~")
+}
+
+/// The paths of the parent that stay, whatever is added.
+fn remaining<'a>(survey: &'a Survey, granted: &GlobSet) -> BTreeSet<&'a [u8]> {
+    let goes: BTreeSet<&[u8]> = survey
+        .found
+        .iter()
+        .filter(|found| found.kind == ChangeKind::Deleted && refusal(found, granted).is_none())
+        .map(|found| found.path.as_slice())
+        .collect();
+    let paths = survey.entries.iter().map(|entry| entry.path.as_slice());
+    paths.filter(|path| !goes.contains(path)).collect()
+}
+
+/// Whether a new file would push out one that stays: a file where it needs a directory, or
+/// a directory where it is. Git would give way without a word.
+fn is_in_the_way(remaining: &BTreeSet<&[u8]>, path: &[u8]) -> bool {
+    let mut dir = parent_of(path);
+    while !dir.is_empty() {
+        if remaining.contains(dir) {
+            return true;
+        }
+        dir = parent_of(dir);
+    }
+    let below = [path, b"/"].concat();
+    remaining
+        .range(below.as_slice()..)
+        .next()
+        .is_some_and(|path| path.starts_with(&below))
+}
+
+/// The mode that a file has in the candidate.
+fn mode_in(entries: &[RawEntry], found: &Found) -> Mode {
+    let entry = entries.iter().find(|entry| entry.path == found.path);
+    entry.map_or(Mode::File, |entry| entry.mode)
+}
+
+/// Reads a file of the worktree, if it is a file, of a sane size, and really there.
+pub(super) fn read_in_place(root: &Path, path: &[u8]) -> std::result::Result<Vec<u8>, Refusal> {
+    let path = on_disk(root, path);
+    // A link is not followed, and a pipe that took the place of the file does not hold us up.
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(&path)
+        .map_err(|_| Refusal::Unreadable)?;
+    if !file.metadata().is_ok_and(|data| data.is_file()) {
+        return Err(Refusal::NotAFile);
+    }
+    // A directory above it may have become a link since it was looked at; the open file tells.
+    let really = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    if really.map_err(|_| Refusal::Unreadable)? != path {
+        return Err(Refusal::BehindLink);
+    }
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|_| Refusal::Unreadable)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(Refusal::TooLarge);
+    }
+    Ok(bytes)
+}
+
+fn without_crlf(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    for (n, byte) in bytes.iter().enumerate() {
+        if *byte != b'\r' || bytes.get(n + 1) != Some(&b'\n') {
+            out.push(*byte);
+        }
+    }
+    out
+}

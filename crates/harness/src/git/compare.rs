@@ -1,0 +1,387 @@
+//! The files that a tree has, against those of a worktree.
+
+use std::collections::HashMap;
+use std::fs::{self, File, Metadata};
+use std::io::{ErrorKind as Io, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use karve_os::error::{CommandError, Result};
+
+use super::call::text;
+use super::candidate::{FILE_BYTES_MAX, Refusal, read_in_place};
+use super::history::RawEntry;
+use super::memory::{Print, print_of};
+use super::scratch::Scratch;
+use super::start::hash_paths;
+use super::survey::{ChangeKind, Found};
+use super::{FileModes, Mode, Repo};
+
+/// What lies where an entry of the tree should be.
+enum Look {
+    /// Nothing, or a directory with other files in it.
+    Gone,
+    /// Something that is as it should be, or that is looked at elsewhere.
+    Same,
+    /// Something that cannot be compared, and why.
+    Other(ChangeKind, Mode, Refusal),
+    /// A file.
+    File(Mode, u64),
+    /// A link, with its target.
+    Link(Vec<u8>),
+}
+
+/// What lies where a directory of the tree should be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Dir {
+    Real,
+    /// It is a link, or lies behind one.
+    Linked,
+    Gone,
+}
+
+/// The directories of a worktree, each looked at once.
+struct Dirs<'a> {
+    root: &'a Path,
+    seen: HashMap<&'a [u8], Dir>,
+}
+
+/// A file or link of the worktree whose contents have to be named.
+struct Present<'a> {
+    entry: &'a RawEntry,
+    mode: Mode,
+    len: u64,
+    name: Vec<u8>,
+}
+
+/// Compares each entry of the tree with the worktree; contents are compared as stored, so a file
+/// that was converted at checkout still counts as modified here.
+pub(super) fn tracked(
+    repo: &Repo,
+    root: &Path,
+    entries: &[RawEntry],
+    scratch: &mut Scratch,
+) -> Result<Vec<Found>> {
+    let mut dirs = Dirs {
+        root,
+        seen: HashMap::new(),
+    };
+    let mut all = Vec::new();
+    let mut present = Vec::new();
+    for (n, entry) in entries.iter().enumerate() {
+        match dirs.look(entry) {
+            Look::Same => {}
+            Look::Gone => all.push(found(entry, ChangeKind::Deleted, entry.mode, None)),
+            Look::Other(kind, mode, why) => all.push(found(entry, kind, mode, Some(why))),
+            Look::File(mode, len) => {
+                present.push(Present {
+                    entry,
+                    mode,
+                    len,
+                    name: entry.path.clone(),
+                });
+            }
+            Look::Link(target) => {
+                // In a file of its own, the target is named together with all the files.
+                let name = scratch.keep(&format!("link-{n}"), &target)?;
+                present.push(Present {
+                    entry,
+                    mode: Mode::Symlink,
+                    len: 0,
+                    name,
+                });
+            }
+        }
+    }
+    let grown = grown(repo, &present)?;
+    present.retain(|file| {
+        let differs = grown.contains(&file.entry.path);
+        if differs {
+            all.push(found(file.entry, ChangeKind::Modified, file.mode, None));
+        }
+        !differs
+    });
+    for (file, same) in are_as_stored(repo, root, present)? {
+        if !same {
+            all.push(found(file.entry, ChangeKind::Modified, file.mode, None));
+        } else if file.mode != file.entry.mode && repo.file_modes == FileModes::Kept {
+            all.push(found(file.entry, ChangeKind::ModeChanged, file.mode, None));
+        }
+    }
+    Ok(all)
+}
+
+/// Says of each file whether it holds what is stored. Git is asked for the names of those that
+/// were never found unchanged before.
+fn are_as_stored<'a>(
+    repo: &Repo,
+    root: &Path,
+    present: Vec<Present<'a>>,
+) -> Result<Vec<(Present<'a>, bool)>> {
+    let mut all = Vec::new();
+    let mut unknown = Vec::new();
+    for file in present {
+        let known = repo.memory.print(&file.entry.oid);
+        let small = file.len <= FILE_BYTES_MAX;
+        match known.filter(|_| small).zip(file.print(root)) {
+            Some((stored, print)) => all.push((file, stored == print)),
+            None => unknown.push(file),
+        }
+    }
+    if unknown.is_empty() {
+        return Ok(all);
+    }
+    let names: Vec<&[u8]> = unknown.iter().map(|file| file.name.as_slice()).collect();
+    let oids = hash_paths(repo.call().work_tree(root).arg("hash-object"), &names)?;
+    for (file, oid) in unknown.into_iter().zip(oids) {
+        let same = oid == file.entry.oid;
+        if same
+            && file.len <= FILE_BYTES_MAX
+            && let Some(print) = file.print(root)
+        {
+            repo.memory.keep_print(&oid, print);
+        }
+        all.push((file, same));
+    }
+    Ok(all)
+}
+
+impl Present<'_> {
+    fn print(&self, root: &Path) -> Option<Print> {
+        print_of(&on_disk(root, &self.name))
+    }
+}
+
+/// The files that are modified, or were converted when they were checked out; that is not in doubt
+/// where the file was found to be checked out as stored, and has no line ends of another kind.
+pub(super) fn in_doubt<'a>(
+    repo: &Repo,
+    root: &Path,
+    entries: &[RawEntry],
+    found: &'a [Found],
+) -> Vec<&'a [u8]> {
+    let stored = |path: &[u8]| entries.iter().find(|entry| entry.path == path);
+    let is_plain = |path: &[u8]| {
+        stored(path).is_some_and(|entry| repo.memory.is_plain(path, &entry.oid))
+            && read_in_place(root, path).is_ok_and(|bytes| !has_crlf(&bytes))
+    };
+    found
+        .iter()
+        .filter(|found| found.kind == ChangeKind::Modified && found.mode.is_file())
+        .map(|found| found.path.as_slice())
+        .filter(|path| !is_plain(path))
+        .collect()
+}
+
+/// Remembers which files of the shadow were checked out just as they are stored.
+pub(super) fn learn_plain(
+    repo: &Repo,
+    shadow: &Path,
+    entries: &[RawEntry],
+    paths: &[&[u8]],
+) -> Result<()> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let there = |entry: &&RawEntry| {
+        paths.contains(&entry.path.as_slice()) && on_disk(shadow, &entry.path).is_file()
+    };
+    let entries: Vec<&RawEntry> = entries.iter().filter(there).collect();
+    let names: Vec<&[u8]> = entries.iter().map(|entry| entry.path.as_slice()).collect();
+    let oids = hash_paths(repo.call().work_tree(shadow).arg("hash-object"), &names)?;
+    for (entry, oid) in entries.into_iter().zip(oids) {
+        if oid == entry.oid
+            && let Some(print) = print_of(&on_disk(shadow, &entry.path))
+        {
+            repo.memory.keep_print(&oid, print);
+            repo.memory.keep_plain(&entry.path, &oid);
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn has_crlf(bytes: &[u8]) -> bool {
+    bytes.windows(2).any(|pair| pair == b"\r\n")
+}
+
+fn found(entry: &RawEntry, kind: ChangeKind, mode: Mode, obstacle: Option<Refusal>) -> Found {
+    Found {
+        path: entry.path.clone(),
+        kind,
+        mode,
+        tracked: true,
+        obstacle,
+    }
+}
+
+/// The very large files whose size differs from what is stored. An agent can make a file of any
+/// size in no time, and reading it would take for ever.
+fn grown(repo: &Repo, present: &[Present<'_>]) -> Result<Vec<Vec<u8>>> {
+    let large: Vec<&Present<'_>> = present
+        .iter()
+        .filter(|file| file.len > FILE_BYTES_MAX)
+        .collect();
+    if large.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names: String = large
+        .iter()
+        .map(|file| format!("{}\n", file.entry.oid))
+        .collect();
+    let answer = repo
+        .call()
+        .args(["cat-file", "--batch-check=%(objectsize)"])
+        .stdin(names)
+        .output()?;
+    let sizes: Vec<Option<u64>> = text(&answer)
+        .lines()
+        .map(|line| line.parse().ok())
+        .collect();
+    if sizes.len() != large.len() {
+        return Err(CommandError::environment(
+            "git cat-file did not size each file",
+        ));
+    }
+    let differing = large
+        .iter()
+        .zip(sizes)
+        .filter(|(file, size)| *size != Some(file.len));
+    Ok(differing.map(|(file, _)| file.entry.path.clone()).collect())
+}
+
+impl<'a> Dirs<'a> {
+    fn look(&mut self, entry: &'a RawEntry) -> Look {
+        match self.state(parent_of(&entry.path)) {
+            Dir::Linked => {
+                return Look::Other(ChangeKind::TypeChanged, Mode::Symlink, Refusal::BehindLink);
+            }
+            Dir::Gone => return Look::Gone,
+            Dir::Real => {}
+        }
+        let path = on_disk(self.root, &entry.path);
+        match path.symlink_metadata() {
+            Ok(data) => look_at(entry, &path, &data),
+            Err(error) if is_absent(&error) => Look::Gone,
+            Err(_) => Look::Other(ChangeKind::Modified, Mode::Other, Refusal::Unreadable),
+        }
+    }
+
+    fn state(&mut self, dir: &'a [u8]) -> Dir {
+        if let Some(state) = self.seen.get(dir) {
+            return *state;
+        }
+        let above = if dir.is_empty() {
+            Dir::Real
+        } else {
+            self.state(parent_of(dir))
+        };
+        let state = match above {
+            Dir::Real => match on_disk(self.root, dir).symlink_metadata() {
+                Ok(data) if data.is_dir() => Dir::Real,
+                Ok(data) if data.is_symlink() => Dir::Linked,
+                Ok(_) | Err(_) => Dir::Gone,
+            },
+            Dir::Linked | Dir::Gone => above,
+        };
+        self.seen.insert(dir, state);
+        state
+    }
+}
+
+/// What an entry has become, given that something is there.
+fn look_at(entry: &RawEntry, path: &Path, data: &Metadata) -> Look {
+    let mode = mode_of(data);
+    let other = |kind, why| Look::Other(kind, mode, why);
+    match entry.mode {
+        Mode::Gitlink if data.is_dir() => Look::Same,
+        Mode::Symlink if data.is_symlink() => match fs::read_link(path) {
+            Ok(target) => Look::Link(target.as_os_str().as_bytes().to_vec()),
+            Err(_) => other(ChangeKind::Modified, Refusal::Unreadable),
+        },
+        Mode::File | Mode::Executable if data.is_file() => match File::open(path) {
+            Ok(_) => Look::File(mode, data.len()),
+            Err(_) => other(ChangeKind::Modified, Refusal::Unreadable),
+        },
+        _ if data.is_dir() => Look::Gone,
+        Mode::File | Mode::Executable | Mode::Symlink | Mode::Gitlink | Mode::Other => {
+            other(ChangeKind::TypeChanged, Refusal::NotAFile)
+        }
+    }
+}
+
+/// What something is, by its own data and not by what it links to.
+pub(super) fn mode_of(data: &Metadata) -> Mode {
+    if data.is_symlink() {
+        Mode::Symlink
+    } else if !data.is_file() {
+        Mode::Other
+    } else if data.permissions().mode() & 0o100 != 0 {
+        Mode::Executable
+    } else {
+        Mode::File
+    }
+}
+
+/// Whether a file differs from what is stored only as its checkout does.
+pub(super) fn is_as_checked_out(root: &Path, shadow: &Path, found: &Found) -> bool {
+    found.kind == ChangeKind::Modified
+        && found.mode.is_file()
+        && found.obstacle.is_none()
+        && same_bytes(&on_disk(root, &found.path), &on_disk(shadow, &found.path))
+}
+
+fn same_bytes(a: &Path, b: &Path) -> bool {
+    let (Ok(mut a), Ok(mut b)) = (File::open(a), File::open(b)) else {
+        return false;
+    };
+    let (Ok(len_a), Ok(len_b)) = (a.metadata().map(|d| d.len()), b.metadata().map(|d| d.len()))
+    else {
+        return false;
+    };
+    if len_a != len_b {
+        return false;
+    }
+    let mut buffers = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    let mut left = len_a;
+    while left > 0 {
+        let n = usize::try_from(left).unwrap_or(usize::MAX).min(1 << 16);
+        let (x, y) = (&mut buffers.0[..n], &mut buffers.1[..n]);
+        if a.read_exact(x).is_err() || b.read_exact(y).is_err() || x != y {
+            return false;
+        }
+        left -= n as u64;
+    }
+    true
+}
+
+/// Whether a path is a directory that is reached without links.
+pub(super) fn is_real_dir(root: &Path, path: &[u8]) -> bool {
+    Dirs {
+        root,
+        seen: HashMap::new(),
+    }
+    .state(path)
+        == Dir::Real
+}
+
+/// A path of the tree on the disk.
+pub(super) fn on_disk(root: &Path, path: &[u8]) -> PathBuf {
+    // Joining an empty path would add a slash, and a slash makes the system follow a link.
+    if path.is_empty() {
+        root.to_owned()
+    } else {
+        root.join(std::ffi::OsStr::from_bytes(path))
+    }
+}
+
+/// The directory of a path; empty for the top.
+pub(super) fn parent_of(path: &[u8]) -> &[u8] {
+    path.iter()
+        .rposition(|byte| *byte == b'/')
+        .map_or(&[], |slash| &path[..slash])
+}
+
+fn is_absent(error: &std::io::Error) -> bool {
+    matches!(error.kind(), Io::NotFound | Io::NotADirectory)
+}

@@ -1,0 +1,393 @@
+//! Finding the repository, saying in which state its checkout is, and making a new one.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+
+use karve_os::error::{CommandError, Context, Result};
+
+use super::call::{Call, nul_separated, one_line, text};
+use super::memory::Memory;
+use super::{CommitNote, FileModes, Mode, Oid, Repo};
+
+/// The oldest git that karve works with.
+const VERSION_MIN: Version = Version {
+    major: 2,
+    minor: 30,
+    patch: 0,
+};
+
+/// What the user's checkout stands on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// A branch, by its short name.
+    Branch {
+        /// Its name without `refs/heads/`.
+        name: String,
+        /// The commit it points to.
+        oid: Oid,
+    },
+    /// A commit without a branch.
+    Detached {
+        /// The commit.
+        oid: Oid,
+    },
+}
+
+impl Head {
+    /// The commit that is checked out.
+    pub fn oid(&self) -> &Oid {
+        match self {
+            Self::Branch { oid, .. } | Self::Detached { oid } => oid,
+        }
+    }
+
+    /// The branch that is checked out, if one is.
+    pub fn branch(&self) -> Option<&str> {
+        match self {
+            Self::Branch { name, .. } => Some(name),
+            Self::Detached { .. } => None,
+        }
+    }
+}
+
+/// A version of git.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// The first number.
+    pub major: u32,
+    /// The second number.
+    pub minor: u32,
+    /// The third number.
+    pub patch: u32,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+/// A file of a repository that is to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewFile {
+    /// Relative to the top, with `/` between its parts.
+    pub path: String,
+    /// What it holds.
+    pub bytes: Vec<u8>,
+    /// Whether it can be run.
+    pub executable: bool,
+}
+
+/// The version of the git that is installed.
+pub fn version() -> Result<Version> {
+    let answer = Call::found_from(Path::new("/")).arg("--version").output()?;
+    let answer = text(&answer);
+    parse_version(&answer).ok_or_else(|| {
+        CommandError::environment("git does not tell its version")
+            .cause(answer.trim())
+            .hint("\"git --version\" shows what is there")
+    })
+}
+
+/// Reads `git version 2.47.3 (vendor)`; a missing third number is zero.
+fn parse_version(answer: &str) -> Option<Version> {
+    let mut numbers = answer
+        .split_whitespace()
+        .nth(2)?
+        .split('.')
+        .map(str::parse::<u32>);
+    let major = numbers.next()?.ok()?;
+    let minor = numbers.next()?.ok()?;
+    let patch = numbers
+        .next()
+        .and_then(std::result::Result::ok)
+        .unwrap_or(0);
+    Some(Version {
+        major,
+        minor,
+        patch,
+    })
+}
+
+/// Makes a new repository with one commit on the branch `main`, its files checked out.
+pub fn init_with(dir: &Path, files: &[NewFile], note: &CommitNote<'_>) -> Result<(Repo, Oid)> {
+    if dir.join(".git").symlink_metadata().is_ok() {
+        let message = format!("{} is a git repository already", dir.display());
+        return Err(CommandError::usage(message).hint("choose a directory without .git in it"));
+    }
+    fs::create_dir_all(dir).context(|| format!("cannot make {}", dir.display()))?;
+    let dir = canonical(dir)?;
+    for file in files {
+        write_new_file(&dir, file)?;
+    }
+    let git_dir = dir.join(".git");
+    // An empty template directory, so that no sample hooks and no hooks of the user come along.
+    Call::found_from(&dir)
+        .args(["init", "--quiet", "--template="])
+        .effect()?;
+    let call = || Call::on(&git_dir).work_tree(&dir).own_index();
+    let paths: Vec<&[u8]> = files.iter().map(|file| file.path.as_bytes()).collect();
+    let oids = hash_paths(call().args(["hash-object", "-w"]), &paths)?;
+    let mut lines = Vec::new();
+    for (file, oid) in files.iter().zip(&oids) {
+        let mode = if file.executable {
+            Mode::Executable
+        } else {
+            Mode::File
+        };
+        lines.extend(format!("{} {oid}\t{}\0", mode.as_str(), file.path).into_bytes());
+    }
+    call()
+        .args(["update-index", "-z", "--index-info"])
+        .stdin(lines)
+        .effect()?;
+    let tree = call().arg("write-tree").oid()?;
+    let oid = commit_tree(call(), &tree, None, note)?;
+    call().args(["update-ref", "HEAD", oid.as_str()]).effect()?;
+    // Fills in the times of the files; that some need an update is what it is there to find out.
+    call().args(["update-index", "-q", "--refresh"]).ask()?;
+    Ok((Repo::discover(&dir)?, oid))
+}
+
+fn write_new_file(dir: &Path, file: &NewFile) -> Result<()> {
+    let relative = Path::new(&file.path);
+    let plain = relative
+        .components()
+        .all(|part| matches!(part, Component::Normal(_)));
+    if !plain || file.path.is_empty() {
+        let message = format!("{:?} is not a path inside a repository", file.path);
+        return Err(CommandError::usage(message));
+    }
+    let path = dir.join(relative);
+    let say = || format!("cannot write {}", path.display());
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).context(say)?;
+    }
+    fs::write(&path, &file.bytes).context(say)?;
+    let mode = if file.executable { 0o755 } else { 0o644 };
+    fs::set_permissions(&path, fs::Permissions::from_mode(mode)).context(say)
+}
+
+/// Makes a commit of a tree; the message goes in as a stream, since it may be long.
+pub(super) fn commit_tree(
+    call: Call,
+    tree: &Oid,
+    parent: Option<&Oid>,
+    note: &CommitNote<'_>,
+) -> Result<Oid> {
+    let mut call = call.dated(note).args(["commit-tree", "-F", "-"]);
+    if let Some(parent) = parent {
+        call = call.args(["-p", parent.as_str()]);
+    }
+    // Git refuses a message with a NUL in it, and the message may quote what an agent said.
+    let message = note.message.replace('\0', " ");
+    call.arg(tree.as_str()).stdin(message).oid()
+}
+
+/// Names the contents of files without any conversion, one name per path.
+pub(super) fn hash_paths(call: Call, paths: &[&[u8]]) -> Result<Vec<Oid>> {
+    if paths.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut lines = Vec::new();
+    for path in paths {
+        quote_into(&mut lines, path);
+        lines.push(b'\n');
+    }
+    let answer = call
+        .args(["--no-filters", "--stdin-paths"])
+        .stdin(lines)
+        .output()?;
+    let oids: Option<Vec<Oid>> = text(&answer).lines().map(Oid::parse).collect();
+    oids.filter(|oids| oids.len() == paths.len())
+        .ok_or_else(|| CommandError::environment("git hash-object did not name each file"))
+}
+
+/// Writes a path as a line that git reads back: quoted like in C where it would be misread.
+fn quote_into(lines: &mut Vec<u8>, path: &[u8]) {
+    let odd = |byte: &u8| *byte < b' ' || matches!(byte, b'"' | b'\\' | 0x7f);
+    if !path.iter().any(odd) {
+        lines.extend(path);
+        return;
+    }
+    lines.push(b'"');
+    for byte in path {
+        if odd(byte) {
+            lines.extend(format!("\\{byte:03o}").into_bytes());
+        } else {
+            lines.push(*byte);
+        }
+    }
+    lines.push(b'"');
+}
+
+impl Repo {
+    /// Finds the repository that a directory lies in; a checkout with at least one commit.
+    pub fn discover(dir: &Path) -> Result<Self> {
+        let dir = canonical(dir)?;
+        let installed = version()?;
+        if installed < VERSION_MIN {
+            let message = format!("git {installed} is too old");
+            return Err(CommandError::environment(message)
+                .hint(format!("install git {VERSION_MIN} or newer")));
+        }
+        require_checkout(&dir)?;
+        let ask = |what: &str| -> Result<PathBuf> {
+            let answer = Call::found_from(&dir).args(["rev-parse", what]).output()?;
+            Ok(dir.join(OsStr::from_bytes(&one_line(answer))))
+        };
+        let root = canonical(&ask("--show-toplevel")?)?;
+        let git_dir = canonical(&ask("--git-dir")?)?;
+        let common_dir = canonical(&ask("--git-common-dir")?)?;
+        let answer = Call::on(&git_dir)
+            .args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
+            .ask()?;
+        if answer.code != 0 {
+            let message = format!("the repository at {} has no commits", root.display());
+            return Err(CommandError::usage(message)
+                .hint("make one: git add -A && git commit -m \"start\""));
+        }
+        let modes = Call::on(&git_dir)
+            .args(["config", "--type=bool", "--get", "core.fileMode"])
+            .ask()?;
+        let file_modes = if modes.stdout == b"false\n" {
+            FileModes::Ignored
+        } else {
+            FileModes::Kept
+        };
+        Ok(Self {
+            root,
+            git_dir,
+            common_dir,
+            file_modes,
+            scratch: None,
+            memory: Memory::default(),
+        })
+    }
+
+    /// What the user's checkout stands on.
+    pub fn head(&self) -> Result<Head> {
+        let oid = Call::on(&self.git_dir)
+            .args(["rev-parse", "--verify", "HEAD^{commit}"])
+            .oid()?;
+        let answer = Call::on(&self.git_dir)
+            .args(["symbolic-ref", "--quiet", "HEAD"])
+            .ask()?;
+        let name = text(&one_line(answer.stdout));
+        Ok(match name.strip_prefix("refs/heads/") {
+            Some(name) if answer.code == 0 => Head::Branch {
+                name: name.to_owned(),
+                oid,
+            },
+            _ => Head::Detached { oid },
+        })
+    }
+
+    /// The tracked files of the user's checkout that differ from its commit.
+    pub fn dirty(&self) -> Result<Vec<String>> {
+        let answer = Call::on(&self.git_dir)
+            .work_tree(&self.root)
+            .own_index()
+            .args([
+                "status",
+                "--porcelain",
+                "-z",
+                "--untracked-files=no",
+                "--no-renames",
+            ])
+            .output()?;
+        // Each part is two letters, a space and a path.
+        Ok(nul_separated(&answer)
+            .filter_map(|part| part.get(3..))
+            .map(text)
+            .collect())
+    }
+
+    /// The submodules of a commit, whether the user's checkout holds them or not.
+    pub fn submodules(&self, oid: &Oid) -> Result<Vec<String>> {
+        let entries = self.ls_tree(oid)?;
+        let links = entries.iter().filter(|entry| entry.mode == Mode::Gitlink);
+        Ok(links.map(|entry| text(&entry.path)).collect())
+    }
+}
+
+/// Refuses what is not a checkout, with the reason and the way out.
+fn require_checkout(dir: &Path) -> Result<()> {
+    let answer = Call::found_from(dir)
+        .args(["rev-parse", "--is-bare-repository", "--is-inside-work-tree"])
+        .ask()?;
+    if answer.code != 0 {
+        // Whether there is a repository that git refuses is seen on the disk, not in its words.
+        let refused = dir
+            .ancestors()
+            .find(|dir| dir.join(".git").symlink_metadata().is_ok());
+        return Err(match refused {
+            Some(top) => answer
+                .into_error(format!("git refuses the repository at {}", top.display()))
+                .hint(format!(
+                    "\"git -C {} status\" says what to do",
+                    top.display()
+                )),
+            None => CommandError::usage(format!("{} is not in a git repository", dir.display()))
+                .hint("make one: git init && git add -A && git commit -m \"start\""),
+        });
+    }
+    let answer = text(&answer.stdout);
+    let mut lines = answer.lines();
+    if lines.next() == Some("true") {
+        let message = format!("{} is a bare repository, without a checkout", dir.display());
+        return Err(CommandError::usage(message).hint(format!(
+            "run karve in a clone: git clone {} work && cd work",
+            dir.display()
+        )));
+    }
+    if lines.next() != Some("true") {
+        let message = format!("{} is inside a .git directory", dir.display());
+        return Err(CommandError::usage(message)
+            .hint("go to the checkout, which \"git worktree list\" shows"));
+    }
+    Ok(())
+}
+
+/// A path without links in it.
+pub(super) fn canonical(path: &Path) -> Result<PathBuf> {
+    fs::canonicalize(path).context(|| format!("cannot find {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Version, parse_version, quote_into};
+
+    #[test]
+    fn a_version_is_read_with_or_without_a_vendor() {
+        let want = |major, minor, patch| {
+            Some(Version {
+                major,
+                minor,
+                patch,
+            })
+        };
+        assert_eq!(parse_version("git version 2.47.3\n"), want(2, 47, 3));
+        assert_eq!(
+            parse_version("git version 2.39.5 (Apple Git-154)\n"),
+            want(2, 39, 5)
+        );
+        assert_eq!(parse_version("git version 2.50.rc1\n"), want(2, 50, 0));
+        assert_eq!(parse_version("fish\n"), None);
+    }
+
+    #[test]
+    fn only_an_odd_path_is_quoted() {
+        let quoted = |path: &[u8]| {
+            let mut line = Vec::new();
+            quote_into(&mut line, path);
+            line
+        };
+        assert_eq!(quoted("src/é .cu".as_bytes()), "src/é .cu".as_bytes());
+        assert_eq!(quoted(b"a\n\"b\\"), b"\"a\\012\\042b\\134\"");
+    }
+}

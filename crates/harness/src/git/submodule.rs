@@ -1,0 +1,131 @@
+//! Filling the submodules of a new worktree from the user's checkout, without the network.
+//!
+//! A submodule that the user's checkout does not hold stays empty: what works there works here.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use karve_os::error::{CommandError, Result};
+
+use super::call::{Call, nul_separated, one_line, text};
+use super::history::RawEntry;
+use super::memory::Memory;
+use super::start::canonical;
+use super::{Mode, Oid, Repo};
+
+/// How deep submodules may lie in submodules.
+const DEPTH_MAX: u32 = 8;
+
+impl Repo {
+    /// Fills the submodules of a worktree that has just been made at a commit.
+    pub(super) fn fill_submodules(&self, worktree: &Path, oid: &Oid) -> Result<()> {
+        self.fill_to_depth(worktree, oid, DEPTH_MAX)
+    }
+
+    fn fill_to_depth(&self, worktree: &Path, oid: &Oid, depth: u32) -> Result<()> {
+        // Most repositories have none, and this is seen without starting git.
+        if depth == 0 || !worktree.join(".gitmodules").is_file() {
+            return Ok(());
+        }
+        let names = names_by_path(worktree)?;
+        for link in self
+            .ls_tree(oid)?
+            .iter()
+            .filter(|entry| entry.mode == Mode::Gitlink)
+        {
+            let path = text(&link.path);
+            let name = names
+                .iter()
+                .find(|(_, at)| *at == path)
+                .map(|(name, _)| name);
+            let (Some(name), Some(source)) = (name, self.submodule(&link.path)?) else {
+                continue;
+            };
+            self.fill_one(worktree, name, link, &source)?;
+            source.fill_to_depth(&worktree.join(&path), &link.oid, depth - 1)?;
+        }
+        Ok(())
+    }
+
+    /// A submodule as the user's checkout holds it; none where it is not initialised.
+    pub(super) fn submodule(&self, path: &[u8]) -> Result<Option<Self>> {
+        let root = self.root.join(text(path));
+        if root.join(".git").symlink_metadata().is_err() {
+            return Ok(None);
+        }
+        let root = canonical(&root)?;
+        let call = Call::found_from(&root).args(["rev-parse", "--git-common-dir"]);
+        let git_dir = canonical(&root.join(text(&one_line(call.output()?))))?;
+        let file_modes = self.file_modes;
+        Ok(Some(Self {
+            root,
+            git_dir: git_dir.clone(),
+            common_dir: git_dir,
+            file_modes,
+            scratch: self.scratch.clone(),
+            memory: Memory::default(),
+        }))
+    }
+
+    /// Checks out one submodule, cloned from where the user has it.
+    fn fill_one(&self, worktree: &Path, name: &str, link: &RawEntry, source: &Repo) -> Result<()> {
+        let path = text(&link.path);
+        let fail = |error: CommandError| {
+            error.hint(format!(
+                "bring it up to date first: git -C {} submodule update --init --recursive",
+                self.root.display()
+            ))
+        };
+        let commit = format!("{}^{{commit}}", link.oid);
+        let there = source.call().args(["cat-file", "-e", &commit]).ask()?;
+        if there.code != 0 {
+            let message = format!("the submodule {path} lacks its commit {}", link.oid.short());
+            return Err(fail(CommandError::environment(message)));
+        }
+        // The settings are given, not written: the configuration of the repository stays as it is.
+        let mut url = OsString::from(format!("submodule.{name}.url="));
+        url.push(&source.root);
+        let answer = Call::found_from(worktree)
+            .setting(url)
+            .setting(format!("submodule.{name}.active=true"))
+            .setting(format!("submodule.{name}.update=checkout"))
+            .setting("protocol.file.allow=always")
+            .args([
+                "submodule",
+                "--quiet",
+                "update",
+                "--init",
+                "--no-recommend-shallow",
+                "--",
+            ])
+            .arg(&path)
+            .ask()?;
+        if answer.code != 0 {
+            return Err(fail(
+                answer.into_error(format!("cannot check out the submodule {path}")),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The names that `.gitmodules` gives to paths.
+fn names_by_path(worktree: &Path) -> Result<Vec<(String, String)>> {
+    let file: PathBuf = worktree.join(".gitmodules");
+    if fs::read(&file).map_or(true, |bytes| bytes.is_empty()) {
+        return Ok(Vec::new());
+    }
+    let answer = Call::found_from(worktree)
+        .args(["config", "-z", "-f"])
+        .arg(&file)
+        .args(["--get-regexp", r"^submodule\..*\.path$"])
+        .ask()?;
+    let names = nul_separated(&answer.stdout).filter_map(|part| {
+        let part = text(part);
+        let (key, path) = part.split_once('\n')?;
+        let name = key.strip_prefix("submodule.")?.strip_suffix(".path")?;
+        Some((name.to_owned(), path.to_owned()))
+    });
+    Ok(names.collect())
+}

@@ -1,0 +1,154 @@
+//! What in a worktree differs from a tree.
+//!
+//! Found by looking at the files themselves. Git is asked for the tree, and to name the contents of
+//! files without conversion; its own comparison is not used, since that believes the index
+//! (whose bits an agent can set) and runs the filters that the worktree's attributes ask for.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use karve_os::error::Result;
+
+use super::call::text;
+use super::candidate::Refusal;
+use super::history::RawEntry;
+use super::scratch::Scratch;
+use super::worktree::settled;
+use super::{Mode, Oid, Repo, compare, walk};
+
+/// How a path differs from the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ChangeKind {
+    /// The tree has no such file.
+    Added,
+    /// Its contents differ, or the target of a link does.
+    Modified,
+    /// It is gone.
+    Deleted,
+    /// Only its executable bit differs.
+    ModeChanged,
+    /// It was one kind of thing and is another, or lies behind a link now.
+    TypeChanged,
+}
+
+/// Something in a worktree that differs from the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Relative to the top; a name that is not UTF-8 has replacement characters.
+    pub path: String,
+    /// How it differs.
+    pub kind: ChangeKind,
+    /// What it is in the worktree; for a deleted file, what it was.
+    pub mode: Mode,
+    /// Whether the tree has it.
+    pub tracked: bool,
+}
+
+impl Change {
+    /// Whether it is a symbolic link now.
+    pub fn is_symlink(&self) -> bool {
+        self.mode == Mode::Symlink && self.kind != ChangeKind::Deleted
+    }
+}
+
+/// A change with its path as the file system has it, and what forbids to take it over.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) path: Vec<u8>,
+    pub(super) kind: ChangeKind,
+    pub(super) mode: Mode,
+    pub(super) tracked: bool,
+    pub(super) obstacle: Option<Refusal>,
+}
+
+impl Found {
+    pub(super) fn change(&self) -> Change {
+        let Self {
+            kind,
+            mode,
+            tracked,
+            ..
+        } = *self;
+        Change {
+            path: text(&self.path),
+            kind,
+            mode,
+            tracked,
+        }
+    }
+}
+
+/// All that was found in a worktree.
+pub(super) struct Survey {
+    /// The top of the worktree.
+    pub(super) root: PathBuf,
+    /// What the tree has.
+    pub(super) entries: Arc<Vec<RawEntry>>,
+    /// What differs, sorted by path.
+    pub(super) found: Vec<Found>,
+    /// New files that the ignore rules of the tree hide.
+    pub(super) ignored: Vec<Found>,
+    /// Holds the shadow of each modified file.
+    pub(super) scratch: Scratch,
+}
+
+impl Repo {
+    /// Everything in a worktree that differs from a commit: files that it has and that are changed,
+    /// gone or of another kind, and new files that its ignore rules do not hide.
+    pub fn changes(&self, worktree: &Path, parent: &Oid) -> Result<Vec<Change>> {
+        Ok(self
+            .survey(worktree, parent)?
+            .found
+            .iter()
+            .map(Found::change)
+            .collect())
+    }
+
+    pub(super) fn survey(&self, worktree: &Path, parent: &Oid) -> Result<Survey> {
+        let root = settled(worktree);
+        let entries = self.ls_tree(parent)?;
+        let mut scratch = Scratch::new(self.scratch.as_deref())?;
+        let mut found = compare::tracked(self, &root, &entries, &mut scratch)?;
+        let differing = compare::in_doubt(self, &root, &entries, &found);
+        scratch.check_out(self, parent, &differing)?;
+        compare::learn_plain(self, &scratch.shadow(), &entries, &differing)?;
+        found.retain(|found| !compare::is_as_checked_out(&root, &scratch.shadow(), found));
+        let new = walk::new_files(&root, &entries);
+        let rules = walk::ignore_rules(&entries);
+        if !new.is_empty() {
+            scratch.check_out(self, parent, &rules)?;
+        }
+        let (ignored, new) = walk::split_ignored(self, &scratch.shadow(), new)?;
+        found.extend(new);
+        found.extend(self.inside_submodules(&root, &entries)?);
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(Survey {
+            root,
+            entries,
+            found,
+            ignored,
+            scratch,
+        })
+    }
+
+    /// What was changed inside the submodules of a worktree, compared with the repositories that
+    /// the user's checkout has of them.
+    fn inside_submodules(&self, root: &Path, entries: &[RawEntry]) -> Result<Vec<Found>> {
+        let mut all = Vec::new();
+        for link in entries.iter().filter(|entry| entry.mode == Mode::Gitlink) {
+            let path = root.join(text(&link.path));
+            let filled = path.join(".git").symlink_metadata().is_ok();
+            let Some(source) = self.submodule(&link.path)?.filter(|_| filled) else {
+                continue;
+            };
+            if compare::is_real_dir(root, &link.path) {
+                for mut found in source.survey(&path, &link.oid)?.found {
+                    found.path = [&link.path[..], b"/", &found.path].concat();
+                    found.obstacle = Some(Refusal::InSubmodule);
+                    all.push(found);
+                }
+            }
+        }
+        Ok(all)
+    }
+}

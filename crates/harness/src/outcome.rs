@@ -1,0 +1,19 @@
+//! What comes of a run that is not a value: a gate, and whose.
+
+use karve_core::measurement::Gate;
+use karve_numerics::case::Case;
+
+/// What went wrong, or a value.
+pub type Gated<T> = std::result::Result<T, Gate>;
+
+/// A case with its index in the charter.
+pub type NumberedCase = (usize, Case);
+
+/// Why there is no block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The parent cannot be measured.
+    Parent(Gate),
+    /// The candidate cannot.
+    Candidate(Gate),
+}

@@ -1,0 +1,179 @@
+//! Runs the blocks of a duel: two arms by turns, in an order that nobody can foresee.
+//!
+//! Every run is a fresh process, so no arm is idle in memory while the other is timed, and its
+//! addresses are drawn anew. Both arms of a block are given the same seed and an environment of
+//! the same size, which differs from block to block: where the stack begins is part of what is
+//! drawn, not of what is compared. A duel begins by reading both programs from the disk anew:
+//! one that a linker has just written lies in memory in another way than its copy, and that alone
+//! made a difference of 1% in a run of 2 ms.
+//!
+//! Under a contract the arms are workers in a ring, which stay for the whole duel.
+
+use crate::commands::{Call, Harness, Variant};
+use crate::outcome::Fault;
+use crate::outcome::Gated;
+use crate::outcome::NumberedCase;
+use crate::runner::Duelling;
+use karve_core::measurement::{Block, First, Gate, Pair, Sample};
+use karve_numerics::case::Case;
+use karve_os::error::Result;
+use karve_os::random::fresh_seed;
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+/// How often a block may be run again because the parent failed, which passed before.
+const PARENT_TRIES: u32 = 3;
+
+/// One side of a duel, built.
+#[derive(Clone, Debug)]
+pub struct Arm {
+    /// What runs it.
+    pub harness: Harness,
+    /// Where it stands.
+    pub tree: PathBuf,
+}
+
+/// The two arms of a duel.
+#[derive(Clone, Debug)]
+pub struct Arena {
+    /// The incumbent.
+    pub parent: Arm,
+    /// What challenges it.
+    pub candidate: Arm,
+    /// Which variant of the benchmark is run.
+    pub variant: Variant,
+    /// The ring in which both stand, under a contract.
+    ring: Ring,
+}
+
+/// The ring of an arena, once the first block was asked for. A copy of an arena has its own.
+#[derive(Debug, Default)]
+struct Ring(RefCell<Option<Duelling>>);
+
+impl Clone for Ring {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl Arena {
+    /// An arena for two arms.
+    pub fn new(parent: Arm, candidate: Arm, variant: Variant) -> Self {
+        Self {
+            parent,
+            candidate,
+            variant,
+            ring: Ring::default(),
+        }
+    }
+
+    /// Lets the next block read the programs of both arms from the disk anew.
+    pub fn fresh_pages(&self) -> Result<()> {
+        for arm in [&self.parent, &self.candidate] {
+            arm.harness.fresh_pages(&arm.tree)?;
+        }
+        Ok(())
+    }
+
+    /// One block: each case once by each arm.
+    pub fn block(&self, cases: &[NumberedCase]) -> Result<std::result::Result<Block, Fault>> {
+        let mut last = Gate::Passed;
+        for _ in 0..PARENT_TRIES {
+            match self.block_once(cases)? {
+                // The block as a whole is run again: half of it would no longer be a pair.
+                Err(Fault::Parent(gate)) => last = gate,
+                done => return Ok(done),
+            }
+            if self.parent.harness.stopped() {
+                break;
+            }
+        }
+        Ok(Err(Fault::Parent(last)))
+    }
+
+    /// One block in the ring. Both arms stay there from block to block, and are made anew after
+    /// a fault.
+    fn block_in_ring(&self, cases: &[NumberedCase]) -> Result<std::result::Result<Block, Fault>> {
+        let held = self.ring.0.take();
+        let mut duelling = match held {
+            Some(duelling) => duelling,
+            None => {
+                let trees = [self.parent.tree.clone(), self.candidate.tree.clone()];
+                match self.candidate.harness.duel(trees, cases)? {
+                    Ok(duelling) => duelling,
+                    Err(fault) => return Ok(Err(fault)),
+                }
+            }
+        };
+        let block = duelling.block()?;
+        if block.is_ok() {
+            self.ring.0.replace(Some(duelling));
+        }
+        Ok(block)
+    }
+
+    fn block_once(&self, cases: &[NumberedCase]) -> Result<std::result::Result<Block, Fault>> {
+        if self.parent.harness.is_under_contract() {
+            return self.block_in_ring(cases);
+        }
+        let call = Call::fresh(self.variant)?;
+        let plain: Vec<Case> = cases.iter().map(|(_, case)| case.clone()).collect();
+        // Both arms see all cases at once if either must.
+        let at_once = |arm: &Arm| arm.harness.benches_all_at_once(&plain);
+        let group = if at_once(&self.parent) || at_once(&self.candidate) {
+            plain.len().max(1)
+        } else {
+            1
+        };
+        let mut pairs = Vec::with_capacity(cases.len());
+        for (numbers, cases) in cases.chunks(group).zip(plain.chunks(group)) {
+            let (first, parent, candidate) = match self.turn(cases, call)? {
+                Ok(turn) => turn,
+                Err(fault) => return Ok(Err(fault)),
+            };
+            let samples = parent.into_iter().zip(candidate);
+            let numbered = numbers.iter().zip(samples);
+            pairs.extend(numbered.map(|((case, _), (parent, candidate))| Pair {
+                case: *case,
+                first,
+                parent,
+                candidate,
+            }));
+        }
+        Ok(Ok(Block {
+            seed: call.seed,
+            pad: u32::from(call.pad),
+            pairs,
+            discarded: None,
+            conditions: None,
+        }))
+    }
+
+    /// Each arm once, right after each other.
+    fn turn(&self, cases: &[Case], call: Call) -> Result<std::result::Result<Turn, Fault>> {
+        let run = |arm: &Arm| arm.harness.bench(&arm.tree, cases, call);
+        // The coin comes from the operating system, after everything else is fixed.
+        let (first, parent, candidate) = if fresh_seed()? & 1 == 0 {
+            let parent = run(&self.parent)?;
+            (First::Parent, parent, run(&self.candidate)?)
+        } else {
+            let candidate = run(&self.candidate)?;
+            (First::Candidate, run(&self.parent)?, candidate)
+        };
+        Ok(turn_of(first, parent, candidate))
+    }
+}
+
+/// Who was first, and the readings of both.
+type Turn = (First, Vec<Sample>, Vec<Sample>);
+
+fn turn_of(
+    first: First,
+    parent: Gated<Vec<Sample>>,
+    candidate: Gated<Vec<Sample>>,
+) -> std::result::Result<Turn, Fault> {
+    // A host that fails both is no fault of the candidate's.
+    let parent = parent.map_err(Fault::Parent)?;
+    let candidate = candidate.map_err(Fault::Candidate)?;
+    Ok((first, parent, candidate))
+}

@@ -1,0 +1,448 @@
+//! One arm of the ring: a worker with a kernel, and the memory that the kernel writes.
+//!
+//! A turn is: wake it, see that it is awake, take the time, ask, hear, take the time, freeze it.
+//! Nothing of it runs between two turns. Its CPU time is that of all its threads, read by karve
+//! when they stand still, so work that is put off beyond the answer counts too. What it does while
+//! it wakes up, when nobody takes the time yet, is added to the time: the inputs lie there by
+//! then, and a handler of a signal could compute them all. A kernel on a device gets its inputs
+//! before the time is taken and gives its outputs after it; karve takes the time of both, since
+//! work could hide there.
+
+use super::broken::Broken;
+use super::protocol::{
+    Answer, Given, Hello, MESSAGE_BYTES_MAX, Module, Question, Setup, Slot, Told,
+};
+use karve_numerics::contract::{ArgKind, Contract, Layout, Place};
+use karve_numerics::tensor::Dtype;
+use karve_os::error::{Context, Result};
+use karve_os::native::Shared;
+use karve_os::process::{Command, Companion, Heard, Stood, StopFlag};
+use karve_os::random::secret;
+use std::fs;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// How long a worker may take to load its kernel.
+const START_LIMIT: Duration = Duration::from_secs(120);
+
+/// How long it may take to wake up.
+const WAKE_LIMIT: Duration = Duration::from_secs(10);
+
+/// A worker with its memory.
+#[derive(Debug)]
+pub(super) struct Arm {
+    companion: Companion,
+    buffer: Vec<u8>,
+    limit: Duration,
+    phases: Phases,
+    /// What stands in its words for a path that the user never named, and what is shown instead.
+    named: [(String, String); 2],
+}
+
+/// What a turn consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phases {
+    /// A batch.
+    Batch,
+    /// A worker gets ready, then a batch.
+    Staged,
+    /// Inputs go to a device, then a batch, then outputs come from the device.
+    OnDevice,
+}
+
+/// What is loaded.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    /// What starts the worker.
+    pub(super) command: Command,
+    /// The shared object or module, as the worker finds it.
+    pub(super) path: String,
+    /// The same as `karve.toml` names it.
+    pub(super) shown: String,
+    /// The function.
+    pub(super) entry: String,
+    /// How a module is loaded; none for a shared object.
+    pub(super) module: Option<Module>,
+}
+
+impl Program {
+    fn named(&self) -> [(String, String); 2] {
+        let dir = format!("{}/", self.command.dir.display());
+        [
+            (self.path.clone(), self.shown.clone()),
+            (dir, String::new()),
+        ]
+    }
+
+    fn phases(&self) -> Phases {
+        match &self.module {
+            None => Phases::Batch,
+            Some(Module { device: None, .. }) => Phases::Staged,
+            Some(Module {
+                device: Some(_), ..
+            }) => Phases::OnDevice,
+        }
+    }
+}
+
+/// Bytes of the memory that is read and of the memory that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sizes {
+    /// Read by all arms.
+    pub(super) input: u64,
+    /// Written by one.
+    pub(super) output: u64,
+}
+
+/// The memory that all arms of a duel share: who is not asked stands still, so nobody is in the
+/// way, and no arm is lucky with the pages that it was given.
+#[derive(Debug)]
+pub(super) struct Memory {
+    /// Read by the kernels.
+    pub(super) input: Shared,
+    /// Written by the kernels.
+    pub(super) output: Shared,
+    /// How large they are.
+    pub(super) sizes: Sizes,
+    /// Whether the operating system keeps workers from writing to the inputs.
+    pub(super) sealed: bool,
+}
+
+impl Memory {
+    /// Fresh memory.
+    pub(super) fn new(sizes: Sizes) -> Result<Self> {
+        let part = |bytes: u64| {
+            Shared::new(bytes as usize)
+                .context(|| "cannot make memory for kernels".to_owned())
+                .map_err(|error| error.hint("use smaller cases in karve.toml"))
+        };
+        let (input, output) = (part(sizes.input)?, part(sizes.output)?);
+        let sealed = input.seal_for_others();
+        for shared in [&input, &output] {
+            let done = shared.seal_as_it_is();
+            done.context(|| "cannot seal memory for kernels".to_owned())?;
+        }
+        Ok(Self {
+            input,
+            output,
+            sizes,
+            sealed,
+        })
+    }
+}
+
+/// One turn, by the clocks of karve and by what the worker said.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    /// From the question to the answer.
+    pub(super) wall: Duration,
+    /// CPU time of all threads from when they were let go until the question.
+    pub(super) woken: Duration,
+    /// CPU time of all threads from when they were let go until they stood still.
+    pub(super) cpu: Duration,
+    /// What the worker's own clocks said.
+    pub(super) told: Told,
+    /// What getting ready before the batch took: CPU time, or wall time with a device.
+    pub(super) before: Duration,
+    /// What bringing outputs from a device took, after the batch.
+    pub(super) after: Duration,
+}
+
+impl Turn {
+    /// What the turn took: from the question to the answer, and what was done before.
+    pub(super) fn time(&self) -> Duration {
+        self.wall + self.woken
+    }
+
+    /// Counts some of what was done before the question.
+    pub(super) fn count_before(&mut self, time: Duration) {
+        self.woken += time;
+        self.cpu += time;
+    }
+}
+
+type Asked<T> = std::result::Result<T, Broken>;
+
+impl Arm {
+    /// Starts a worker and lets it load its kernel. It stands still afterwards.
+    pub(super) fn start(
+        program: &Program,
+        memory: &Memory,
+        limits: (Duration, &StopFlag),
+    ) -> Result<Asked<Self>> {
+        Ok(Self::begin(program, memory, limits)?.ready())
+    }
+
+    /// Starts a worker that loads its kernel meanwhile.
+    pub(super) fn begin(
+        program: &Program,
+        memory: &Memory,
+        (limit, stop): (Duration, &StopFlag),
+    ) -> Result<Starting> {
+        let mut arm = Self {
+            companion: Companion::start(&program.command, stop)?,
+            buffer: vec![0; MESSAGE_BYTES_MAX],
+            limit,
+            phases: program.phases(),
+            named: program.named(),
+        };
+        let hello = Question::Hello(Hello {
+            path: program.path.clone(),
+            entry: program.entry.clone(),
+            input_bytes: memory.sizes.input,
+            output_bytes: memory.sizes.output,
+            module: program.module.clone(),
+        });
+        let nonce = secret()?;
+        let fds = [memory.input.fd(), memory.output.fd()];
+        let sent = arm.companion.send(&hello.render(nonce), &fds);
+        let sent = sent.map_err(|_| arm.ended());
+        Ok(Starting { arm, nonce, sent })
+    }
+
+    /// Ends its process.
+    pub(super) fn end(&mut self) {
+        self.companion.end();
+    }
+
+    /// Tells it how the calls from now on look.
+    pub(super) fn set_up(&mut self, contract: &Contract, layout: &Layout) -> Result<Asked<()>> {
+        self.companion.thaw();
+        let answer = self.ask(&Question::Setup(setup_of(contract, layout)), WAKE_LIMIT)?;
+        Ok(answer.and_then(done).and_then(|()| self.freeze()))
+    }
+
+    /// Calls the kernel once for each slot.
+    pub(super) fn turn(&mut self, slots: &[Slot], spin_ns: u64) -> Result<Asked<Turn>> {
+        let question = Question::Batch {
+            slots: slots.to_vec(),
+            spin_ns,
+        };
+        let nonce = secret()?;
+        let message = question.render(nonce);
+        let Ok(cpu_asleep) = self.companion.cpu_time() else {
+            return Ok(Err(self.ended()));
+        };
+        if let Err(broken) = self.wake()? {
+            return Ok(Err(broken));
+        }
+        let Ok(cpu_awake) = self.companion.cpu_time() else {
+            return Ok(Err(self.ended()));
+        };
+        let before = match self.phases {
+            Phases::Batch => Ok(Duration::ZERO),
+            Phases::Staged | Phases::OnDevice => self.timed(&Question::Stage(slots.to_vec()))?,
+        };
+        let before = match before {
+            Ok(before) => before,
+            Err(broken) => return Ok(Err(broken)),
+        };
+        let Ok(cpu_before) = self.companion.cpu_time() else {
+            return Ok(Err(self.ended()));
+        };
+        let start = Instant::now();
+        if self.companion.send(&message, &[]).is_err() {
+            return Ok(Err(self.ended()));
+        }
+        let heard = self.companion.receive(&mut self.buffer, self.limit);
+        let wall = start.elapsed();
+        // A device would go on while its process stands still, so its outputs are asked for first.
+        let stood = (self.phases != Phases::OnDevice).then(|| self.companion.freeze());
+        let told = match self.read(heard, nonce) {
+            Ok(Answer::Finished(told)) => told,
+            Ok(Answer::Failed(why)) => return Ok(Err(Broken::Refused(why))),
+            Ok(Answer::Done) => return Ok(Err(Broken::Garbled("an answer of another kind"))),
+            Err(broken) => return Ok(Err(broken)),
+        };
+        if let Some(Err(broken)) = stood.map(|stood| self.frozen(stood)) {
+            return Ok(Err(broken));
+        }
+        let Ok(cpu_after) = self.companion.cpu_time() else {
+            return Ok(Err(self.ended()));
+        };
+        let after = match self.bring()? {
+            Ok(after) => after,
+            Err(broken) => return Ok(Err(broken)),
+        };
+        if self.unasked()? {
+            return Ok(Err(Broken::Garbled("more than was asked")));
+        }
+        let woken = cpu_awake.saturating_sub(cpu_asleep);
+        Ok(Ok(Turn {
+            wall,
+            woken,
+            cpu: woken + cpu_after.saturating_sub(cpu_before),
+            told,
+            before,
+            after,
+        }))
+    }
+
+    /// Lets outputs come from the device; gives how long that took. It stands still afterwards.
+    fn bring(&mut self) -> Result<Asked<Duration>> {
+        if self.phases != Phases::OnDevice {
+            return Ok(Ok(Duration::ZERO));
+        }
+        let took = self.timed(&Question::Fetch)?;
+        Ok(took.and_then(|took| self.freeze().map(|()| took)))
+    }
+
+    /// Asks for something that is done, and gives how long it took. Without a device that is CPU
+    /// time, which a busy host cannot stretch.
+    fn timed(&mut self, question: &Question) -> Result<Asked<Duration>> {
+        let cpu = self.companion.cpu_time().unwrap_or_default();
+        let start = Instant::now();
+        let answer = self.ask(question, self.limit)?;
+        let took = match self.phases {
+            Phases::OnDevice => start.elapsed(),
+            Phases::Batch | Phases::Staged => {
+                let after = self.companion.cpu_time().unwrap_or_default();
+                after.saturating_sub(cpu)
+            }
+        };
+        Ok(answer.and_then(done).map(|()| took))
+    }
+
+    /// Lets it run without a question for a while, as one that put off its work would need.
+    pub(super) fn idle(&mut self, time: Duration) -> Result<Asked<()>> {
+        if let Err(broken) = self.wake()? {
+            return Ok(Err(broken));
+        }
+        std::thread::sleep(time);
+        Ok(self.freeze())
+    }
+
+    /// Stops all its threads.
+    fn freeze(&mut self) -> Asked<()> {
+        let stood = self.companion.freeze();
+        self.frozen(stood)
+    }
+
+    fn frozen(&mut self, stood: Stood) -> Asked<()> {
+        match stood {
+            Stood::Still => Ok(()),
+            Stood::Gone => Err(self.ended()),
+            Stood::Restless => {
+                self.companion.end();
+                Err(Broken::Restless)
+            }
+        }
+    }
+
+    /// How many threads it has, and how many files are open in it, while it stands still.
+    pub(super) fn census(&self) -> Option<(usize, usize)> {
+        let pid = self.companion.pid()?;
+        let count = |what: &str| Some(fs::read_dir(format!("/proc/{pid}/{what}")).ok()?.count());
+        Some((count("task")?, count("fd")?))
+    }
+
+    fn wake(&mut self) -> Result<Asked<()>> {
+        if self.unasked()? {
+            return Ok(Err(Broken::Garbled("more than was asked")));
+        }
+        self.companion.thaw();
+        let answer = self.ask(&Question::Ping, WAKE_LIMIT)?;
+        Ok(answer.and_then(done))
+    }
+
+    fn unasked(&self) -> Result<bool> {
+        let thrown = self.companion.discard_messages();
+        Ok(thrown.context(|| "cannot listen to a worker".to_owned())? > 0)
+    }
+
+    fn ask(&mut self, question: &Question, limit: Duration) -> Result<Asked<Answer>> {
+        let nonce = secret()?;
+        Ok(match self.companion.send(&question.render(nonce), &[]) {
+            Ok(()) => self.hear(nonce, limit),
+            Err(_) => Err(self.ended()),
+        })
+    }
+
+    fn hear(&mut self, nonce: u64, limit: Duration) -> Asked<Answer> {
+        let heard = self.companion.receive(&mut self.buffer, limit);
+        self.read(heard, nonce)
+    }
+
+    fn read(&mut self, heard: io::Result<Heard>, nonce: u64) -> Asked<Answer> {
+        match heard {
+            Ok(Heard::Message(bytes)) => {
+                let answer = Answer::parse(&self.buffer[..bytes], nonce);
+                match answer {
+                    Ok(Answer::Failed(why)) => Ok(Answer::Failed(self.in_users_words(why))),
+                    answer => answer.map_err(|garbled| Broken::Garbled(garbled.0)),
+                }
+            }
+            Ok(Heard::Nothing) => Err(Broken::TooLong),
+            Ok(Heard::Gone) | Err(_) => Err(self.ended()),
+        }
+    }
+
+    fn ended(&mut self) -> Broken {
+        let (exit, said) = self.companion.end();
+        let said = self.in_users_words(said);
+        Broken::Ended { exit, said }
+    }
+
+    fn in_users_words(&self, said: String) -> String {
+        let named = self.named.iter();
+        named.fold(said, |said, (path, shown)| said.replace(path, shown))
+    }
+}
+
+/// A worker that loads its kernel.
+#[derive(Debug)]
+pub(super) struct Starting {
+    arm: Arm,
+    nonce: u64,
+    sent: Asked<()>,
+}
+
+impl Starting {
+    /// Waits until it has loaded its kernel. It stands still afterwards.
+    pub(super) fn ready(self) -> Asked<Arm> {
+        let Self {
+            mut arm,
+            nonce,
+            sent,
+        } = self;
+        sent?;
+        arm.hear(nonce, START_LIMIT).and_then(done)?;
+        arm.freeze()?;
+        Ok(arm)
+    }
+}
+
+fn done(answer: Answer) -> Asked<()> {
+    match answer {
+        Answer::Done => Ok(()),
+        Answer::Failed(why) => Err(Broken::Refused(why)),
+        Answer::Finished(_) => Err(Broken::Garbled("an answer of another kind")),
+    }
+}
+
+fn setup_of(contract: &Contract, layout: &Layout) -> Setup {
+    let given = |(index, place): (usize, &Place)| {
+        let tensor = |offset: u64| super::protocol::Tensor {
+            offset,
+            shape: layout.extents[index].clone(),
+            dtype: layout.dtypes[index].name().to_owned(),
+        };
+        match place {
+            Place::Integer(value) => Given::Integer { value: *value },
+            Place::Float(value) => Given::Float {
+                bits: value.to_bits(),
+                single: layout.dtypes[index] == Dtype::F32,
+            },
+            Place::Input(region) => Given::Input(tensor(region.offset)),
+            Place::Output(region) => match contract.args[index].kind {
+                ArgKind::InOut { .. } => Given::InOut(tensor(region.offset)),
+                _ => Given::Output(tensor(region.offset)),
+            },
+        }
+    };
+    Setup {
+        input_stride: layout.input_bytes,
+        output_stride: layout.output_bytes,
+        args: layout.places.iter().enumerate().map(given).collect(),
+    }
+}

@@ -1,0 +1,122 @@
+//! What an output is worth: against the reference, against the other arm, inside its bounds.
+
+use super::oracle::Truth;
+use super::stage::{Stage, Written};
+use karve_core::measurement::{FailureCategory, Gate};
+use karve_numerics::accuracy::{self, CrossBound, ErrorStats, Output, RuleSet};
+use karve_numerics::contract::Contract;
+use karve_numerics::tensor;
+
+/// The error of every written tensor, in the order of the contract.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Errors {
+    /// The errors.
+    pub(super) stats: Vec<ErrorStats>,
+    /// The incumbent's on the same inputs; none if there is no incumbent.
+    pub(super) beside: Vec<ErrorStats>,
+    outputs: Vec<Output>,
+}
+
+/// By how much two arms may differ on each written tensor.
+#[derive(Clone, Debug)]
+pub(super) struct Bounds(Vec<CrossBound>);
+
+impl Bounds {
+    /// From the errors that both showed on the same inputs.
+    pub(super) fn new(candidate: &Errors, parent: &Errors) -> Self {
+        let both = candidate.stats.iter().zip(&parent.stats);
+        let bounds = both.zip(&parent.outputs);
+        let bound = bounds.map(|((of, beside), output)| CrossBound::from(of, beside, *output));
+        Self(bound.collect())
+    }
+
+    /// The wider of two bounds, tensor by tensor.
+    pub(super) fn or(&self, other: &Self) -> Self {
+        let both = self.0.iter().zip(&other.0);
+        Self(both.map(|(one, other)| one.or(*other)).collect())
+    }
+}
+
+/// What an arm wrote in a call, against what is right.
+pub(super) fn errors(stage: &Stage, written: &Written, truth: &Truth) -> Errors {
+    let rules = &stage.contract().accuracy;
+    let mut values = Vec::new();
+    let outputs = truth.outputs.iter().zip(written.iter().zip(&truth.values));
+    let stats = outputs.map(|(output, (bytes, truth))| {
+        tensor::to_f64(output.dtype, bytes, &mut values);
+        let tolerance = rules.tolerance(output.dtype);
+        match rules {
+            RuleSet::Bitwise => {
+                let truth = accuracy::rounded(output.dtype, truth);
+                accuracy::measure(&values, &truth, &tolerance)
+            }
+            _ => accuracy::measure(&values, truth, &tolerance),
+        }
+    });
+    Errors {
+        stats: stats.collect(),
+        beside: Vec::new(),
+        outputs: truth.outputs.clone(),
+    }
+}
+
+/// Whether errors are small enough, by the rules and beside the incumbent's.
+pub(super) fn judge(
+    contract: &Contract,
+    errors: &Errors,
+    incumbent: Option<&Errors>,
+) -> std::result::Result<(), String> {
+    for (position, (_, arg)) in contract.written().enumerate() {
+        let found = errors.stats.get(position).zip(errors.outputs.get(position));
+        let Some((error, output)) = found else {
+            return Err(format!("{} was not checked", arg.name));
+        };
+        let beside = incumbent.and_then(|errors| errors.stats.get(position));
+        accuracy::judge(error, beside, &contract.accuracy, *output)
+            .map_err(|why| format!("{}: {why}", arg.name))?;
+    }
+    Ok(())
+}
+
+/// Whether both arms wrote the same in a call, as far as their errors allow.
+pub(super) fn agree(
+    stage: &Stage,
+    [parent, candidate]: [&Written; 2],
+    bounds: &Bounds,
+) -> std::result::Result<(), String> {
+    let both = candidate.iter().zip(parent).zip(&bounds.0);
+    for ((index, _), ((candidate, parent), bound)) in stage.layout().outputs().zip(both) {
+        let dtype = stage.layout().dtypes[index];
+        let found = accuracy::agree(candidate, parent, dtype, bound);
+        if !found.agrees {
+            let name = &stage.contract().args[index].name;
+            let at = found
+                .first
+                .map_or_else(String::new, |at| format!(", first at {at}"));
+            return Err(format!(
+                "{name} of a timed call is not the incumbent's: {} of {} elements differ by more \
+                 than both were wrong before{at}",
+                found.beyond, found.n
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A wrong result.
+pub(super) fn wrong(case: &str, why: String) -> Gate {
+    Gate::WrongResult {
+        case: case.to_owned(),
+        category: FailureCategory::SnrFail,
+        excerpt: why,
+    }
+}
+
+/// Somebody wrote where nobody may.
+pub(super) fn outside(case: &str) -> Gate {
+    Gate::WrongResult {
+        case: case.to_owned(),
+        category: FailureCategory::Other,
+        excerpt: "it writes outside its outputs".into(),
+    }
+}

@@ -1,0 +1,342 @@
+//! What the clocks of both arms showed, turn by turn, and whether the candidate's fit together.
+//!
+//! A check of clocks must not mistake a busy host, nor a kernel that is fifty times faster, for a
+//! cheat. On a busy host most turns may be delayed on one side, so the candidate's best turn
+//! speaks for it: even that must lie beyond the incumbent's usual one, and by a good part of what
+//! the incumbent's turn takes, since what a hand-over costs does not depend on the kernel. Little
+//! is lost by that. What a worker says of its time is not believed anyway, and work before the
+//! question is added to the time. What is moved to where no time is taken, see [`Around`].
+
+use super::arm::Turn;
+use karve_core::measurement::Gate;
+use karve_numerics::stats::{self, Evidence};
+
+/// Readings that a check needs: so many turns are hardly ever all delayed.
+const READINGS_MIN: usize = 20;
+
+/// By how much more than the incumbent a candidate may show, as a share of the incumbent's turn;
+/// and by how much its CPU time may exceed what its threads can use.
+const SHARE_MAX: f64 = 0.25;
+
+/// The share of a turn, and of what it saves in a turn, that a candidate may take longer than the
+/// incumbent around its batch.
+const AROUND_SHARE_MAX: f64 = 0.1;
+const AROUND_SAVED_MAX: f64 = 0.5;
+
+/// Evidence that it takes longer.
+const AROUND_EVIDENCE: f64 = 20.0;
+
+/// By how much even its shortest reading may exceed the incumbent's usual one, as a share of that.
+const AROUND_LEAST_MAX: f64 = 0.1;
+
+/// What the clocks of one arm showed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Clocks {
+    /// What a turn took, in seconds.
+    time: Vec<f64>,
+    /// By how much the worker's own clock shows less than karve's, in seconds.
+    gap: Vec<f64>,
+    /// CPU time before the question, in seconds.
+    woken: Vec<f64>,
+    /// CPU time over the time of the turn.
+    cpu: Vec<f64>,
+    /// The time on the device over karve's.
+    device: Vec<f64>,
+}
+
+impl Clocks {
+    /// Takes in a turn.
+    pub(super) fn add(&mut self, turn: &Turn) {
+        let time = turn.time().as_secs_f64();
+        self.time.push(time);
+        self.gap
+            .push(turn.wall.as_secs_f64() - turn.told.wall_ns as f64 * 1e-9);
+        self.woken.push(turn.woken.as_secs_f64());
+        self.cpu.push(turn.cpu.as_secs_f64() / time.max(1e-9));
+        self.device
+            .push(turn.told.device_ns as f64 * 1e-9 / turn.wall.as_secs_f64().max(1e-9));
+    }
+
+    /// Whether these clocks of a candidate with so many threads fit together, beside the
+    /// incumbent's.
+    pub(super) fn check(&self, parent: &Self, threads: u32) -> Result<(), Gate> {
+        let dishonest = |why: String| Err(Gate::Dishonest { why });
+        if self.time.len() < READINGS_MIN || parent.time.len() < READINGS_MIN {
+            return Ok(());
+        }
+        let turn = stats::median(&parent.time).unwrap_or_default();
+        let beyond = |own: &[f64], usual: &[f64]| {
+            least(own) > stats::median(usual).unwrap_or_default() + SHARE_MAX * turn
+        };
+        let negative = |of: &[f64]| of.iter().map(|gap| -gap).collect::<Vec<f64>>();
+        let ahead = beyond(&negative(&self.gap), &negative(&parent.gap));
+        if beyond(&self.gap, &parent.gap) || ahead {
+            return dishonest(
+                "the clock of its own process does not agree with karve's clock".into(),
+            );
+        }
+        if beyond(&self.woken, &parent.woken) {
+            return dishonest("it works before it is asked, when nobody takes the time".into());
+        }
+        if calm(&self.device) > 1.0 + SHARE_MAX {
+            return dishonest("the clock of the device does not agree with karve's clock".into());
+        }
+        if least(&self.cpu) > f64::from(threads.max(1)) + SHARE_MAX {
+            let may = threads_in_words(threads);
+            return dishonest(format!(
+                "it uses more CPU time than {may} may: work goes on in other threads"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What both arms take around their batches, where no time is taken: to get ready, and to give
+/// outputs. An honest candidate takes as long as the incumbent, for these are the same bytes.
+/// Processes differ, so each pair of them is one piece of evidence; only what exceeds all that
+/// processes differ by is seen at once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Around {
+    /// Readings of the processes that live, case by case.
+    now: Vec<Sides>,
+    before: Evidence,
+    after: Evidence,
+}
+
+/// Seconds of the turns of both arms on one case: before and after their batches, and in them.
+#[derive(Clone, Debug, Default)]
+struct Sides {
+    before: [Vec<f64>; 2],
+    after: [Vec<f64>; 2],
+    time: [Vec<f64>; 2],
+}
+
+/// Where work was hidden.
+const EARLY: &str = "it works before it is asked to: getting ready takes too long";
+const LATE: &str = "it puts its work off: its outputs come too late";
+
+impl Around {
+    /// Takes in the turns of both arms on one case, of so many.
+    pub(super) fn add(&mut self, (case, cases): (usize, usize), turns: &[[Turn; 2]]) {
+        self.now.resize_with(cases, Sides::default);
+        let Some(sides) = self.now.get_mut(case) else {
+            return;
+        };
+        for (arm, turn) in turns.iter().flat_map(|both| both.iter().enumerate()) {
+            sides.before[arm].push(turn.before.as_secs_f64());
+            sides.after[arm].push(turn.after.as_secs_f64());
+            sides.time[arm].push(turn.time().as_secs_f64());
+        }
+    }
+
+    /// Whether even the shortest reading of the candidate is too long.
+    pub(super) fn check(&self) -> Result<(), Gate> {
+        let beyond = |sides: &Sides, [parent, candidate]: &[Vec<f64>; 2]| {
+            let usual = usual(parent);
+            let may = sides.may(SHARE_MAX).max(AROUND_LEAST_MAX * usual);
+            candidate.len() >= READINGS_MIN && least(candidate) > usual + may
+        };
+        if self.now.iter().any(|sides| beyond(sides, &sides.before)) {
+            return hides(EARLY);
+        }
+        match self.now.iter().any(|sides| beyond(sides, &sides.after)) {
+            true => hides(LATE),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes what the processes showed as evidence, before others take their place.
+    pub(super) fn end_processes(&mut self) -> Result<(), Gate> {
+        let now = std::mem::take(&mut self.now);
+        let all = |of: fn(&Sides) -> f64| now.iter().map(of).sum::<f64>();
+        let may = all(|sides| sides.may(AROUND_SHARE_MAX));
+        self.before.see(all(|sides| longer(&sides.before)) > may);
+        self.after.see(all(|sides| longer(&sides.after)) > may);
+        if self.before.reached(AROUND_EVIDENCE) {
+            return hides(EARLY);
+        }
+        match self.after.reached(AROUND_EVIDENCE) {
+            true => hides(LATE),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Sides {
+    /// By how much a candidate may take longer: a share of the incumbent's turn, or of its gain.
+    fn may(&self, share: f64) -> f64 {
+        let saved = -longer(&self.time);
+        (share * usual(&self.time[0])).max(AROUND_SAVED_MAX * saved)
+    }
+}
+
+fn hides(why: &str) -> Result<(), Gate> {
+    Err(Gate::Dishonest { why: why.into() })
+}
+
+/// By how much the candidate usually takes longer.
+fn longer([parent, candidate]: &[Vec<f64>; 2]) -> f64 {
+    usual(candidate) - usual(parent)
+}
+
+fn usual(readings: &[f64]) -> f64 {
+    stats::median(readings).unwrap_or_default()
+}
+
+/// The lower quartile of some readings: a busy host makes single ones longer.
+fn calm(readings: &[f64]) -> f64 {
+    stats::quantile(readings, 0.25).unwrap_or_default()
+}
+
+fn least(of: &[f64]) -> f64 {
+    of.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// The number of threads, in words.
+pub(super) fn threads_in_words(threads: u32) -> String {
+    match threads {
+        0 | 1 => "one thread".into(),
+        n => format!("{n} threads"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::protocol::Told;
+    use std::time::Duration;
+
+    /// Some turns: what each took by karve's clock and by its own, while waking, and in all, in
+    /// microseconds; a delay of the host is added to all but every tenth.
+    fn clocks([wall, told, woken, cpu]: [u64; 4], delay: u64) -> Clocks {
+        let mut clocks = Clocks::default();
+        for turn in 0..READINGS_MIN {
+            let late = if turn % 10 == 3 { 0 } else { delay };
+            clocks.add(&Turn {
+                wall: Duration::from_micros(wall + late),
+                woken: Duration::from_micros(woken),
+                cpu: Duration::from_micros(cpu),
+                told: Told {
+                    wall_ns: told * 1_000,
+                    cpu_ns: 0,
+                    flags: 0,
+                    device_ns: 0,
+                },
+                before: Duration::ZERO,
+                after: Duration::ZERO,
+            });
+        }
+        clocks
+    }
+
+    fn usual() -> Clocks {
+        clocks([5_050, 5_000, 20, 5_030], 0)
+    }
+
+    #[track_caller]
+    fn check(candidate: &Clocks, threads: u32, want: Option<&str>) {
+        let found = candidate.check(&usual(), threads);
+        match (found, want) {
+            (Ok(()), None) => {}
+            (Err(Gate::Dishonest { why }), Some(part)) => assert!(why.contains(part), "{why}"),
+            (found, want) => panic!("{found:?} instead of {want:?}"),
+        }
+    }
+
+    #[test]
+    fn honest_turns_pass_however_fast_the_kernel_or_busy_the_host() {
+        check(&usual(), 1, None);
+        check(&clocks([150, 100, 20, 130], 0), 1, None);
+        check(&clocks([60, 10, 25, 60], 0), 1, None);
+        check(&clocks([5_050, 5_000, 20, 5_030], 30_000), 1, None);
+        check(&clocks([2_600, 2_500, 60, 5_200], 0), 2, None);
+    }
+
+    #[test]
+    fn a_clock_that_runs_slow_fast_or_not_at_all_is_noticed() {
+        let clock = Some("own process");
+        check(&clocks([5_050, 50, 20, 5_030], 0), 1, clock);
+        check(&clocks([5_050, 0, 20, 5_030], 0), 1, clock);
+        check(&clocks([5_050, 9_000, 20, 5_030], 0), 1, clock);
+    }
+
+    #[test]
+    fn work_before_the_question_is_noticed() {
+        check(
+            &clocks([60, 10, 6_000, 6_030], 0),
+            1,
+            Some("before it is asked"),
+        );
+    }
+
+    #[test]
+    fn work_in_more_threads_than_allowed_is_noticed() {
+        check(
+            &clocks([2_550, 2_500, 20, 5_100], 0),
+            1,
+            Some("other threads"),
+        );
+        check(
+            &clocks([2_550, 2_500, 20, 7_600], 0),
+            2,
+            Some("other threads"),
+        );
+    }
+
+    /// Processes of which the candidate's takes so long to get ready, in its batch, and to give
+    /// its outputs, in microseconds, beside 1,000, 200 and 1,000; every second pair takes 300 more
+    /// to give them. A process lives for so many turns.
+    fn around(candidate: [u64; 3], processes: u64, turns: u32) -> Result<(), Gate> {
+        let turn = |[before, wall, after]: [u64; 3], late: u64| Turn {
+            wall: Duration::from_micros(wall),
+            woken: Duration::ZERO,
+            cpu: Duration::from_micros(wall),
+            told: Told {
+                wall_ns: 0,
+                cpu_ns: 0,
+                flags: 0,
+                device_ns: 0,
+            },
+            before: Duration::from_micros(before),
+            after: Duration::from_micros(after + late),
+        };
+        let mut around = Around::default();
+        for process in 0..processes {
+            let late = process % 2 * 300;
+            let both = [turn([1_000, 200, 1_000], late), turn(candidate, late)];
+            for _ in 0..turns {
+                around.add((0, 1), &[both]);
+                around.check()?;
+            }
+            around.end_processes()?;
+        }
+        Ok(())
+    }
+
+    #[track_caller]
+    fn hidden(found: Result<(), Gate>, part: &str) {
+        match found {
+            Err(Gate::Dishonest { why }) => assert!(why.contains(part), "{why}"),
+            found => panic!("{found:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_saved_in_a_batch_may_not_be_spent_around_it() {
+        for honest in [[1_000, 200, 1_000], [1_015, 100, 900], [1_070, 50, 1_000]] {
+            assert!(around(honest, 100, 3).is_ok(), "{honest:?}");
+        }
+        // One odd pair of processes or two are none.
+        assert!(around([1_090, 100, 1_000], 2, 100).is_ok());
+        hidden(around([1_100, 100, 1_000], 20, 3), "getting ready");
+        hidden(around([1_000, 100, 1_060], 20, 3), "too late");
+        hidden(around([1_025, 180, 1_000], 20, 3), "getting ready");
+    }
+
+    #[test]
+    fn what_no_processes_differ_by_is_seen_at_once() {
+        hidden(around([1_150, 50, 1_000], 1, 20), "getting ready");
+        hidden(around([1_000, 50, 1_150], 1, 20), "too late");
+        assert!(around([1_150, 50, 1_000], 1, 19).is_ok());
+    }
+}

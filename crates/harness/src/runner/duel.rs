@@ -1,0 +1,501 @@
+//! The pairs of a duel: both arms on the same secret inputs, in an order that nobody can foresee.
+//!
+//! Luck belongs to a process: to its CPU, its pages, its place in memory. So a pair is made of
+//! processes, not of turns: every block has a fresh process for each arm, on the same CPUs and
+//! started in an order by a coin, and the turns that they take in it give one pair. Processes that
+//! start slowly stay for some blocks. What the arms wrote is compared on every timed call; a
+//! secret few calls are also held against the reference.
+
+use super::arm::{Arm, Turn};
+use super::check::{self, Bounds};
+use super::clocks::{Around, Clocks, threads_in_words};
+use super::oracle::Oracle;
+use super::pace::{self, Pace};
+use super::seat::Seat;
+use super::spread;
+use super::stage::{Call, Stage, Written};
+use super::terms::Terms;
+use crate::outcome::Fault;
+use karve_core::charter::Metric;
+use karve_core::measurement::{Block, First, Gate, Pair};
+use karve_numerics::case::Case;
+use karve_numerics::contract::Kernel;
+use karve_numerics::draw;
+use karve_os::error::Result;
+use karve_os::random::secret;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The share of a duel's time that the reference may take.
+const ORACLE_SHARE: f64 = 0.05;
+
+/// A case of a duel.
+#[derive(Clone, Debug)]
+pub struct Corner {
+    /// Its index in the charter.
+    pub index: usize,
+    /// The case.
+    pub case: Case,
+    /// Calls in one batch.
+    pub calls: u32,
+    /// Plain work after each call of the candidate, for a control.
+    pub spin_ns: u64,
+}
+
+/// A duel under way.
+#[derive(Debug)]
+pub struct Duelling {
+    terms: Terms,
+    metric: Metric,
+    trees: [PathBuf; 2],
+    corners: Vec<Corner>,
+    stage: Stage,
+    oracle: Oracle,
+    arms: [Arm; 2],
+    /// Where they sit.
+    seat: Seat,
+    /// The case that the arms are set up for.
+    facing: Option<usize>,
+    /// The case that the reference is set up for, which outlives the arms.
+    asked: Option<usize>,
+    bounds: BTreeMap<usize, Bounds>,
+    /// What each arm wrote in the calls of its last turn.
+    written: [Vec<Written>; 2],
+    pairs: u32,
+    clocks: [Clocks; 2],
+    around: Around,
+    /// What the reference took last time.
+    oracle_took: Duration,
+    /// Where the time went.
+    spent: Spent,
+    /// What blocks cost so far.
+    pace: Pace,
+    /// Blocks of these processes.
+    blocks: u32,
+}
+
+/// Where the time of a duel went.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spent {
+    /// In kernels, by karve's clock.
+    pub kernels: Duration,
+    /// All of it.
+    pub total: Duration,
+    /// Timed calls of both arms.
+    pub calls: u64,
+}
+
+const PARENT: usize = 0;
+const CANDIDATE: usize = 1;
+
+/// Who comes first, and who second.
+type Order = [usize; 2];
+
+/// One turn of each arm, of so many calls.
+struct Met {
+    first: First,
+    turns: [Turn; 2],
+    calls: usize,
+}
+
+type Fought<T> = std::result::Result<T, Fault>;
+
+impl Duelling {
+    /// Starts both arms and the reference.
+    pub fn start(
+        terms: &Terms,
+        metric: &Metric,
+        [parent, candidate]: [PathBuf; 2],
+        corners: Vec<Corner>,
+    ) -> Result<Fought<Self>> {
+        let sized: Vec<(&Case, u32)> = corners.iter().map(|c| (&c.case, c.calls)).collect();
+        let stage = Stage::new(&terms.contract, &sized)?;
+        let cases: Vec<&Case> = corners.iter().map(|c| &c.case).collect();
+        let oracle = terms.oracle(&parent, &cases)?;
+        let trees = [parent, candidate];
+        let seat = Seat::draw(terms)?;
+        let began = Instant::now();
+        let arms = match start_arms(&seat.terms(terms), &trees, &stage)? {
+            Ok(arms) => arms,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let mut pace = Pace::default();
+        pace.started(began.elapsed());
+        Ok(Ok(Self {
+            terms: terms.clone(),
+            metric: metric.clone(),
+            trees,
+            corners,
+            stage,
+            oracle,
+            arms,
+            seat,
+            facing: None,
+            asked: None,
+            bounds: BTreeMap::new(),
+            written: Default::default(),
+            pairs: 0,
+            clocks: Default::default(),
+            around: Around::default(),
+            oracle_took: Duration::ZERO,
+            spent: Spent::default(),
+            pace,
+            blocks: 0,
+        }))
+    }
+
+    /// Where the time went so far.
+    pub fn spent(&self) -> Spent {
+        self.spent
+    }
+
+    /// One block: a fresh process for each arm, and each case by both.
+    pub fn block(&mut self) -> Result<Fought<Block>> {
+        let start = Instant::now();
+        if self.blocks >= self.pace.blocks()
+            && let Err(fault) = self.renew()?
+        {
+            return Ok(Err(fault));
+        }
+        self.blocks += 1;
+        let renewed = start.elapsed();
+        let mut around = Duration::ZERO;
+        let _seated = self.seat.hold();
+        let turns = self.pace.turns();
+        let seed = secret()?;
+        let mut pairs = Vec::with_capacity(self.corners.len());
+        for corner in 0..self.corners.len() {
+            let before = Instant::now();
+            if let Err(fault) = self.face(corner)? {
+                return Ok(Err(fault));
+            }
+            around += before.elapsed();
+            match self.pair(corner, seed, turns)? {
+                Ok(pair) => pairs.push(pair),
+                Err(fault) => return Ok(Err(fault)),
+            }
+        }
+        let all = start.elapsed();
+        self.pace
+            .add(around, all.saturating_sub(around + renewed), turns);
+        self.spent.total += start.elapsed();
+        if let Err(gate) = self.cross_check() {
+            return Ok(Err(Fault::Candidate(gate)));
+        }
+        Ok(Ok(Block {
+            seed,
+            pad: 0,
+            pairs,
+            discarded: None,
+            conditions: None,
+        }))
+    }
+
+    /// Makes both processes anew.
+    fn renew(&mut self) -> Result<Fought<()>> {
+        let start = Instant::now();
+        self.arms.iter_mut().for_each(Arm::end);
+        self.facing = None;
+        self.blocks = 0;
+        self.seat = Seat::draw(&self.terms)?;
+        let terms = self.seat.terms(&self.terms);
+        Ok(match start_arms(&terms, &self.trees, &self.stage)? {
+            Ok(arms) => {
+                self.arms = arms;
+                self.pace.started(start.elapsed());
+                Ok(())
+            }
+            Err(fault) => Err(fault),
+        })
+    }
+
+    /// Both arms by turns on a case, so many times each; gives the usual turn.
+    fn pair(&mut self, corner: usize, seed: u64, turns: u32) -> Result<Fought<Pair>> {
+        let root = draw::hash64(seed, &(corner as u64).to_le_bytes());
+        let mut met = Vec::with_capacity(turns as usize);
+        for turn in 0..turns {
+            let root = draw::hash64(root, &turn.to_le_bytes());
+            match self.meet(corner, root)? {
+                Ok(both) => met.push(both),
+                Err(fault) => return Ok(Err(fault)),
+            }
+        }
+        let taken: Vec<[Turn; 2]> = met.iter().map(|both| both.turns).collect();
+        let Some(begun) = met.first() else {
+            return Ok(Err(Fault::Parent(Gate::Passed)));
+        };
+        self.around.add((corner, self.corners.len()), &taken);
+        let [parent, candidate] = pace::usual(&taken);
+        let sample = |clocks| pace::sample_of(&self.metric, clocks, begun.calls);
+        Ok(Ok(Pair {
+            case: self.corners[corner].index,
+            first: begun.first,
+            parent: sample(parent),
+            candidate: sample(candidate),
+        }))
+    }
+
+    /// One turn of each arm on the same fresh inputs.
+    fn meet(&mut self, corner: usize, root: u64) -> Result<Fought<Met>> {
+        let calls = self.stage.calls(self.corners[corner].calls, root);
+        self.stage.fill_all(&calls);
+        // The coin comes from the operating system, after everything else is fixed.
+        let order = toss()?;
+        let mut turns = [None, None];
+        for arm in order {
+            match self.turn(corner, arm, &calls)? {
+                Ok(turn) => turns[arm] = Some(turn),
+                Err(fault) => return Ok(Err(fault)),
+            }
+        }
+        let [Some(mut parent), Some(mut candidate)] = turns else {
+            return Ok(Err(Fault::Parent(Gate::Passed)));
+        };
+        // Work could be moved to where no time is taken. Transfers to a device vary too much.
+        if self.terms.contract.modules.device.is_none() {
+            let (usual, own) = (parent.before, candidate.before);
+            parent.count_before(usual.saturating_sub(own));
+            candidate.count_before(own.saturating_sub(usual));
+        }
+        let written = std::mem::take(&mut self.written);
+        let verified = self.verify(corner, &calls, &written)?;
+        self.written = written;
+        if let Err(fault) = verified {
+            return Ok(Err(fault));
+        }
+        self.clocks[PARENT].add(&parent);
+        self.clocks[CANDIDATE].add(&candidate);
+        self.pairs += 1;
+        self.spent.kernels += parent.wall + candidate.wall;
+        self.spent.calls += 2 * calls.len() as u64;
+        Ok(Ok(Met {
+            first: match order {
+                [CANDIDATE, _] => First::Candidate,
+                _ => First::Parent,
+            },
+            turns: [parent, candidate],
+            calls: calls.len(),
+        }))
+    }
+
+    /// Lets one arm call its kernel, and takes down what it wrote in each call.
+    fn turn(&mut self, corner: usize, arm: usize, calls: &[Call]) -> Result<Fought<Turn>> {
+        self.stage.lay_all(calls);
+        let slots: Vec<_> = calls.iter().map(Call::slot).collect();
+        let spin_ns = match arm {
+            CANDIDATE => self.corners[corner].spin_ns,
+            _ => 0,
+        };
+        let turn = self.arms[arm].turn(&slots, spin_ns)?;
+        let name = &self.corners[corner].case.name;
+        let turn = match turn {
+            Ok(turn) => turn,
+            Err(broken) => return Ok(Err(fault(arm, broken.gate(name)))),
+        };
+        let written = &mut self.written[arm];
+        written.resize_with(calls.len(), Written::new);
+        let stage = &self.stage;
+        let outside = AtomicBool::new(false);
+        let items: Vec<(&Call, &mut Written)> = calls.iter().zip(written).collect();
+        spread::over(stage.hands(), items, |(call, written)| {
+            if !(stage.guards_hold(call) && stage.inputs_hold(call)) {
+                outside.store(true, Ordering::Relaxed);
+            }
+            stage.copy_written(call, written);
+        });
+        if outside.into_inner() {
+            return Ok(Err(fault(arm, check::outside(name))));
+        }
+        Ok(Ok(turn))
+    }
+
+    /// Sets both arms up for a case. What they may differ by is learnt when it is met first, and
+    /// a fresh process is called once before it is timed.
+    fn face(&mut self, corner: usize) -> Result<Fought<()>> {
+        if self.facing == Some(corner) {
+            return Ok(Ok(()));
+        }
+        let case = self.corners[corner].case.clone();
+        self.stage.set(&self.terms.contract, &case)?;
+        for arm in toss()? {
+            let ready = self.arms[arm].set_up(&self.terms.contract, self.stage.layout())?;
+            if let Err(broken) = ready {
+                return Ok(Err(fault(arm, broken.gate(&case.name))));
+            }
+        }
+        if self.asked != Some(corner) {
+            self.oracle.set(&self.terms.contract, &case)?;
+            self.asked = Some(corner);
+        }
+        self.facing = Some(corner);
+        let calls = self.stage.fresh_calls(1)?;
+        self.stage.fill_all(&calls);
+        for arm in toss()? {
+            if let Err(fault) = self.turn(corner, arm, &calls)? {
+                return Ok(Err(fault));
+            }
+        }
+        if self.bounds.contains_key(&corner) {
+            return Ok(Ok(()));
+        }
+        let [parent, candidate] = std::mem::take(&mut self.written);
+        match self.hold_against_reference(corner, &calls[0], [&parent[0], &candidate[0]])? {
+            Ok(bounds) => {
+                self.bounds.insert(corner, bounds);
+                Ok(Ok(()))
+            }
+            Err(fault) => Ok(Err(fault)),
+        }
+    }
+
+    /// Holds one call of both arms against the reference.
+    fn hold_against_reference(
+        &mut self,
+        corner: usize,
+        call: &Call,
+        [parent, candidate]: [&Written; 2],
+    ) -> Result<Fought<Bounds>> {
+        let start = Instant::now();
+        let truth = self.oracle.truth(&self.stage, call)?;
+        self.oracle_took = start.elapsed();
+        let name = &self.corners[corner].case.name;
+        let parent = check::errors(&self.stage, parent, &truth);
+        let candidate = check::errors(&self.stage, candidate, &truth);
+        if let Err(why) = check::judge(&self.terms.contract, &parent, None) {
+            return Ok(Err(Fault::Parent(check::wrong(name, why))));
+        }
+        if let Err(why) = check::judge(&self.terms.contract, &candidate, Some(&parent)) {
+            return Ok(Err(Fault::Candidate(check::wrong(name, why))));
+        }
+        Ok(Ok(Bounds::new(&candidate, &parent)))
+    }
+
+    /// Checks what both arms wrote in timed calls.
+    fn verify(
+        &mut self,
+        corner: usize,
+        calls: &[Call],
+        [parent, candidate]: &[Vec<Written>; 2],
+    ) -> Result<Fought<()>> {
+        for at in self.differing(corner, [parent, candidate]) {
+            let Some(bounds) = self.bounds.get(&corner).cloned() else {
+                continue;
+            };
+            let both = [&parent[at], &candidate[at]];
+            // Which of the two is wrong, only the reference can say.
+            let wider = match self.hold_against_reference(corner, &calls[at], both)? {
+                Ok(found) => found.or(&bounds),
+                Err(fault) => return Ok(Err(fault)),
+            };
+            // Both are right on these inputs: they are harder than those met before.
+            if let Err(why) = check::agree(&self.stage, both, &wider) {
+                let name = &self.corners[corner].case.name;
+                return Ok(Err(Fault::Candidate(check::wrong(name, why))));
+            }
+            self.bounds.insert(corner, wider);
+        }
+        if !self.spot_check_is_due()? {
+            return Ok(Ok(()));
+        }
+        let picked = secret()? as usize % calls.len().max(1);
+        let both = [&parent[picked], &candidate[picked]];
+        let held = self.hold_against_reference(corner, &calls[picked], both)?;
+        Ok(held.map(|_| ()))
+    }
+
+    /// The calls in which the arms did not write the same.
+    fn differing(&self, corner: usize, [parent, candidate]: [&Vec<Written>; 2]) -> Vec<usize> {
+        let Some(bounds) = self.bounds.get(&corner) else {
+            return Vec::new();
+        };
+        let mut differs = vec![false; parent.len().min(candidate.len())];
+        let both = parent.iter().zip(candidate).zip(&mut differs);
+        spread::over(
+            self.stage.hands(),
+            both.collect(),
+            |((one, other), differs)| {
+                *differs = check::agree(&self.stage, [one, other], bounds).is_err();
+            },
+        );
+        let found = differs.into_iter().enumerate();
+        found
+            .filter_map(|(at, differs)| differs.then_some(at))
+            .collect()
+    }
+
+    /// Now and then, when nobody can know it, a timed call is held against the reference.
+    fn spot_check_is_due(&self) -> Result<bool> {
+        let kernel = self.spent.kernels.as_secs_f64() / f64::from(self.pairs.max(1));
+        let chance = ORACLE_SHARE * kernel / self.oracle_took.as_secs_f64().max(1e-9);
+        let drawn = secret()? as f64 / u64::MAX as f64;
+        Ok(drawn < chance)
+    }
+
+    /// Whether the candidate's own clock and its CPU time fit what karve's clock shows.
+    fn cross_check(&mut self) -> std::result::Result<(), Gate> {
+        let [parent, candidate] = &self.clocks;
+        candidate.check(parent, self.terms.contract.threads)?;
+        self.around.check()?;
+        if self.blocks == self.pace.blocks() {
+            self.around.end_processes()?;
+        }
+        self.census()
+    }
+
+    /// Whether the candidate has more threads than it may, which its examination did not show.
+    fn census(&self) -> std::result::Result<(), Gate> {
+        let native = matches!(self.terms.contract.kernel, Kernel::Library { .. });
+        let threads = self.arms[CANDIDATE]
+            .census()
+            .map_or(0, |(threads, _)| threads);
+        let most = self.terms.contract.threads.max(1);
+        match native && threads > most as usize {
+            false => Ok(()),
+            true => Err(Gate::Dishonest {
+                why: format!(
+                    "it left threads running, and may use {}",
+                    threads_in_words(most)
+                ),
+            }),
+        }
+    }
+}
+
+/// Starts both arms in an order by a coin.
+fn start_arms(terms: &Terms, trees: &[PathBuf; 2], stage: &Stage) -> Result<Fought<[Arm; 2]>> {
+    let mut starting = [None, None];
+    for arm in toss()? {
+        match terms.start_arm(&trees[arm], stage)? {
+            Ok(started) => starting[arm] = Some(started),
+            Err(gate) => return Ok(Err(fault(arm, gate))),
+        }
+    }
+    let [Some(parent), Some(candidate)] = starting else {
+        return Ok(Err(Fault::Parent(Gate::Passed)));
+    };
+    let parent = match parent.ready() {
+        Ok(arm) => arm,
+        Err(gate) => return Ok(Err(Fault::Parent(gate))),
+    };
+    Ok(match candidate.ready() {
+        Ok(candidate) => Ok([parent, candidate]),
+        Err(gate) => Err(Fault::Candidate(gate)),
+    })
+}
+
+/// An order by a coin of the operating system.
+fn toss() -> Result<Order> {
+    Ok(match secret()? & 1 {
+        0 => [PARENT, CANDIDATE],
+        _ => [CANDIDATE, PARENT],
+    })
+}
+
+fn fault(arm: usize, gate: Gate) -> Fault {
+    match arm {
+        PARENT => Fault::Parent(gate),
+        _ => Fault::Candidate(gate),
+    }
+}

@@ -1,0 +1,409 @@
+//! The gate of the ring: everything that must hold before a kernel is timed.
+//!
+//! ```text
+//! fresh inputs      several draws, each with another poison, against the reference
+//! hostile inputs    denormals, large, mixed magnitudes, as the contract names them
+//! skewed groups     one group with half of all rows, and empty ones, where inputs are group sizes
+//! in one batch      several calls in a row, so that what is checked is what is timed
+//! twice the same    equal inputs give equal bits, wherever they lie and whatever lay there
+//! late              what was written stays as it is while the process runs on
+//! census            no thread, file or rounding mode is left behind
+//! repeated          calls on repeated inputs are not faster than fresh ones allow
+//! replay            eight calls at the same addresses, between which inputs change in place
+//! ```
+
+mod replay;
+
+use super::arm::Arm;
+use super::broken::Broken;
+use super::check::{self, Errors};
+use super::clocks::threads_in_words;
+use super::oracle::Oracle;
+use super::protocol::FLAG_MODE_CHANGED;
+use super::stage::{Call, Kind, Stage, Written};
+use super::terms::Terms;
+use crate::outcome::Gated;
+use karve_core::measurement::Gate;
+use karve_numerics::case::Case;
+use karve_numerics::contract::{Contract, Examined, Kernel};
+use karve_numerics::stats;
+use karve_os::error::Result;
+use karve_os::random::secret;
+use std::path::Path;
+use std::time::Duration;
+
+/// Draws of every case, fresh, hostile and skewed, one for each kind of poison. One alone may miss
+/// what a kernel does wrong: groups that are empty may all be the last ones.
+const DRAWS: [Kind; 3] = [Kind::Nan, Kind::Plausible, Kind::Pattern];
+
+/// Calls of the batch that is checked as a whole.
+const BATCH: u32 = 3;
+
+/// How long a process may run on before its outputs are looked at again.
+const LATE: Duration = Duration::from_millis(2);
+
+/// Calls of each kind when repeated inputs are timed against fresh ones.
+const REPEATS: usize = 6;
+
+/// Tries in which a kernel must be caught each time.
+const REPEAT_TRIES: u32 = 3;
+
+/// How much faster than the incumbent's a repeated call may be, beside a fresh one.
+const REPEAT_GAIN_MAX: f64 = 1.5;
+
+/// Those who take part in an exam.
+struct Exam<'a> {
+    terms: &'a Terms,
+    stage: Stage,
+    oracle: Oracle,
+    arm: Arm,
+    incumbent: Option<Arm>,
+    case: &'a Case,
+}
+
+/// What was written in one call.
+struct Outcome {
+    own: Written,
+    /// By the incumbent, on the same inputs.
+    usual: Option<Written>,
+}
+
+type Passed<T> = std::result::Result<T, Gate>;
+
+/// Examines the kernel of a built tree on some cases, beside the incumbent's if there is one.
+/// Gives the largest error that was seen on each tensor of each case.
+pub fn examine(
+    terms: &Terms,
+    tree: &Path,
+    incumbent: Option<&Path>,
+    cases: &[Case],
+) -> Result<Gated<Vec<Examined>>> {
+    let Some(first) = cases.first() else {
+        return Ok(Ok(Vec::new()));
+    };
+    let sized: Vec<(&Case, u32)> = cases.iter().map(|case| (case, BATCH)).collect();
+    let all: Vec<&Case> = cases.iter().collect();
+    let stage = Stage::new(&terms.contract, &sized)?;
+    // Not seated on one CPU, as in a duel: a thread that works on would be done before the answer.
+    let arm = match terms.arm(tree, &stage)? {
+        Ok(arm) => arm,
+        Err(gate) => return Ok(Err(gate)),
+    };
+    let incumbent = match incumbent {
+        None => None,
+        Some(tree) => match terms.arm(tree, &stage)? {
+            Ok(arm) => Some(arm),
+            Err(gate) => return Ok(Err(gate)),
+        },
+    };
+    let mut exam = Exam {
+        terms,
+        oracle: terms.oracle(tree, &all)?,
+        stage,
+        arm,
+        incumbent,
+        case: first,
+    };
+    let mut examined = Vec::new();
+    for case in cases {
+        exam.case = case;
+        match exam.sit()? {
+            Ok(mut errors) => examined.append(&mut errors),
+            Err(gate) => return Ok(Err(gate)),
+        }
+    }
+    Ok(Ok(examined))
+}
+
+impl Exam<'_> {
+    fn sit(&mut self) -> Result<Passed<Vec<Examined>>> {
+        let contract = self.terms.contract.clone();
+        if let Err(gate) = self.set(&contract)? {
+            return Ok(Err(gate));
+        }
+        let before = self.arm.census();
+        let mut worst = Errors::default();
+        for poison in DRAWS {
+            match self.single(&contract, poison)? {
+                Ok(errors) => keep_worst(&mut worst, errors),
+                Err(gate) => return Ok(Err(gate)),
+            }
+        }
+        let steps = [
+            Self::batch,
+            Self::twice,
+            Self::late,
+            Self::repeated,
+            Self::replay,
+        ];
+        for step in steps {
+            if let Err(gate) = step(self, &contract)? {
+                return Ok(Err(gate));
+            }
+        }
+        if let Err(gate) = self.census(before) {
+            return Ok(Err(gate));
+        }
+        let hostile = contract.hostile.iter();
+        let hostile = hostile.map(|draw| (contract.drawn_as(draw), None));
+        let skewed = contract.harsher_groups().into_iter();
+        let skewed = skewed.map(|(drawn, what)| (drawn, Some(what)));
+        for (drawn, what) in hostile.chain(skewed) {
+            if let Err(gate) = self.set(&drawn)? {
+                return Ok(Err(gate));
+            }
+            for poison in DRAWS {
+                if let Err(gate) = self.single(&drawn, poison)? {
+                    return Ok(Err(match what {
+                        Some(what) => replay::on(gate, &format!("with {what}")),
+                        None => gate,
+                    }));
+                }
+            }
+        }
+        Ok(Ok(self.examined(&contract, worst)))
+    }
+
+    fn examined(&self, contract: &Contract, worst: Errors) -> Vec<Examined> {
+        let named = contract.written().zip(worst.stats).enumerate();
+        named
+            .map(|(index, ((_, arg), error))| Examined {
+                case: self.case.name.clone(),
+                tensor: arg.name.clone(),
+                error,
+                beside: worst.beside.get(index).cloned(),
+            })
+            .collect()
+    }
+
+    /// Everybody takes the arguments of the case.
+    fn set(&mut self, contract: &Contract) -> Result<Passed<()>> {
+        self.stage.set(contract, self.case)?;
+        self.oracle.set(contract, self.case)?;
+        let layout = self.stage.layout().clone();
+        for arm in [Some(&mut self.arm), self.incumbent.as_mut()]
+            .into_iter()
+            .flatten()
+        {
+            if let Err(broken) = arm.set_up(contract, &layout)? {
+                return Ok(Err(broken.gate(&self.case.name)));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// One call on fresh inputs.
+    fn single(&mut self, contract: &Contract, poison: Kind) -> Result<Passed<Errors>> {
+        let mut calls = self.stage.fresh_calls(1)?;
+        calls[0].poison = poison;
+        match self.call(&calls)? {
+            Ok(outcome) => self.check(contract, &calls[0], &outcome[0]),
+            Err(gate) => Ok(Err(gate)),
+        }
+    }
+
+    /// Several calls in a row are all right.
+    fn batch(&mut self, contract: &Contract) -> Result<Passed<()>> {
+        let calls = self.stage.fresh_calls(BATCH)?;
+        let outcomes = match self.call(&calls)? {
+            Ok(outcomes) => outcomes,
+            Err(gate) => return Ok(Err(gate)),
+        };
+        for (call, outcome) in calls.iter().zip(&outcomes) {
+            if let Err(gate) = self.check(contract, call, outcome)? {
+                return Ok(Err(gate));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// The same inputs give the same bits.
+    fn twice(&mut self, contract: &Contract) -> Result<Passed<()>> {
+        if !contract.deterministic {
+            return Ok(Ok(()));
+        }
+        let mut calls = self.stage.fresh_calls(BATCH)?;
+        let seed = calls[0].seed;
+        let kinds = [Kind::Nan, Kind::Plausible, Kind::Pattern];
+        for (call, poison) in calls.iter_mut().zip(kinds) {
+            call.seed = seed;
+            call.poison = poison;
+        }
+        let outcomes = match self.call(&calls)? {
+            Ok(outcomes) => outcomes,
+            Err(gate) => return Ok(Err(gate)),
+        };
+        let same = |two: &[Outcome]| two[0].own == two[1].own;
+        Ok(match outcomes.windows(2).all(same) {
+            true => Ok(()),
+            false => Err(check::wrong(
+                &self.case.name,
+                "the same inputs gave different results; say deterministic = false in \
+                 [contract] if that is right"
+                    .into(),
+            )),
+        })
+    }
+
+    /// What was written stays as it is while the process runs on.
+    fn late(&mut self, _: &Contract) -> Result<Passed<()>> {
+        let calls = self.stage.fresh_calls(1)?;
+        let before = match self.call(&calls)? {
+            Ok(mut outcomes) => outcomes.pop().map(|outcome| outcome.own),
+            Err(gate) => return Ok(Err(gate)),
+        };
+        if let Err(broken) = self.arm.idle(LATE)? {
+            return Ok(Err(broken.gate(&self.case.name)));
+        }
+        let after = self.stage.written(&calls[0]);
+        Ok(match before == Some(after) {
+            true => Ok(()),
+            false => Err(Gate::Dishonest {
+                why: "it goes on writing after it has returned".into(),
+            }),
+        })
+    }
+
+    /// A kernel that is much faster on inputs that it has seen than on fresh ones remembers them.
+    fn repeated(&mut self, _: &Contract) -> Result<Passed<()>> {
+        for _ in 0..REPEAT_TRIES {
+            let own = match ratio(&mut self.stage, &mut self.arm)? {
+                Ok(ratio) => ratio,
+                Err(broken) => return Ok(Err(broken.gate(&self.case.name))),
+            };
+            let usual = match &mut self.incumbent {
+                None => 1.0,
+                Some(arm) => match ratio(&mut self.stage, arm)? {
+                    Ok(ratio) => ratio.max(1.0),
+                    Err(broken) => return Ok(Err(broken.gate(&self.case.name))),
+                },
+            };
+            if own <= usual * REPEAT_GAIN_MAX {
+                return Ok(Ok(()));
+            }
+        }
+        Ok(Err(Gate::Dishonest {
+            why: "it is much faster on inputs that it has seen before: it remembers results".into(),
+        }))
+    }
+
+    fn census(&self, before: Option<(usize, usize)>) -> Passed<()> {
+        let (Some((_, files_before)), Some((threads, files))) = (before, self.arm.census()) else {
+            return Ok(());
+        };
+        let native = matches!(self.terms.contract.kernel, Kernel::Library { .. });
+        let dishonest = |why: String| Err(Gate::Dishonest { why });
+        if native && threads > self.terms.contract.threads.max(1) as usize {
+            let may = threads_in_words(self.terms.contract.threads);
+            return dishonest(format!("it left threads running, and may use {may}"));
+        }
+        if native && files > files_before {
+            return dishonest("it left files open".into());
+        }
+        Ok(())
+    }
+
+    /// Calls the kernel, after the incumbent's on the same inputs.
+    fn call(&mut self, calls: &[Call]) -> Result<Passed<Vec<Outcome>>> {
+        for call in calls {
+            self.stage.fill(call);
+        }
+        let slots: Vec<_> = calls.iter().map(Call::slot).collect();
+        let mut written = Vec::new();
+        for arm in [self.incumbent.as_mut(), Some(&mut self.arm)]
+            .into_iter()
+            .flatten()
+        {
+            calls.iter().for_each(|call| self.stage.lay(call));
+            match arm.turn(&slots, 0)? {
+                Ok(turn) if turn.told.flags & FLAG_MODE_CHANGED != 0 => {
+                    return Ok(Err(Gate::Dishonest {
+                        why: "it changes how floating-point numbers are rounded, and leaves it so"
+                            .into(),
+                    }));
+                }
+                Ok(_) => {}
+                Err(broken) => return Ok(Err(broken.gate(&self.case.name))),
+            }
+            let inside = |call: &Call| self.stage.guards_hold(call) && self.stage.inputs_hold(call);
+            if !calls.iter().all(inside) {
+                return Ok(Err(check::outside(&self.case.name)));
+            }
+            let all: Vec<Written> = calls.iter().map(|call| self.stage.written(call)).collect();
+            written.push(all);
+        }
+        let own = written.pop().unwrap_or_default();
+        let usual = written.pop();
+        let outcome = |(index, own): (usize, Written)| Outcome {
+            own,
+            usual: usual.as_ref().and_then(|all| all.get(index).cloned()),
+        };
+        Ok(Ok(own.into_iter().enumerate().map(outcome).collect()))
+    }
+
+    /// Holds a call against the reference.
+    fn check(
+        &mut self,
+        contract: &Contract,
+        call: &Call,
+        outcome: &Outcome,
+    ) -> Result<Passed<Errors>> {
+        let truth = self.oracle.truth(&self.stage, call)?;
+        let mut errors = check::errors(&self.stage, &outcome.own, &truth);
+        let usual = outcome.usual.as_ref();
+        let usual = usual.map(|written| check::errors(&self.stage, written, &truth));
+        let judged = check::judge(contract, &errors, usual.as_ref());
+        Ok(match judged {
+            Ok(()) => {
+                errors.beside = usual.map(|errors| errors.stats).unwrap_or_default();
+                Ok(errors)
+            }
+            Err(why) => Err(check::wrong(&self.case.name, why)),
+        })
+    }
+}
+
+/// How much longer a call on fresh inputs takes than one on inputs that were just used.
+fn ratio(stage: &mut Stage, arm: &mut Arm) -> Result<std::result::Result<f64, Broken>> {
+    let mut times = [Vec::new(), Vec::new()];
+    let first = stage.fresh_calls(1)?[0];
+    stage.fill(&first);
+    stage.lay(&first);
+    if let Err(broken) = arm.turn(&[first.slot()], 0)? {
+        return Ok(Err(broken));
+    }
+    for _ in 0..REPEATS {
+        let call = Call {
+            seed: secret()?,
+            ..first
+        };
+        for times in &mut times {
+            // Written both times, so that caches are in the same state.
+            stage.fill(&call);
+            stage.lay(&call);
+            match arm.turn(&[call.slot()], 0)? {
+                Ok(turn) => times.push(turn.cpu.as_secs_f64()),
+                Err(broken) => return Ok(Err(broken)),
+            }
+        }
+    }
+    let median = |of: &[f64]| stats::median(of).unwrap_or(1.0).max(1e-9);
+    Ok(Ok(median(&times[0]) / median(&times[1])))
+}
+
+fn keep_worst(worst: &mut Errors, errors: Errors) {
+    if worst.stats.is_empty() {
+        *worst = errors;
+        return;
+    }
+    let mut beside = errors.beside.into_iter();
+    for (index, error) in errors.stats.into_iter().enumerate() {
+        let beside = beside.next();
+        if error.rms > worst.stats[index].rms {
+            worst.stats[index] = error;
+            if let Some(beside) = beside {
+                worst.beside[index] = beside;
+            }
+        }
+    }
+}

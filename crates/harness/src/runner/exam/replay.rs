@@ -1,0 +1,54 @@
+//! The replay of an exam: what a kernel keeps between calls must follow its inputs.
+
+use super::{Exam, Passed};
+use crate::runner::stage::{Call, Kind};
+use karve_core::measurement::Gate;
+use karve_numerics::contract::{Contract, REPLAY_STEPS};
+use karve_os::error::Result;
+use karve_os::random::secret;
+
+impl Exam<'_> {
+    /// Calls at the same addresses, between which inputs are rewritten there, some only in part.
+    /// Each must be right.
+    pub(super) fn replay(&mut self, contract: &Contract) -> Result<Passed<()>> {
+        let steps = contract.replay(self.stage.layout(), secret()?);
+        let slot = self.stage.fresh_calls(1)?[0].slot;
+        for (step, number) in steps.iter().zip(1..) {
+            self.stage.set(&step.contract, self.case)?;
+            let seed = secret()?;
+            let poison = match seed % 2 {
+                0 => Kind::Nan,
+                _ => Kind::Pattern,
+            };
+            let call = Call { slot, seed, poison };
+            let right = match self.call(&[call])? {
+                Ok(outcome) => self.check(contract, &call, &outcome[0])?,
+                Err(gate) => Err(gate),
+            };
+            if let Err(gate) = right {
+                let what = &step.what;
+                let place =
+                    format!("step {number} of {REPLAY_STEPS} of the replay, {what} in place");
+                return Ok(Err(on(gate, &place)));
+            }
+        }
+        self.stage.set(contract, self.case)?;
+        Ok(Ok(()))
+    }
+}
+
+/// The same failure, with what was special about the call.
+pub(super) fn on(gate: Gate, what: &str) -> Gate {
+    match gate {
+        Gate::WrongResult {
+            case,
+            category,
+            excerpt,
+        } => Gate::WrongResult {
+            case,
+            category,
+            excerpt: format!("{what}: {excerpt}"),
+        },
+        other => other,
+    }
+}

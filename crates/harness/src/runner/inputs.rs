@@ -1,0 +1,141 @@
+//! Asks the module of a reference for its arguments, as KernelBench's tasks tell them: types and
+//! extents come from `get_inputs`, and values from karve alone.
+
+use super::python::command_of;
+use super::terms::Terms;
+use karve_numerics::contract::{Arg, ArgKind, CALL_BYTES_MAX, Kernel, PythonStyle, Reference};
+use karve_numerics::draw::Draw;
+use karve_numerics::tensor::Dtype;
+use karve_os::error::{CommandError, Result};
+use karve_os::process::{self, Exit, Program};
+use karve_os::sandbox;
+use serde::Deserialize;
+use std::path::Path;
+use std::time::Duration;
+
+/// The program that asks.
+const ASKS: &str = include_str!("inputs.py");
+
+/// How long the module may take to say what its inputs are.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Arguments at most, as in `args`.
+const ARGS_MAX: usize = 24;
+
+/// What the module says.
+#[derive(Debug, Deserialize)]
+struct Told {
+    inputs: Vec<ToldArg>,
+    outputs: Vec<ToldArg>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ToldArg {
+    name: String,
+    dtype: String,
+    /// Of a tensor.
+    #[serde(default)]
+    shape: Vec<u64>,
+    /// Of a number.
+    value: Option<String>,
+    /// The smallest and the largest element.
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+/// The arguments that the reference of a tree names.
+pub fn ask_inputs(terms: &Terms, tree: &Path) -> Result<Vec<Arg>> {
+    let dir = terms.place(tree);
+    let (Reference::Python { path, .. }, Kernel::Python { style, .. }) =
+        (&terms.contract.reference, &terms.contract.kernel)
+    else {
+        return Err(cannot("only a module in Python can be asked"));
+    };
+    let mut command = command_of(terms, &dir, "reference", ("inputs.py", ASKS))?;
+    let device = terms.contract.modules.device.as_deref().unwrap_or("cpu");
+    let style = match style {
+        PythonStyle::Functions => "functions",
+        PythonStyle::Models => "models",
+    };
+    if let Program::Argv(args) = &mut command.program {
+        let most = CALL_BYTES_MAX.to_string();
+        args.extend([
+            dir.join(path).into(),
+            style.into(),
+            device.into(),
+            most.into(),
+        ]);
+    }
+    let limit = terms.limit.min(LIMIT);
+    command.memory_bytes = sandbox::most_memory();
+    let run = process::run(&command.limit(limit), &terms.stop)?;
+    if run.exit == Exit::TimedOut {
+        let seconds = limit.as_secs();
+        return Err(cannot(&format!("it had not told them after {seconds} s")));
+    }
+    if !run.exit.success() {
+        let said = karve_os::process::excerpt(&run);
+        return Err(cannot(&said.replace(&format!("{}/", dir.display()), "")));
+    }
+    let text = run.stdout.text();
+    let last = text.lines().last().unwrap_or_default();
+    let told: Told = serde_json::from_str(last).map_err(|error| cannot(&error.to_string()))?;
+    args_of(told).map_err(|why| cannot(&why))
+}
+
+fn args_of(told: Told) -> std::result::Result<Vec<Arg>, String> {
+    let mut args: Vec<Arg> = Vec::new();
+    let inputs = told.inputs.into_iter().map(|one| (one, true));
+    let outputs = told.outputs.into_iter().map(|one| (one, false));
+    for (one, is_input) in inputs.chain(outputs) {
+        let known = Dtype::parse(&one.dtype);
+        let dtype = known.ok_or_else(|| format!("the type {} is not known", one.dtype))?;
+        let draw = draw_of(dtype, &one);
+        let shape = one.shape.iter().map(u64::to_string).collect();
+        let kind = match (one.value, is_input) {
+            (Some(value), true) => ArgKind::Scalar { value },
+            (None, true) => ArgKind::Input { shape, draw },
+            (None, false) => ArgKind::Output { shape },
+            (Some(_), false) => return Err("a result is a number, and no tensor".into()),
+        };
+        let taken = args.iter().any(|arg| arg.name == one.name);
+        let name = match taken {
+            true => format!("{}_{}", one.name, args.len()),
+            false => one.name,
+        };
+        args.push(Arg { name, dtype, kind });
+    }
+    if args.len() > ARGS_MAX {
+        return Err(format!("there are more than {ARGS_MAX} inputs and results"));
+    }
+    match args.iter().any(Arg::is_written) {
+        true => Ok(args),
+        false => Err("it gives no result".into()),
+    }
+}
+
+/// What an input is drawn from: integers within what was seen, numbers from 0 to 1 where only such
+/// were seen, and else normally distributed ones.
+fn draw_of(dtype: Dtype, one: &ToldArg) -> Draw {
+    let (low, high) = (one.low.unwrap_or(-1.0), one.high.unwrap_or(1.0));
+    if dtype == Dtype::Bool {
+        return Draw::Integers { low: 0, high: 1 };
+    }
+    if !dtype.is_float() {
+        let (low, high) = (low as i64, high as i64);
+        return Draw::Integers { low, high };
+    }
+    match low >= 0.0 && high <= 1.0 {
+        true => Draw::Uniform {
+            low: 0.0,
+            high: 1.0,
+        },
+        false => Draw::Normal { mean: 0.0, sd: 1.0 },
+    }
+}
+
+fn cannot(why: &str) -> CommandError {
+    CommandError::usage("the reference does not say what its inputs are")
+        .cause(why)
+        .hint("mend get_inputs in the file of contract.reference.python, or write contract.args")
+}

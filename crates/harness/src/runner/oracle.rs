@@ -1,0 +1,275 @@
+//! What says which result is right: the reference, on exactly the inputs that a kernel was given.
+//!
+//! It runs in a process of its own, from the unchanged project, and where it can it computes in
+//! float64. No candidate sees what it says.
+
+use super::arm::{Arm, Memory, Program, Sizes};
+use super::stage::{Call, Stage};
+use karve_numerics::accuracy::{Output, Sensitivity};
+use karve_numerics::case::Case;
+use karve_numerics::contract::{Contract, Layout, Place, Precision};
+use karve_numerics::draw;
+use karve_numerics::tensor::{self, Dtype};
+use karve_os::error::{CommandError, Context, Result};
+use karve_os::files;
+use karve_os::process::{self, Command, StopFlag};
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A reference, ready to be asked.
+#[derive(Debug)]
+pub(super) struct Oracle {
+    precision: Precision,
+    speaker: Speaker,
+    /// What to mend when it fails.
+    hint: String,
+    layout: Layout,
+    /// How much what it says depends on the last bits of the inputs, tensor by tensor; found with
+    /// the first call on a case.
+    sensitivity: Option<Vec<Sensitivity>>,
+}
+
+#[derive(Debug)]
+enum Speaker {
+    /// A worker, with the memory that it reads.
+    Worker { arm: Box<Arm>, memory: Memory },
+    /// A command that reads and writes files.
+    Command {
+        command: Command,
+        dir: PathBuf,
+        stop: StopFlag,
+    },
+}
+
+/// Where a reference comes from.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    /// A worker.
+    Worker(Program),
+    /// A command whose files lie in a directory.
+    Command(Command, PathBuf),
+}
+
+/// The tensors that a kernel should have written, in the order of the contract.
+#[derive(Debug)]
+pub(super) struct Truth {
+    /// In float64.
+    pub(super) values: Vec<Vec<f64>>,
+    /// What else is known of them.
+    pub(super) outputs: Vec<Output>,
+}
+
+/// Inputs as they were drawn, or each changed by a last bit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Inputs {
+    AsDrawn,
+    Nudged,
+}
+
+impl Oracle {
+    /// Starts a reference for some cases; the hint says what to mend when it fails.
+    pub(super) fn start(
+        (source, hint): (&Source, String),
+        precision: Precision,
+        (contract, cases): (&Contract, &[&Case]),
+        (limit, stop): (Duration, &StopFlag),
+    ) -> Result<Self> {
+        let layouts: std::result::Result<Vec<Layout>, String> = cases
+            .iter()
+            .map(|case| contract.layout_in(case, precision))
+            .collect();
+        let layouts = layouts.map_err(|why| unfit(&why))?;
+        let most = |of: fn(&Layout) -> u64| layouts.iter().map(of).max().unwrap_or(1);
+        let sizes = Sizes {
+            input: most(|layout| layout.input_bytes),
+            output: most(|layout| layout.output_bytes),
+        };
+        let speaker = match source {
+            Source::Worker(program) => {
+                let memory = Memory::new(sizes)?;
+                let arm = Arm::start(program, &memory, (limit, stop))?;
+                let arm =
+                    arm.map_err(|broken| fails(&broken.gate("its start").describe(), &hint))?;
+                Speaker::Worker {
+                    arm: Box::new(arm),
+                    memory,
+                }
+            }
+            Source::Command(command, dir) => Speaker::Command {
+                command: command.clone().limit(limit),
+                dir: dir.clone(),
+                stop: stop.clone(),
+            },
+        };
+        let layout = layouts.into_iter().next();
+        Ok(Self {
+            precision,
+            speaker,
+            hint,
+            layout: layout.ok_or_else(|| unfit("there is no case"))?,
+            sensitivity: None,
+        })
+    }
+
+    /// From now on it is asked about this case.
+    pub(super) fn set(&mut self, contract: &Contract, case: &Case) -> Result<()> {
+        let layout = contract.layout_in(case, self.precision);
+        self.layout = layout.map_err(|why| unfit(&why))?;
+        self.sensitivity = None;
+        if let Speaker::Worker { arm, .. } = &mut self.speaker {
+            let ready = arm.set_up(contract, &self.layout)?;
+            ready.map_err(|broken| fails(&broken.gate(&case.name).describe(), &self.hint))?;
+        }
+        Ok(())
+    }
+
+    /// What is right for a call.
+    pub(super) fn truth(&mut self, stage: &Stage, call: &Call) -> Result<Truth> {
+        let values = self.ask(stage, call, Inputs::AsDrawn)?;
+        let sensitivity = match self.sensitivity.take() {
+            Some(known) => known,
+            None => {
+                let again = self.ask(stage, call, Inputs::AsDrawn)?;
+                if !same_bits(&values, &again) {
+                    let why = "it says another thing when it is asked again";
+                    return Err(fails(why, &self.hint));
+                }
+                let nudged = self.ask(stage, call, Inputs::Nudged)?;
+                let drawn = stage
+                    .contract()
+                    .args
+                    .iter()
+                    .filter(|arg| arg.draw().is_some());
+                let epsilon = drawn.map(|arg| arg.dtype.epsilon()).fold(0.0, f64::max);
+                let epsilon = epsilon.max(Dtype::F64.epsilon());
+                let both = nudged.iter().zip(&values);
+                both.map(|(nudged, truth)| Sensitivity::of(nudged, truth, epsilon))
+                    .collect()
+            }
+        };
+        let written = stage.contract().written().zip(&sensitivity);
+        let outputs = written.map(|((_, arg), sensitivity)| Output {
+            dtype: arg.dtype,
+            reduction: stage.layout().reduction,
+            sensitivity: Some(*sensitivity),
+        });
+        let outputs = outputs.collect();
+        self.sensitivity = Some(sensitivity);
+        Ok(Truth { values, outputs })
+    }
+
+    fn ask(&mut self, stage: &Stage, call: &Call, inputs: Inputs) -> Result<Vec<Vec<f64>>> {
+        match &self.speaker {
+            Speaker::Worker { .. } => self.ask_worker(stage, call, inputs),
+            Speaker::Command { .. } => self.ask_command(stage, call, inputs),
+        }
+    }
+
+    fn ask_worker(&mut self, stage: &Stage, call: &Call, how: Inputs) -> Result<Vec<Vec<f64>>> {
+        let Speaker::Worker { arm, memory } = &mut self.speaker else {
+            return Ok(Vec::new());
+        };
+        for (index, place) in self.layout.places.iter().enumerate() {
+            let (side, region) = match place {
+                Place::Input(region) => (&mut memory.input, region),
+                Place::Output(region) => (&mut memory.output, region),
+                Place::Integer(_) | Place::Float(_) => continue,
+            };
+            let bytes = given(stage, call, (index, self.layout.dtypes[index]), how);
+            let part = side.part_mut(region.offset, region.bytes);
+            match bytes.len() == part.len() {
+                true => part.copy_from_slice(&bytes),
+                false => part.fill(0),
+            }
+        }
+        let slot = super::protocol::Slot {
+            input: 0,
+            output: 0,
+        };
+        let turn = arm.turn(&[slot], 0)?;
+        turn.map_err(|broken| fails(&broken.gate("the inputs of a call").describe(), &self.hint))?;
+        let mut truth = Vec::new();
+        let mut bytes = Vec::new();
+        for (index, region) in self.layout.outputs() {
+            let output = &memory.output;
+            output.copy_out(region.offset, region.bytes, &mut bytes);
+            let mut values = Vec::new();
+            tensor::to_f64(self.layout.dtypes[index], &bytes, &mut values);
+            truth.push(values);
+        }
+        Ok(truth)
+    }
+
+    fn ask_command(&self, stage: &Stage, call: &Call, how: Inputs) -> Result<Vec<Vec<f64>>> {
+        let Speaker::Command { command, dir, stop } = &self.speaker else {
+            return Ok(Vec::new());
+        };
+        let args = &stage.contract().args;
+        let file = |index: usize| dir.join(format!("{}.bin", args[index].name));
+        let cannot = || format!("cannot write to {}", dir.display());
+        fs::create_dir_all(dir).context(cannot)?;
+        for (index, place) in self.layout.places.iter().enumerate() {
+            if matches!(place, Place::Input(_) | Place::Output(_)) {
+                let bytes = given(stage, call, (index, self.layout.dtypes[index]), how);
+                fs::write(file(index), bytes).context(cannot)?;
+            }
+        }
+        let run = process::run(command, stop)?;
+        if !run.exit.success() {
+            return Err(fails(&karve_os::process::excerpt(&run), &self.hint));
+        }
+        let mut truth = Vec::new();
+        for (index, region) in self.layout.outputs() {
+            let path = file(index);
+            let bytes = files::read(&path, region.bytes + 1)
+                .context(|| format!("cannot read {}", path.display()))?;
+            if bytes.len() as u64 != region.bytes {
+                let name = &args[index].name;
+                let found = bytes.len();
+                let why = format!("{name}.bin has {found} bytes instead of {}", region.bytes);
+                return Err(fails(&why, &self.hint));
+            }
+            let mut values = Vec::new();
+            tensor::to_f64(self.layout.dtypes[index], &bytes, &mut values);
+            truth.push(values);
+        }
+        Ok(truth)
+    }
+}
+
+/// What an argument held before the call, in the type that the reference takes.
+fn given(stage: &Stage, call: &Call, (index, dtype): (usize, Dtype), how: Inputs) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    stage.drawn(index, call, &mut bytes);
+    let native = stage.layout().dtypes[index];
+    if how == Inputs::Nudged {
+        draw::nudge(native, call.seed, index as u64, &mut bytes);
+    }
+    if native == dtype {
+        return bytes;
+    }
+    let mut values = Vec::new();
+    tensor::to_f64(native, &bytes, &mut values);
+    let mut wide = vec![0; values.len() * dtype.bytes()];
+    tensor::from_f64(dtype, &values, &mut wide);
+    wide
+}
+
+/// Whether a reference said the same twice, to the bit.
+fn same_bits(one: &[Vec<f64>], other: &[Vec<f64>]) -> bool {
+    let bits = |of: &[Vec<f64>]| -> Vec<u64> { of.iter().flatten().map(|v| v.to_bits()).collect() };
+    bits(one) == bits(other)
+}
+
+fn unfit(why: &str) -> CommandError {
+    CommandError::usage("the contract does not fit the reference")
+        .cause(why)
+        .hint("mend [contract] in karve.toml")
+}
+
+fn fails(why: &str, hint: &str) -> CommandError {
+    CommandError::environment("the reference fails")
+        .cause(why)
+        .hint(hint)
+}

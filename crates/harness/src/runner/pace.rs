@@ -1,0 +1,191 @@
+//! How long processes live, how many turns both arms take in a block, and which stands for all.
+//!
+//! A block begins with fresh processes, which cost time that no kernel runs. The shorter a turn,
+//! the more of them make it worth while. The turns of a block are no evidence on their own, as
+//! they share the luck of their processes; the usual one of them is. Only processes that start
+//! slowly, in Python say, stay for more than one block.
+
+use super::arm::Turn;
+use karve_core::charter::{Metric, OwnClock};
+use karve_core::measurement::Sample;
+use std::time::Duration;
+
+/// How many times as long as getting ready the turns of a block take at least.
+const TURNS_OVER_START: f64 = 15.0;
+
+/// Turns of each arm in a block at most, and in the first one, when nothing is known yet: on a
+/// device drawing what one turn needs may take a second.
+const TURNS_MAX: u32 = 25;
+const TURNS_FIRST: u32 = 1;
+
+/// What starting both processes may cost each of their blocks, and how many they have at most.
+const START_OF_A_BLOCK: Duration = Duration::from_millis(250);
+const BLOCKS_MAX: u32 = 25;
+
+/// What blocks cost so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    /// Starting both processes.
+    start: Duration,
+    /// Calls before those that are timed.
+    around: Duration,
+    /// One turn of both arms on every case.
+    turn: Duration,
+}
+
+impl Pace {
+    /// Takes in how long it took to start both processes.
+    pub(super) fn started(&mut self, took: Duration) {
+        self.start = took;
+    }
+
+    /// Blocks for which processes live.
+    pub(super) fn blocks(&self) -> u32 {
+        let blocks = self.start.as_secs_f64() / START_OF_A_BLOCK.as_secs_f64();
+        (blocks.ceil() as u32).clamp(1, BLOCKS_MAX)
+    }
+
+    /// Takes in a block: how long getting ready took, how long the turns, and how many they were.
+    pub(super) fn add(&mut self, around: Duration, all: Duration, turns: u32) {
+        self.around = around;
+        self.turn = all / turns.max(1);
+    }
+
+    /// Turns of each arm in the next block: odd, so that one of them is in the middle.
+    pub(super) fn turns(&self) -> u32 {
+        if self.turn.is_zero() {
+            return TURNS_FIRST;
+        }
+        let around = match self.blocks() {
+            1 => self.around + self.start,
+            // More blocks are worth more than more turns.
+            _ => self.around,
+        };
+        let worth = TURNS_OVER_START * around.as_secs_f64() / self.turn.as_secs_f64();
+        (worth as u32).min(TURNS_MAX) | 1
+    }
+}
+
+/// What both clocks showed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Clocked {
+    /// karve's clock.
+    pub(super) time: Duration,
+    /// CPU time of all threads.
+    pub(super) cpu: Duration,
+}
+
+impl Clocked {
+    /// The clocks of one turn.
+    pub(super) fn of(turn: &Turn) -> Self {
+        Self {
+            time: turn.time(),
+            cpu: turn.cpu,
+        }
+    }
+}
+
+/// The usual turn of both arms: for each clock that in which their ratio is in the middle. Turns
+/// of both that follow each other share what the host does, which a ratio does not show.
+pub(super) fn usual(turns: &[[Turn; 2]]) -> [Clocked; 2] {
+    let both = |[parent, candidate]: &[Turn; 2]| [Clocked::of(parent), Clocked::of(candidate)];
+    let clocked: Vec<[Clocked; 2]> = turns.iter().map(both).collect();
+    let by_time = middle(&clocked, |clocked| clocked.time);
+    let by_cpu = middle(&clocked, |clocked| clocked.cpu);
+    [0, 1].map(|arm| Clocked {
+        time: by_time[arm].time,
+        cpu: by_cpu[arm].cpu,
+    })
+}
+
+fn middle(turns: &[[Clocked; 2]], clock: fn(&Clocked) -> Duration) -> [Clocked; 2] {
+    let ratio = |[parent, candidate]: &[Clocked; 2]| {
+        clock(candidate).as_secs_f64() / clock(parent).as_secs_f64().max(1e-9)
+    };
+    let mut sorted: Vec<&[Clocked; 2]> = turns.iter().collect();
+    sorted.sort_by(|one, other| ratio(one).total_cmp(&ratio(other)));
+    sorted
+        .get(sorted.len() / 2)
+        .copied()
+        .copied()
+        .unwrap_or_default()
+}
+
+/// The clocks of a turn as a sample: the time of one call, and both clocks for all of them.
+pub(super) fn sample_of(metric: &Metric, clocks: Clocked, calls: usize) -> Sample {
+    let unit = metric.seconds_per_unit().unwrap_or(1e-6);
+    let time = match metric.own_clock() {
+        Some(OwnClock::Cpu) => clocks.cpu,
+        Some(OwnClock::Wall) | None => clocks.time,
+    };
+    Sample {
+        value: time.as_secs_f64() / unit / calls.max(1) as f64,
+        wall_us: clocks.time.as_micros() as u64,
+        cpu_us: clocks.cpu.as_micros() as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::protocol::Told;
+
+    fn turn(time: u64, cpu: u64) -> Turn {
+        Turn {
+            wall: Duration::from_micros(time),
+            woken: Duration::ZERO,
+            cpu: Duration::from_micros(cpu),
+            told: Told {
+                wall_ns: 0,
+                cpu_ns: 0,
+                flags: 0,
+                device_ns: 0,
+            },
+            before: Duration::ZERO,
+            after: Duration::ZERO,
+        }
+    }
+
+    /// Starts, calls before those that are timed, and turns that take so many microseconds.
+    fn pace([start, around, turn]: [u64; 3]) -> Pace {
+        let mut pace = Pace::default();
+        pace.started(Duration::from_micros(start));
+        let all = Duration::from_micros(turn) * 3;
+        pace.add(Duration::from_micros(around), all, 3);
+        pace
+    }
+
+    #[test]
+    fn short_turns_are_taken_more_often_and_always_an_odd_number_of_times() {
+        assert_eq!(Pace::default().turns(), TURNS_FIRST);
+        assert_eq!(pace([4_000, 4_000, 1_000_000]).turns(), 1);
+        assert_eq!(pace([4_000, 4_000, 10_000]).turns(), 13);
+        assert_eq!(pace([200_000, 10_000, 1_000]).turns(), TURNS_MAX);
+        assert_eq!(TURNS_MAX % 2, 1);
+    }
+
+    #[test]
+    fn only_processes_that_start_slowly_stay_for_more_than_a_block() {
+        assert_eq!(Pace::default().blocks(), 1);
+        assert_eq!(pace([200_000, 4_000, 1_000]).blocks(), 1);
+        assert_eq!(pace([600_000, 4_000, 1_000]).blocks(), 3);
+        assert_eq!(pace([12_000_000, 4_000, 1_000]).blocks(), BLOCKS_MAX);
+        assert_eq!(pace([12_000_000, 10_000, 500_000]).turns(), 1);
+    }
+
+    #[test]
+    fn the_middle_is_found_for_each_clock_and_does_not_favour_an_arm() {
+        let turns = [
+            [turn(100, 90), turn(300, 80)],
+            [turn(200, 100), turn(200, 95)],
+            [turn(900, 110), turn(450, 111)],
+        ];
+        let clocked = |time, cpu| Clocked {
+            time: Duration::from_micros(time),
+            cpu: Duration::from_micros(cpu),
+        };
+        assert_eq!(usual(&turns), [clocked(200, 100), clocked(200, 95)]);
+        let mirrored = turns.map(|[parent, candidate]| [candidate, parent]);
+        assert_eq!(usual(&mirrored), [clocked(200, 95), clocked(200, 100)]);
+    }
+}

@@ -1,0 +1,72 @@
+//! On which CPUs both arms of a block sit: the same ones, drawn anew for every block.
+//!
+//! CPUs of one host differ, by their neighbours and by what else runs there, and the operating
+//! system leaves a process where it was. Unseated, one arm would have the better CPU for as long
+//! as its process lives. karve sits there too: it waits while an arm works, the question is heard
+//! sooner, and what it drew lies in the caches of that CPU for both.
+
+use super::terms::Terms;
+use karve_os::device::cpu;
+use karve_os::error::Result;
+use karve_os::process::Seated;
+use karve_os::random::secret;
+
+/// CPUs for all arms of a block. A kernel on a device is not timed on a CPU, so it has none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seat(Vec<usize>);
+
+impl Seat {
+    /// Draws CPUs among those that the terms allow.
+    pub(super) fn draw(terms: &Terms) -> Result<Self> {
+        if terms.contract.modules.device.is_some() {
+            return Ok(Self::default());
+        }
+        let allowed = match terms.command.cpus.is_empty() {
+            true => cpu::allowed(),
+            false => terms.command.cpus.clone(),
+        };
+        Ok(Self(seats(&allowed, terms.contract.threads, secret()?)))
+    }
+
+    /// The terms for arms that sit there.
+    pub(super) fn terms(&self, terms: &Terms) -> Terms {
+        let mut seated = terms.clone();
+        if !self.0.is_empty() {
+            seated.command.cpus.clone_from(&self.0);
+        }
+        seated
+    }
+
+    /// Holds karve's own thread there.
+    pub(super) fn hold(&self) -> Seated {
+        Seated::on(&self.0)
+    }
+}
+
+/// Neighbours for so many threads, by a draw; all if there are not more.
+fn seats(allowed: &[usize], threads: u32, drawn: u64) -> Vec<usize> {
+    let wanted = threads.max(1) as usize;
+    let groups = allowed.len() / wanted;
+    if groups <= 1 {
+        return allowed.to_vec();
+    }
+    let from = (drawn % groups as u64) as usize * wanted;
+    allowed[from..from + wanted].to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_thread_has_a_seat_beside_the_others_and_every_cpu_has_its_turn() {
+        let allowed = [0, 1, 4, 5, 6];
+        assert_eq!(seats(&allowed, 1, 8), [5]);
+        assert_eq!(seats(&allowed, 0, 7), [4]);
+        assert_eq!(seats(&allowed, 2, 0), [0, 1]);
+        assert_eq!(seats(&allowed, 2, 1), [4, 5]);
+        assert_eq!(seats(&allowed, 3, 1), allowed);
+        assert_eq!(seats(&allowed, 9, 1), allowed);
+        assert!(seats(&[], 1, 1).is_empty());
+    }
+}

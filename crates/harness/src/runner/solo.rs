@@ -1,0 +1,133 @@
+//! One kernel alone in the ring: how long a batch must be, and the readings of a baseline.
+
+use super::arm::Arm;
+use super::broken::Broken;
+use super::pace::{Clocked, sample_of};
+use super::seat::Seat;
+use super::stage::{Call, Stage};
+use super::terms::Terms;
+use crate::outcome::Gated;
+use karve_core::charter::Metric;
+use karve_core::measurement::Sample;
+use karve_numerics::case::Case;
+use karve_numerics::stats;
+use karve_os::error::Result;
+use std::path::Path;
+use std::time::Duration;
+
+/// The share of a batch that handing it over may take.
+const HANDOVER_SHARE: f64 = 0.01;
+
+/// Empty batches from which the cost of handing over is read.
+const HANDOVERS: usize = 41;
+
+/// Batches from which the time of a call is read.
+const PROBES: u32 = 3;
+
+/// Calls in one batch at most.
+const CALLS_MAX: u32 = 4_096;
+
+/// What a kernel alone needs.
+struct Solo {
+    stage: Stage,
+    arm: Arm,
+    seat: Seat,
+}
+
+impl Solo {
+    fn start(terms: &Terms, tree: &Path, case: &Case, calls: u32) -> Result<Gated<Self>> {
+        let stage = Stage::new(&terms.contract, &[(case, calls)])?;
+        let seat = Seat::draw(terms)?;
+        let mut arm = match seat.terms(terms).arm(tree, &stage)? {
+            Ok(arm) => arm,
+            Err(gate) => return Ok(Err(gate)),
+        };
+        let ready = arm.set_up(&terms.contract, stage.layout())?;
+        Ok(match ready {
+            Ok(()) => Ok(Self { stage, arm, seat }),
+            Err(broken) => Err(broken.gate(&case.name)),
+        })
+    }
+
+    fn batch(&mut self, calls: u32) -> Result<std::result::Result<super::arm::Turn, Broken>> {
+        let calls = self.stage.fresh_calls(calls)?;
+        for call in &calls {
+            self.stage.fill(call);
+            self.stage.lay(call);
+        }
+        let slots: Vec<_> = calls.iter().map(Call::slot).collect();
+        self.arm.turn(&slots, 0)
+    }
+
+    /// What handing over an empty batch takes.
+    fn handover(&mut self) -> Result<std::result::Result<Duration, Broken>> {
+        let mut times = Vec::with_capacity(HANDOVERS);
+        for _ in 0..HANDOVERS {
+            match self.arm.turn(&[], 0)? {
+                Ok(turn) => times.push(turn.wall.as_secs_f64()),
+                Err(broken) => return Ok(Err(broken)),
+            }
+        }
+        Ok(Ok(Duration::from_secs_f64(
+            stats::median(&times).unwrap_or_default(),
+        )))
+    }
+}
+
+/// What handing over a batch costs with the kernel of a tree, and how long one call takes.
+pub fn handover(terms: &Terms, tree: &Path, case: &Case) -> Result<Gated<(Duration, Duration)>> {
+    let mut solo = match Solo::start(terms, tree, case, 1)? {
+        Ok(solo) => solo,
+        Err(gate) => return Ok(Err(gate)),
+    };
+    let _seated = solo.seat.hold();
+    let mut call = Duration::MAX;
+    for _ in 0..PROBES {
+        match solo.batch(1)? {
+            Ok(turn) => call = call.min(turn.wall),
+            Err(broken) => return Ok(Err(broken.gate(&case.name))),
+        }
+    }
+    let handover = match solo.handover()? {
+        Ok(handover) => handover,
+        Err(broken) => return Ok(Err(broken.gate(&case.name))),
+    };
+    Ok(Ok((handover, call.saturating_sub(handover))))
+}
+
+/// Calls in one batch, so that handing it over costs at most a hundredth of it.
+pub fn calls_for(terms: &Terms, tree: &Path, case: &Case) -> Result<Gated<u32>> {
+    let (handover, call) = match handover(terms, tree, case)? {
+        Ok(times) => times,
+        Err(gate) => return Ok(Err(gate)),
+    };
+    let call = call.as_secs_f64().max(1e-8);
+    let calls = (handover.as_secs_f64() / HANDOVER_SHARE / call).ceil();
+    Ok(Ok((calls as u32).clamp(1, CALLS_MAX)))
+}
+
+/// Readings of the kernel of a tree on a case, each of a batch of so many calls.
+pub fn readings(
+    terms: &Terms,
+    (tree, metric): (&Path, &Metric),
+    (case, calls): (&Case, u32),
+    n: u32,
+) -> Result<Gated<Vec<Sample>>> {
+    let mut solo = match Solo::start(terms, tree, case, calls)? {
+        Ok(solo) => solo,
+        Err(gate) => return Ok(Err(gate)),
+    };
+    let _seated = solo.seat.hold();
+    let mut samples = Vec::new();
+    // The first loads caches and pages.
+    for index in 0..=n {
+        match solo.batch(calls)? {
+            Ok(turn) if index > 0 => {
+                samples.push(sample_of(metric, Clocked::of(&turn), calls as usize))
+            }
+            Ok(_) => {}
+            Err(broken) => return Ok(Err(broken.gate(&case.name))),
+        }
+    }
+    Ok(Ok(samples))
+}

@@ -1,0 +1,376 @@
+//! What both arms are given, and what they leave: one case at a time, one slot for each call.
+//!
+//! Inputs are drawn by karve from a secret seed, anew for every call, into memory that the workers
+//! can only read. Outputs are poisoned before a call, so that what was not written is not taken
+//! for an answer, and stand between guards that no honest kernel touches.
+
+use super::arm::{Memory, Sizes};
+use super::protocol::Slot;
+use super::spread;
+use karve_numerics::case::Case;
+use karve_numerics::contract::{Arg, Contract, Layout, Place, Region};
+use karve_numerics::draw::{self, Draw, Poison};
+use karve_os::error::{CommandError, Result};
+use karve_os::random::secret;
+
+/// Bytes of the inputs, and of the outputs of one arm, at most, unless a single call needs more.
+const MEMORY_BYTES_MAX: u64 = 128 << 20;
+
+/// The same for kernels on a device: they are faster, so that a batch needs more calls.
+const DEVICE_BYTES_MAX: u64 = 512 << 20;
+
+/// Threads that draw and compare at most.
+const HANDS_MAX: usize = 16;
+
+/// Slots beyond those of one batch, so that a call does not find the addresses of the last one.
+const SPARE_SLOTS: u32 = 3;
+
+/// Inputs and the places of everything.
+#[derive(Debug)]
+pub(super) struct Stage {
+    contract: Contract,
+    memory: Memory,
+    layout: Layout,
+    /// Threads that draw and compare.
+    hands: usize,
+}
+
+/// One call: where, and from which seed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call {
+    /// The slot, the same in both memories.
+    pub(super) slot: u32,
+    /// The secret of this call.
+    pub(super) seed: u64,
+    /// What the outputs are poisoned with.
+    pub(super) poison: Kind,
+}
+
+/// What outputs are poisoned with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// What no result is.
+    Nan,
+    /// What could be a result.
+    Plausible,
+    /// Bits without a meaning.
+    Pattern,
+}
+
+impl Kind {
+    /// One of them, by a secret.
+    pub(super) fn of(secret: u64) -> Self {
+        match secret % 3 {
+            0 => Self::Nan,
+            1 => Self::Plausible,
+            _ => Self::Pattern,
+        }
+    }
+}
+
+impl Call {
+    fn at(&self) -> usize {
+        self.slot as usize
+    }
+
+    /// The question for a worker.
+    pub(super) fn slot(&self) -> Slot {
+        Slot {
+            input: self.slot,
+            output: self.slot,
+        }
+    }
+}
+
+/// The stream of the seed from which an argument is drawn.
+fn stream_of(arg: usize) -> u64 {
+    arg as u64
+}
+
+/// The stream of the guards and of poison.
+const POISON_STREAM: u64 = 1 << 32;
+
+impl Stage {
+    /// Memory for some cases, with so many calls in one batch for each.
+    pub(super) fn new(contract: &Contract, cases: &[(&Case, u32)]) -> Result<Self> {
+        let mut sizes = Sizes {
+            input: 0,
+            output: 0,
+        };
+        let mut first = None;
+        for (case, calls) in cases {
+            let layout = layout_of(contract, case)?;
+            let most = match contract.modules.device {
+                None => MEMORY_BYTES_MAX,
+                Some(_) => DEVICE_BYTES_MAX,
+            };
+            let slots = u64::from(slots_of(&layout, *calls, most));
+            sizes.input = sizes.input.max(layout.input_bytes * slots);
+            sizes.output = sizes.output.max(layout.output_bytes * slots);
+            first.get_or_insert(layout);
+        }
+        let layout = first.ok_or_else(|| CommandError::environment("there is no case"))?;
+        Ok(Self {
+            contract: contract.clone(),
+            memory: Memory::new(sizes)?,
+            layout,
+            hands: hands_for(contract),
+        })
+    }
+
+    /// Threads that draw and compare.
+    pub(super) fn hands(&self) -> usize {
+        self.hands
+    }
+
+    /// The memory that all arms share.
+    pub(super) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// The contract as its inputs are drawn now.
+    pub(super) fn contract(&self) -> &Contract {
+        &self.contract
+    }
+
+    /// Where everything lies.
+    pub(super) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// From now on calls are on this case, drawn as this contract says.
+    pub(super) fn set(&mut self, contract: &Contract, case: &Case) -> Result<()> {
+        self.contract.clone_from(contract);
+        self.layout = layout_of(contract, case)?;
+        Ok(())
+    }
+
+    /// Calls from a fresh secret.
+    pub(super) fn fresh_calls(&self, n: u32) -> Result<Vec<Call>> {
+        Ok(self.calls(n, secret()?))
+    }
+
+    /// Calls at places that differ from the last ones, each with a secret of its own; all of it
+    /// follows from one secret, which says later what the inputs were.
+    pub(super) fn calls(&self, n: u32, root: u64) -> Vec<Call> {
+        let slots = self.slots();
+        let drawn = |index: u64| draw::hash64(root, &index.to_le_bytes());
+        let from = drawn(u64::MAX) % u64::from(slots);
+        let call = |index: u32| Call {
+            slot: ((from + u64::from(index)) % u64::from(slots)) as u32,
+            seed: drawn(2 * u64::from(index)),
+            poison: Kind::of(drawn(2 * u64::from(index) + 1)),
+        };
+        (0..n.min(slots)).map(call).collect()
+    }
+
+    fn slots(&self) -> u32 {
+        let input = self.memory.sizes.input / self.layout.input_bytes.max(1);
+        let output = self.memory.sizes.output / self.layout.output_bytes.max(1);
+        input.min(output).clamp(1, u64::from(u32::MAX)) as u32
+    }
+
+    /// Draws the inputs of a call.
+    pub(super) fn fill(&mut self, call: &Call) {
+        self.fill_all(std::slice::from_ref(call));
+    }
+
+    /// Draws the inputs of all calls of a batch.
+    pub(super) fn fill_all(&mut self, calls: &[Call]) {
+        let bytes = self.layout.input_bytes;
+        let whole = u64::from(self.slots()) * bytes;
+        let (contract, layout, hands) = (&self.contract, &self.layout, self.hands);
+        let memory = self.memory.input.part_mut(0, whole);
+        spread::over(hands, in_slots(memory, bytes, calls), |(call, slot)| {
+            fill_slot(contract, layout, call, slot);
+        });
+    }
+
+    /// Lays out what an arm finds in the memory that it writes: poison, guards, and the contents
+    /// of what it also reads.
+    pub(super) fn lay(&mut self, call: &Call) {
+        self.lay_all(std::slice::from_ref(call));
+    }
+
+    /// The same for all calls of a batch.
+    pub(super) fn lay_all(&mut self, calls: &[Call]) {
+        let bytes = self.layout.output_bytes;
+        let whole = u64::from(self.slots()) * bytes;
+        let (contract, layout, hands) = (&self.contract, &self.layout, self.hands);
+        let memory = self.memory.output.part_mut(0, whole);
+        spread::over(hands, in_slots(memory, bytes, calls), |(call, slot)| {
+            lay_slot(contract, layout, call, slot);
+        });
+    }
+
+    /// Whether the guards around the outputs of a call are as they were.
+    pub(super) fn guards_hold(&self, call: &Call) -> bool {
+        let start = u64::from(call.slot) * self.layout.output_bytes;
+        let mut found = Vec::new();
+        let mut wanted = Vec::new();
+        self.layout.guards().into_iter().all(|(from, to)| {
+            let output = &self.memory.output;
+            output.copy_out(start + from, to - from, &mut found);
+            wanted.clear();
+            wanted.resize(found.len(), 0);
+            guard(call, from, &mut wanted);
+            found == wanted
+        })
+    }
+
+    /// Whether the inputs of a call are as they were drawn. Where the operating system keeps
+    /// workers from writing there, they are.
+    pub(super) fn inputs_hold(&self, call: &Call) -> bool {
+        if self.memory.sealed {
+            return true;
+        }
+        let start = u64::from(call.slot) * self.layout.input_bytes;
+        let mut found = Vec::new();
+        let mut wanted = Vec::new();
+        self.inputs().all(|(index, region)| {
+            let input = &self.memory.input;
+            input.copy_out(start + region.offset, region.bytes, &mut found);
+            self.drawn(index, call, &mut wanted);
+            found == wanted
+        })
+    }
+
+    /// The regions that are read.
+    pub(super) fn inputs(&self) -> impl Iterator<Item = (usize, Region)> {
+        let input = |(index, place): (usize, &Place)| match place {
+            Place::Input(region) => Some((index, *region)),
+            Place::Integer(_) | Place::Float(_) | Place::Output(_) => None,
+        };
+        self.layout.places.iter().enumerate().filter_map(input)
+    }
+
+    /// What an argument of a call was drawn as, read or written.
+    pub(super) fn drawn(&self, index: usize, call: &Call, to: &mut Vec<u8>) {
+        to.clear();
+        if let (Place::Input(region) | Place::Output(region), Some(draw)) =
+            (self.layout.places[index], self.contract.args[index].draw())
+        {
+            to.resize(region.bytes as usize, 0);
+            draw::fill(
+                draw,
+                self.layout.dtypes[index],
+                call.seed,
+                stream_of(index),
+                to,
+            );
+        }
+    }
+
+    /// Copies out what the last arm wrote in a call: every tensor, in the order of the contract.
+    pub(super) fn written(&self, call: &Call) -> Written {
+        let mut written = Written::new();
+        self.copy_written(call, &mut written);
+        written
+    }
+
+    /// The same into memory that was used before, which costs no fresh pages.
+    pub(super) fn copy_written(&self, call: &Call, to: &mut Written) {
+        let start = u64::from(call.slot) * self.layout.output_bytes;
+        to.resize_with(self.layout.outputs().count(), Vec::new);
+        for ((_, region), bytes) in self.layout.outputs().zip(to) {
+            let output = &self.memory.output;
+            output.copy_out(start + region.offset, region.bytes, bytes);
+        }
+    }
+}
+
+/// The memory of each call, of slots of so many bytes.
+fn in_slots<'a>(
+    memory: &'a mut [u8],
+    bytes: u64,
+    calls: &'a [Call],
+) -> Vec<(&'a Call, &'a mut [u8])> {
+    let slots = memory.chunks_exact_mut((bytes as usize).max(1));
+    let mut slots: Vec<Option<&mut [u8]>> = slots.map(Some).collect();
+    let of_call = |call| Some((call, slots.get_mut(Call::at(call))?.take()?));
+    calls.iter().filter_map(of_call).collect()
+}
+
+fn fill_slot(contract: &Contract, layout: &Layout, call: &Call, slot: &mut [u8]) {
+    for (index, place) in layout.places.iter().enumerate() {
+        if let (Place::Input(region), Some(draw)) = (place, contract.args[index].draw()) {
+            let dtype = layout.dtypes[index];
+            let out = &mut slot[range(*region)];
+            draw::fill(draw, dtype, call.seed, stream_of(index), out);
+        }
+    }
+}
+
+fn lay_slot(contract: &Contract, layout: &Layout, call: &Call, slot: &mut [u8]) {
+    for (from, to) in layout.guards() {
+        guard(call, from, &mut slot[from as usize..to as usize]);
+    }
+    let of = plausible(contract);
+    for (index, region) in layout.outputs() {
+        let dtype = layout.dtypes[index];
+        let part = &mut slot[range(region)];
+        if let Some(draw) = contract.args[index].draw() {
+            draw::fill(draw, dtype, call.seed, stream_of(index), part);
+        } else {
+            let poison = match call.poison {
+                Kind::Nan => Poison::Nan,
+                Kind::Plausible => Poison::Plausible { of: &of },
+                Kind::Pattern => Poison::Pattern,
+            };
+            let seed = call.seed ^ POISON_STREAM ^ index as u64;
+            draw::poison(poison, seed, dtype, part);
+        }
+    }
+}
+
+fn range(region: Region) -> std::ops::Range<usize> {
+    let from = region.offset as usize;
+    from..from + region.bytes as usize
+}
+
+/// What an arm wrote in a call: the bytes of every tensor.
+pub(super) type Written = Vec<Vec<u8>>;
+
+/// Values such as a result might have: as the first input has them.
+fn plausible(contract: &Contract) -> Draw {
+    let mut inputs = contract.args.iter().filter_map(Arg::draw);
+    inputs.next().cloned().unwrap_or(Draw::Uniform {
+        low: -1.0,
+        high: 1.0,
+    })
+}
+
+fn guard(call: &Call, from: u64, part: &mut [u8]) {
+    let seed = call.seed ^ from.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    draw::poison(
+        Poison::Pattern,
+        seed,
+        karve_numerics::tensor::Dtype::U8,
+        part,
+    );
+}
+
+/// Threads that draw and compare. A device works on more bytes than one CPU draws in time; what a
+/// CPU works on is drawn there, so that it lies in the caches of that CPU.
+fn hands_for(contract: &Contract) -> usize {
+    match contract.modules.device {
+        None => 1,
+        Some(_) => std::thread::available_parallelism().map_or(1, |n| n.get().min(HANDS_MAX)),
+    }
+}
+
+/// Slots for a batch of so many calls, in memory of at most so many bytes.
+fn slots_of(layout: &Layout, calls: u32, bytes_max: u64) -> u32 {
+    let slot = layout.input_bytes.max(layout.output_bytes).max(1);
+    let fit = (bytes_max / slot).clamp(1, u64::from(u32::MAX)) as u32;
+    calls.saturating_add(SPARE_SLOTS).min(fit)
+}
+
+/// Where everything lies; what cannot be is the fault of the contract.
+fn layout_of(contract: &Contract, case: &Case) -> Result<Layout> {
+    contract.layout(case).map_err(|why| {
+        CommandError::usage("the contract does not fit a case")
+            .cause(why)
+            .hint("mend the shapes in [contract] of karve.toml")
+    })
+}

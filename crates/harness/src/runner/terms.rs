@@ -1,0 +1,221 @@
+//! The terms of the ring: where kernel and reference come from, and how a worker is started.
+
+use super::arm::{Arm, Program, Starting};
+use super::broken::Broken;
+use super::oracle::{Oracle, Source};
+use super::python;
+use super::stage::Stage;
+use crate::outcome::Gated;
+use karve_core::measurement::{FailureCategory, Gate};
+use karve_numerics::case::Case;
+use karve_numerics::contract::{Contract, Kernel, Reference};
+use karve_os::error::{CommandError, Result};
+use karve_os::process::{Command, StopFlag};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// All that the ring needs to know of a project.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// The contract.
+    pub contract: Contract,
+    /// Where `karve.toml` lies in a tree.
+    pub workdir: String,
+    /// A command in a tree, without its program: environment, mark, CPUs.
+    pub command: Command,
+    /// karve's own program, which a worker is.
+    pub worker: PathBuf,
+    /// From what the weights of models are drawn, the same for all arms.
+    pub weights: u64,
+    /// Where the reference of the unchanged project was put aside.
+    pub reference: Option<PathBuf>,
+    /// Where files may be written.
+    pub scratch: PathBuf,
+    /// How long a batch may take.
+    pub limit: Duration,
+    /// What the user asked for with Ctrl-C.
+    pub stop: StopFlag,
+}
+
+impl Terms {
+    /// Where the project lies in a tree.
+    pub(super) fn place(&self, tree: &Path) -> PathBuf {
+        tree.join(&self.workdir)
+    }
+
+    /// The kernel of a built tree.
+    pub(super) fn kernel(&self, tree: &Path) -> Result<Gated<Program>> {
+        let dir = self.place(tree);
+        match &self.contract.kernel {
+            Kernel::Library { path, entry } => {
+                let library = dir.join(path);
+                if !is_plain(&library) {
+                    return Ok(Err(not_made(path)));
+                }
+                Ok(Ok(Program {
+                    command: self.own_worker(&dir),
+                    path: library.to_string_lossy().into_owned(),
+                    shown: path.clone(),
+                    entry: entry.clone(),
+                    module: None,
+                }))
+            }
+            Kernel::Python { path, style } => {
+                let file = dir.join(path);
+                if !is_plain(&file) {
+                    return Ok(Err(not_there(path)));
+                }
+                python::kernel(self, (&dir, &file), *style).map(Ok)
+            }
+        }
+    }
+
+    /// A worker of karve's own that stands in a directory.
+    fn own_worker(&self, dir: &Path) -> Command {
+        let args = vec![self.worker.clone().into(), "worker".into()];
+        Command {
+            program: karve_os::process::Program::Argv(args),
+            dir: dir.to_owned(),
+            ..self.command.clone()
+        }
+    }
+
+    /// Starts an arm with the kernel of a tree.
+    pub(super) fn arm(&self, tree: &Path, stage: &Stage) -> Result<Gated<Arm>> {
+        let starting = self.start_arm(tree, stage)?;
+        Ok(starting.and_then(StartingArm::ready))
+    }
+
+    /// Begins to start an arm with the kernel of a tree.
+    pub(super) fn start_arm(&self, tree: &Path, stage: &Stage) -> Result<Gated<StartingArm>> {
+        let program = match self.kernel(tree)? {
+            Ok(program) => program,
+            Err(gate) => return Ok(Err(gate)),
+        };
+        Ok(Ok(StartingArm {
+            starting: Arm::begin(&program, stage.memory(), (self.limit, &self.stop))?,
+            is_module: program.module.is_some(),
+        }))
+    }
+
+    /// Starts the reference, from what was put aside or else from this tree.
+    pub(super) fn oracle(&self, tree: &Path, cases: &[&Case]) -> Result<Oracle> {
+        let dir = self.place(tree);
+        let (source, precision) = match &self.contract.reference {
+            Reference::Library {
+                path,
+                entry,
+                precision,
+            } => {
+                let library = self.reference.clone().unwrap_or_else(|| dir.join(path));
+                if !is_plain(&library) {
+                    return Err(no_reference(&self.contract.reference));
+                }
+                let program = Program {
+                    command: self.own_worker(&dir),
+                    path: library.to_string_lossy().into_owned(),
+                    shown: path.clone(),
+                    entry: entry.clone(),
+                    module: None,
+                };
+                (Source::Worker(program), *precision)
+            }
+            Reference::Command { line, precision } => {
+                let files = self.scratch.join("reference");
+                let quoted = files.to_string_lossy().replace('\'', r"'\''");
+                let line = line.replace("{dir}", &format!("'{quoted}'"));
+                let command = Command {
+                    program: karve_os::process::Program::Shell(line),
+                    dir,
+                    ..self.command.clone()
+                };
+                (Source::Command(command, files), *precision)
+            }
+            Reference::Python { path, precision } => {
+                let file = self.reference.clone().unwrap_or_else(|| dir.join(path));
+                if !is_plain(&file) {
+                    return Err(no_reference(&self.contract.reference));
+                }
+                let program = python::reference(self, (&dir, &file), *precision)?;
+                (Source::Worker(program), *precision)
+            }
+        };
+        let limits = (self.limit, &self.stop);
+        let mend = mend(&self.contract.reference);
+        Oracle::start((&source, mend), precision, (&self.contract, cases), limits)
+    }
+}
+
+/// An arm that loads its kernel.
+pub(super) struct StartingArm {
+    starting: Starting,
+    is_module: bool,
+}
+
+impl StartingArm {
+    /// Waits until it has loaded its kernel.
+    pub(super) fn ready(self) -> Gated<Arm> {
+        self.starting.ready().map_err(|broken| match broken {
+            // A module that cannot be loaded is what elsewhere does not compile.
+            Broken::Refused(excerpt) if self.is_module => Gate::BuildFailed {
+                category: FailureCategory::BuildCompile,
+                excerpt,
+            },
+            broken => broken.gate("its start"),
+        })
+    }
+}
+
+/// The error of a tree that has no reference.
+pub fn no_reference(reference: &Reference) -> CommandError {
+    match reference {
+        Reference::Library { path, .. } => CommandError::usage(format!(
+            "the build does not make the reference {path}"
+        ))
+        .hint("make it with commands.build, or mend contract.reference.library in karve.toml"),
+        Reference::Python { path, .. } => {
+            CommandError::usage(format!("there is no reference {path}")).hint(format!(
+                "write and commit {path}, or mend contract.reference.python in karve.toml"
+            ))
+        }
+        Reference::Command { line, .. } => {
+            CommandError::usage(format!("the reference `{line}` cannot be asked"))
+                .hint("mend contract.reference.command in karve.toml")
+        }
+    }
+}
+
+/// What to mend when the reference fails.
+fn mend(reference: &Reference) -> String {
+    match reference {
+        Reference::Library { path, .. } => format!(
+            "mend the source of {path}, or contract.reference.library and .entry in karve.toml"
+        ),
+        Reference::Python { path, .. } => {
+            format!("mend {path}, which contract.reference.python in karve.toml names")
+        }
+        Reference::Command { .. } => {
+            "mend what contract.reference.command in karve.toml runs".to_owned()
+        }
+    }
+}
+
+fn is_plain(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|data| data.is_file())
+}
+
+fn not_there(path: &str) -> Gate {
+    Gate::BuildFailed {
+        category: FailureCategory::BuildLink,
+        excerpt: format!("there is no {path}, which contract.python in karve.toml names"),
+    }
+}
+
+fn not_made(path: &str) -> Gate {
+    Gate::BuildFailed {
+        category: FailureCategory::BuildLink,
+        excerpt: format!(
+            "the build did not make {path}, which contract.library in karve.toml names"
+        ),
+    }
+}

@@ -1,0 +1,230 @@
+//! A directory for the time of one command, in which it builds and measures.
+//!
+//! It goes with the command. If karve is killed, its sweeper removes it, and if that is killed too,
+//! the next command that needs such a directory does. A file in it names its karve and the
+//! repositories that have worktrees in it. The file is locked as long as that karve lives: what can
+//! be locked has no owner any more. Its name says whose it is, too, for the moment before the file
+//! is there; in that moment only the sweeper of that karve may remove it.
+
+use crate::git::Repo;
+use crate::trees::{self, Trees};
+use karve_os::error::{Context, Result};
+use karve_os::process;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// How the name of each starts, before the kind.
+const PREFIX: &str = "karve-";
+
+/// The file that names the owner.
+const OWNER: &str = "owner";
+
+/// The owner's file is read up to this size.
+const OWNER_BYTES_MAX: u64 = 64 << 10;
+
+/// What the directory is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A trial of agents.
+    Agents,
+    /// A bench, or equal sides for the noise.
+    Bench,
+    /// A check of the worktree.
+    Check,
+    /// The examination of a project.
+    Doctor,
+    /// The settings of a tuning run.
+    Tune,
+}
+
+impl Kind {
+    const ALL: [Self; 5] = [
+        Self::Agents,
+        Self::Bench,
+        Self::Check,
+        Self::Doctor,
+        Self::Tune,
+    ];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Agents => "agents",
+            Self::Bench => "bench",
+            Self::Check => "check",
+            Self::Doctor => "doctor",
+            Self::Tune => "tune",
+        }
+    }
+
+    fn prefix(self) -> String {
+        format!("{PREFIX}{}-", self.word())
+    }
+}
+
+/// Who owns a directory, and where worktrees in it are registered.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Owner {
+    mark: String,
+    repos: Vec<PathBuf>,
+}
+
+/// The directory; removed when dropped.
+#[derive(Debug)]
+pub struct Scratch {
+    dir: TempDir,
+    /// Locked while we live, and let go when the directory is gone.
+    _owner: File,
+}
+
+impl Scratch {
+    /// Makes one, for worktrees of some repositories, and removes what dead ones left.
+    pub fn new(kind: Kind, repos: &[&Repo]) -> Result<Self> {
+        sweep(|_| true);
+        repos.iter().for_each(|repo| sweep_entries(repo));
+        let cannot = || "cannot make a scratch directory".to_owned();
+        let dir = tempfile::Builder::new()
+            .prefix(&format!(
+                "{}{}",
+                kind.prefix(),
+                in_name(process::own_mark())
+            ))
+            .tempdir()
+            .context(cannot)?;
+        let mut repos: Vec<PathBuf> = repos.iter().map(|repo| repo.root().to_owned()).collect();
+        repos.dedup();
+        let owner = Owner {
+            mark: process::own_mark().to_owned(),
+            repos,
+        };
+        let mut file = File::create_new(dir.path().join(OWNER)).context(cannot)?;
+        // Locked first: a file that says nothing yet is nobody's to remove.
+        file.lock().context(cannot)?;
+        let text = serde_json::to_vec(&owner).context(cannot)?;
+        file.write_all(&text).context(cannot)?;
+        Ok(Self { dir, _owner: file })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// What its commands are tagged with.
+    pub fn tag(&self) -> String {
+        self.path().to_string_lossy().into_owned()
+    }
+}
+
+/// Removes what one dead karve left, by its mark.
+pub fn sweep_after(mark: &str) {
+    sweep(|owner| owner.mark == mark);
+    for (name, dir) in directories() {
+        if of_karve(&name, mark) && is_mine(&dir) && is_nameless(&dir) {
+            remove(&dir, &Owner::default());
+        }
+    }
+}
+
+/// How a name says the karve: by the last part of its mark, which is its own.
+fn in_name(mark: &str) -> String {
+    format!("{}-", mark.rsplit('/').next().unwrap_or(mark))
+}
+
+fn of_karve(name: &str, mark: &str) -> bool {
+    let rest = |kind: &Kind| name.strip_prefix(&kind.prefix());
+    let mut rests = Kind::ALL.iter().filter_map(rest);
+    rests.any(|rest| rest.starts_with(&in_name(mark)))
+}
+
+/// Whether this user made it: what another one made is theirs to remove, whatever it says.
+fn is_mine(path: &Path) -> bool {
+    let made_by = fs::symlink_metadata(path).map(|data| data.uid());
+    let me = fs::metadata("/proc/self").map(|data| data.uid());
+    made_by.is_ok_and(|made_by| me.is_ok_and(|me| me == made_by))
+}
+
+/// Whether the file that names the owner is not there, or says nothing.
+fn is_nameless(dir: &Path) -> bool {
+    fs::metadata(dir.join(OWNER)).map_or(true, |data| data.len() == 0)
+}
+
+/// The directories of all karves that are there, with their names.
+fn directories() -> impl Iterator<Item = (String, PathBuf)> {
+    let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten();
+    entries.flatten().filter_map(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        (is_dir && is_ours(&name)).then(|| (name, entry.path()))
+    })
+}
+
+/// Removes the directories whose karve is dead, and the worktrees in them. What cannot be removed
+/// is left for the next time.
+fn sweep(is_meant: impl Fn(&Owner) -> bool) {
+    for (_, dir) in directories() {
+        // The lock is held meanwhile, so that one karve at a time removes it.
+        if let Some((owner, _lock)) = dead_owner(&dir)
+            && is_meant(&owner)
+        {
+            remove(&dir, &owner);
+        }
+    }
+}
+
+fn is_ours(name: &str) -> bool {
+    Kind::ALL
+        .iter()
+        .any(|kind| name.starts_with(&kind.prefix()))
+}
+
+/// The owner of a directory, if it is dead.
+fn dead_owner(dir: &Path) -> Option<(Owner, File)> {
+    let path = dir.join(OWNER);
+    let is_file = fs::symlink_metadata(&path).is_ok_and(|data| data.is_file());
+    if !is_file || !is_mine(&path) || !is_mine(dir) {
+        return None;
+    }
+    let file = File::open(path).ok()?;
+    file.try_lock().ok()?;
+    let mut text = Vec::new();
+    let mut reader = (&file).take(OWNER_BYTES_MAX);
+    reader.read_to_end(&mut text).ok()?;
+    Some((serde_json::from_slice(&text).ok()?, file))
+}
+
+fn remove(dir: &Path, owner: &Owner) {
+    process::end_tagged(&dir.to_string_lossy());
+    for repo in &owner.repos {
+        let Ok(repo) = Repo::discover(repo) else {
+            continue;
+        };
+        let sides = fs::read_dir(dir.join("worktrees")).into_iter().flatten();
+        let all = fs::read_dir(dir).into_iter().flatten().chain(sides);
+        for entry in all.flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                // That is how the worktrees of an earlier process are removed.
+                let _ = Trees::new(&repo, entry.path());
+            }
+        }
+        let _ = repo.prune_under(dir);
+    }
+    let _ = fs::remove_dir_all(dir);
+}
+
+/// Removes the entries of worktrees whose directory is gone, such as after a restart of the host:
+/// their path is one that only karve makes.
+fn sweep_entries(repo: &Repo) {
+    for path in repo.worktree_paths().unwrap_or_default() {
+        let is_made_here = path.ancestors().skip(2).any(|dir| {
+            let name = dir.file_name().unwrap_or_default();
+            is_ours(&name.to_string_lossy()) && !dir.exists()
+        });
+        if is_made_here && trees::is_named_by_us(&path) {
+            let _ = repo.worktree_remove(&path);
+        }
+    }
+}

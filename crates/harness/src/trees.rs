@@ -1,0 +1,205 @@
+//! Built worktrees of commits: at most the few that the present step needs.
+//!
+//! Both arms of a duel stand in directories whose names have the same length, because the length
+//! of a path alone can move a program's stack.
+
+use crate::commands::Harness;
+use crate::git::{Oid, Repo};
+use crate::outcome::Gated;
+use crate::project_file;
+use karve_os::error::{Context, Result};
+use karve_os::files;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Characters that tell the worktrees of one campaign from those of another.
+const PREFIX_CHARS: usize = 8;
+
+/// A built worktree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Built {
+    /// Where it stands.
+    pub path: PathBuf,
+    /// Digest of what the build made, if the charter names artifacts.
+    pub artifacts: Option<String>,
+}
+
+/// Which build of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Build {
+    /// The one that everything is measured on.
+    Usual,
+    /// A second one, for a control.
+    Copy,
+    /// The same code laid out in another way.
+    Layout(u32),
+}
+
+/// The worktrees of one campaign.
+#[derive(Debug)]
+pub struct Trees {
+    dir: PathBuf,
+    /// How the name of each worktree starts. Git names its own entry of a worktree alike, so that
+    /// one which a crash left without a word in it is known to be ours.
+    prefix: String,
+    built: BTreeMap<String, Built>,
+    /// The file that names hidden cases, from the top of a worktree, if they are to be kept secret.
+    secret: Option<String>,
+}
+
+impl Trees {
+    /// The worktrees below a directory. What an earlier process left there is removed first.
+    pub fn new(repo: &Repo, dir: PathBuf) -> Result<Self> {
+        repo.prune_under(&dir)?;
+        let _ = std::fs::remove_dir_all(&dir);
+        let prefix = prefix_of(&dir);
+        repo.prune_half_made(&prefix)?;
+        Ok(Self {
+            dir,
+            prefix,
+            built: BTreeMap::new(),
+            secret: None,
+        })
+    }
+
+    /// The same worktrees, in which the hidden cases of a `karve.toml` are not to be found.
+    #[must_use]
+    pub fn keeping_secret(mut self, file: Option<String>) -> Self {
+        self.secret = file;
+        self
+    }
+
+    /// Takes the hidden cases out of a worktree.
+    fn conceal(&self, path: &Path) -> Result<()> {
+        let Some(file) = &self.secret else {
+            return Ok(());
+        };
+        let path = path.join(file);
+        // A link could lead anywhere, and is no file that was read for the charter.
+        let plain = fs::symlink_metadata(&path).is_ok_and(|data| data.is_file());
+        let text = fs::read_to_string(&path).ok().filter(|_| plain);
+        match text.and_then(|text| project_file::without_hidden(&text)) {
+            Some(less) => {
+                fs::write(&path, less).context(|| format!("cannot write {}", path.display()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Puts them back, unless somebody changed the file meanwhile.
+    pub fn reveal(&self, repo: &Repo, path: &Path, commit: &str) -> Result<()> {
+        let Some(file) = &self.secret else {
+            return Ok(());
+        };
+        let Some(bytes) = repo.read_file(&Oid::named(commit)?, file)? else {
+            return Ok(());
+        };
+        let path = path.join(file);
+        let plain = fs::symlink_metadata(&path).is_ok_and(|data| data.is_file());
+        let found = fs::read_to_string(&path).ok().filter(|_| plain);
+        let less = project_file::without_hidden(&String::from_utf8_lossy(&bytes));
+        if found.is_some() && found == less {
+            fs::write(&path, bytes).context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// The built worktree of a commit, or why it does not build.
+    pub fn built(&mut self, repo: &Repo, harness: &Harness, commit: &str) -> Result<Gated<Built>> {
+        self.built_as(repo, harness, (commit, Build::Usual))
+    }
+
+    /// One of the builds of a commit, or why it does not build.
+    pub fn built_as(
+        &mut self,
+        repo: &Repo,
+        harness: &Harness,
+        (commit, build): (&str, Build),
+    ) -> Result<Gated<Built>> {
+        let (key, layout) = match build {
+            Build::Usual => (commit.to_owned(), 0),
+            Build::Copy => (files::sha256_hex(format!("{commit} copy").as_bytes()), 0),
+            Build::Layout(n) => (files::sha256_hex(format!("{commit} {n}").as_bytes()), n),
+        };
+        if let Some(built) = self.built.get(&key) {
+            return Ok(Ok(built.clone()));
+        }
+        let path = self.path_of(&key);
+        repo.worktree_add(&path, &Oid::named(commit)?)?;
+        self.conceal(&path)?;
+        if let Err(gate) = harness.build_layout(&path, layout)? {
+            repo.worktree_remove(&path)?;
+            return Ok(Err(gate));
+        }
+        let built = Built {
+            artifacts: harness.artifacts_digest(&path)?,
+            path,
+        };
+        self.built.insert(key, built.clone());
+        Ok(Ok(built))
+    }
+
+    /// A fresh worktree that is not built, for an agent or a planted fault.
+    pub fn fresh(&self, repo: &Repo, name: &str, commit: &str) -> Result<PathBuf> {
+        let path = self.dir.join(format!("{}-{name}", self.prefix));
+        repo.worktree_add(&path, &Oid::named(commit)?)?;
+        self.conceal(&path)?;
+        Ok(path)
+    }
+
+    /// Removes a worktree that `fresh` made.
+    pub fn remove(&self, repo: &Repo, path: &Path) -> Result<()> {
+        repo.worktree_remove(path)
+    }
+
+    /// Removes every built worktree but those of some commits.
+    pub fn keep_only(&mut self, repo: &Repo, commits: &[&str]) -> Result<()> {
+        let gone: Vec<String> = self
+            .built
+            .keys()
+            .filter(|c| !commits.contains(&c.as_str()))
+            .cloned()
+            .collect();
+        for commit in gone {
+            if let Some(built) = self.built.remove(&commit) {
+                repo.worktree_remove(&built.path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A commit has a new name and the same tree, so its worktree serves on.
+    pub fn rename(&mut self, old: &str, new: &str) {
+        if let Some(built) = self.built.remove(old) {
+            self.built.insert(new.to_owned(), built);
+        }
+    }
+
+    /// Removes everything.
+    pub fn clear(&mut self, repo: &Repo) -> Result<()> {
+        self.keep_only(repo, &[])?;
+        repo.prune_under(&self.dir)?;
+        let _ = std::fs::remove_dir_all(&self.dir);
+        Ok(())
+    }
+
+    fn path_of(&self, key: &str) -> PathBuf {
+        let short = key.get(..12).unwrap_or(key);
+        self.dir.join(format!("{}-{short}", self.prefix))
+    }
+}
+
+/// How the name of each worktree below a directory starts.
+fn prefix_of(dir: &Path) -> String {
+    let mut prefix = files::sha256_hex(dir.to_string_lossy().as_bytes());
+    prefix.truncate(PREFIX_CHARS);
+    prefix
+}
+
+/// Whether the path of a worktree is one that only karve makes.
+pub fn is_named_by_us(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let dir = path.parent().unwrap_or(path);
+    name.starts_with(&format!("{}-", prefix_of(dir)))
+}

@@ -1,0 +1,492 @@
+//! The duel contract: a kernel as a function with declared arguments, which karve calls itself.
+//!
+//! karve owns the inputs, the clock, the reference and the comparison; the project owns the
+//! function. Shapes and scalars are expressions over the parameters of a case, so one contract
+//! serves all cases. This module says where in memory everything lies; who calls what, and when,
+//! is the business of the ring in `karve`.
+//!
+//! ```text
+//! one slot of memory:   guard | tensor | guard | tensor | ... | guard
+//!                       a guard is never written to by an honest kernel
+//! ```
+
+mod replay;
+mod work;
+
+pub use replay::{REPLAY_STEPS, ReplayStep};
+pub use work::Work;
+
+use crate::accuracy::{ErrorStats, RuleSet};
+use crate::case::Case;
+use crate::draw::Draw;
+use crate::expr::parse_expr;
+use crate::tensor::Dtype;
+use serde::{Deserialize, Serialize};
+
+/// A tensor begins at a multiple of this many bytes.
+pub const ALIGNMENT: u64 = 64;
+/// Bytes before and behind each tensor that nobody may write to.
+pub const GUARD_BYTES: u64 = 256;
+/// Bytes of all tensors of one call at most.
+pub const CALL_BYTES_MAX: u64 = 8 << 30;
+/// Integers and pointers that an entry point may take.
+pub const INTEGERS_MAX: usize = 16;
+/// Floating-point scalars that it may take.
+pub const FLOATS_MAX: usize = 8;
+
+/// What karve calls, what it is given, and what is right.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Contract {
+    /// What is called.
+    pub kernel: Kernel,
+    /// What it is given, in the order of the call.
+    pub args: Vec<Arg>,
+    /// What says which result is right.
+    pub reference: Reference,
+    /// How near the result must be.
+    #[serde(default)]
+    pub accuracy: RuleSet,
+    /// How many terms are summed for one element of the result, an expression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reduction: Option<String>,
+    /// Whether the same input must give the same bits.
+    #[serde(default = "yes")]
+    pub deterministic: bool,
+    /// Threads that the kernel may use.
+    #[serde(default = "one")]
+    pub threads: u32,
+    /// Further draws of every floating-point input, which must be right too.
+    #[serde(default)]
+    pub hostile: Vec<Draw>,
+    /// What runs modules, and where their tensors lie.
+    #[serde(default, skip_serializing_if = "Modules::is_default")]
+    pub modules: Modules,
+    /// What a call must do at least, as far as it is declared.
+    #[serde(default, skip_serializing_if = "Work::is_default")]
+    pub work: Work,
+}
+
+/// What runs the modules of a contract in Python, and where their tensors lie.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Modules {
+    /// The interpreter; `python3` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interpreter: Option<String>,
+    /// The device that tensors are on, as the modules call it; the host if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// Whether the reference is asked for the arguments, once, before a campaign begins.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks: bool,
+}
+
+impl Modules {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// What is called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Kernel {
+    /// A function of a shared object that the build makes.
+    Library {
+        /// Where it lies, from the directory of `karve.toml`.
+        path: String,
+        /// The name of the function.
+        entry: String,
+    },
+    /// Functions of a Python module.
+    Python {
+        /// The file, from the directory of `karve.toml`.
+        path: String,
+        /// Which names it defines.
+        style: PythonStyle,
+    },
+}
+
+/// Which names a Python module defines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PythonStyle {
+    /// `kernel_fn`, and in the reference `reference_fn`.
+    #[default]
+    Functions,
+    /// `ModelNew`, and in the reference `Model` and `get_init_inputs`.
+    Models,
+}
+
+/// What says which result is right.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Reference {
+    /// A function of a shared object that the build of the unchanged project makes.
+    Library {
+        /// Where it lies.
+        path: String,
+        /// The name of the function.
+        entry: String,
+        /// In which precision it computes.
+        precision: Precision,
+    },
+    /// A command that reads the inputs from files and writes the outputs to files.
+    Command {
+        /// The line; `{dir}` is where the files lie, one for each tensor.
+        line: String,
+        /// In which precision it computes.
+        precision: Precision,
+    },
+    /// A Python module.
+    Python {
+        /// The file.
+        path: String,
+        /// In which precision it computes.
+        precision: Precision,
+    },
+}
+
+/// In which precision a reference computes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Precision {
+    /// Every floating-point tensor and scalar is a float64.
+    #[default]
+    Wide,
+    /// As the contract declares the arguments.
+    Native,
+}
+
+/// One argument of the entry point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Arg {
+    /// Its name, for messages and files.
+    pub name: String,
+    /// The type of its elements.
+    pub dtype: Dtype,
+    /// What it is.
+    pub kind: ArgKind,
+}
+
+/// What an argument is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ArgKind {
+    /// A number, an expression over the parameters of the case.
+    Scalar {
+        /// The expression.
+        value: String,
+    },
+    /// A tensor that the kernel only reads.
+    Input {
+        /// Its extents, expressions over the parameters.
+        shape: Vec<String>,
+        /// What it is filled with.
+        draw: Draw,
+    },
+    /// A tensor that the kernel writes, all of it.
+    Output {
+        /// Its extents.
+        shape: Vec<String>,
+    },
+    /// A tensor that the kernel reads and writes.
+    InOut {
+        /// Its extents.
+        shape: Vec<String>,
+        /// What it is filled with.
+        draw: Draw,
+    },
+}
+
+/// The error that a kernel showed on one tensor of one case, at its largest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Examined {
+    /// The name of the case.
+    pub case: String,
+    /// The name of the tensor.
+    pub tensor: String,
+    /// How far it was from the reference.
+    pub error: ErrorStats,
+    /// How far the incumbent's was on the same inputs, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<ErrorStats>,
+}
+
+impl Examined {
+    /// The error as a multiple of the incumbent's, if that had one.
+    pub fn ratio(&self) -> Option<f64> {
+        let beside = self.beside.as_ref()?;
+        let ratio = self.error.rms / beside.rms;
+        ratio.is_finite().then_some(ratio)
+    }
+}
+
+/// One argument of one call, placed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Place {
+    /// An integer, in two's complement.
+    Integer(i64),
+    /// A floating-point number.
+    Float(f64),
+    /// A tensor in the memory that is only read.
+    Input(Region),
+    /// A tensor in the memory that is written.
+    Output(Region),
+}
+
+/// Where a tensor lies in a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Bytes from the start of the slot.
+    pub offset: u64,
+    /// Its elements.
+    pub elements: u64,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// Where everything of one call lies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layout {
+    /// The arguments, in order.
+    pub places: Vec<Place>,
+    /// How many terms are summed for one element, if the contract says so.
+    pub reduction: Option<u64>,
+    /// Extents of each argument; none for a scalar.
+    pub extents: Vec<Vec<u64>>,
+    /// The types of the elements as they lie in memory.
+    pub dtypes: Vec<Dtype>,
+    /// Bytes of a slot of the memory that is read.
+    pub input_bytes: u64,
+    /// Bytes of a slot of the memory that is written.
+    pub output_bytes: u64,
+}
+
+impl Arg {
+    fn shape(&self) -> Option<&[String]> {
+        match &self.kind {
+            ArgKind::Scalar { .. } => None,
+            ArgKind::Input { shape, .. }
+            | ArgKind::Output { shape }
+            | ArgKind::InOut { shape, .. } => Some(shape),
+        }
+    }
+
+    /// What it is filled with before a call, if with anything.
+    pub fn draw(&self) -> Option<&Draw> {
+        match &self.kind {
+            ArgKind::Input { draw, .. } | ArgKind::InOut { draw, .. } => Some(draw),
+            ArgKind::Scalar { .. } | ArgKind::Output { .. } => None,
+        }
+    }
+
+    fn set_draw(&mut self, other: Draw) {
+        if let ArgKind::Input { draw, .. } | ArgKind::InOut { draw, .. } = &mut self.kind {
+            *draw = other;
+        }
+    }
+
+    /// Whether the kernel writes it.
+    pub fn is_written(&self) -> bool {
+        matches!(self.kind, ArgKind::Output { .. } | ArgKind::InOut { .. })
+    }
+}
+
+impl Contract {
+    /// Where everything lies in a call of the kernel on a case.
+    pub fn layout(&self, case: &Case) -> Result<Layout, String> {
+        self.layout_in(case, Precision::Native)
+    }
+
+    /// The same for a reference of some precision.
+    pub fn layout_in(&self, case: &Case, precision: Precision) -> Result<Layout, String> {
+        let mut layout = Layout {
+            places: Vec::new(),
+            reduction: self.reduction_on(case)?,
+            extents: Vec::new(),
+            dtypes: Vec::new(),
+            input_bytes: GUARD_BYTES,
+            output_bytes: GUARD_BYTES,
+        };
+        for arg in &self.args {
+            let wide = precision == Precision::Wide && arg.dtype.is_float();
+            let dtype = if wide { Dtype::F64 } else { arg.dtype };
+            let named = |why: String| format!("the argument `{}`: {why}", arg.name);
+            let (place, extents) = layout.place(arg, dtype, case).map_err(named)?;
+            layout.places.push(place);
+            layout.extents.push(extents);
+            layout.dtypes.push(dtype);
+        }
+        layout.check()?;
+        Ok(layout)
+    }
+
+    fn reduction_on(&self, case: &Case) -> Result<Option<u64>, String> {
+        let Some(text) = &self.reduction else {
+            return Ok(None);
+        };
+        let wrong = || format!("the reduction `{text}` is no size on {}", case.name);
+        let extent = extent_of(value_of(text, case)?).filter(|n| *n > 0);
+        extent.map(Some).ok_or_else(wrong)
+    }
+
+    /// The tensors that the kernel writes.
+    pub fn written(&self) -> impl Iterator<Item = (usize, &Arg)> {
+        self.args
+            .iter()
+            .enumerate()
+            .filter(|(_, arg)| arg.is_written())
+    }
+
+    /// The contract with the sizes of its groups drawn harsher, each with what changed in words;
+    /// none where no argument is sizes of groups.
+    pub fn harsher_groups(&self) -> Vec<(Self, String)> {
+        let mut harsher = Vec::new();
+        for (index, arg) in self.args.iter().enumerate() {
+            let draws = arg.draw().map(Draw::harsher).unwrap_or_default();
+            for (draw, what) in draws {
+                let mut contract = self.clone();
+                contract.args[index].set_draw(draw);
+                harsher.push((contract, format!("{what} in `{}`", arg.name)));
+            }
+        }
+        harsher
+    }
+
+    /// The contract with every floating-point input drawn otherwise.
+    #[must_use]
+    pub fn drawn_as(&self, other: &Draw) -> Self {
+        let mut contract = self.clone();
+        for arg in contract.args.iter_mut().filter(|arg| arg.dtype.is_float()) {
+            arg.set_draw(other.clone());
+        }
+        contract
+    }
+}
+
+impl Layout {
+    fn place(&mut self, arg: &Arg, dtype: Dtype, case: &Case) -> Result<(Place, Vec<u64>), String> {
+        if let ArgKind::Scalar { value } = &arg.kind {
+            let value = value_of(value, case)?;
+            return Ok((scalar_of(value, dtype)?, Vec::new()));
+        }
+        let mut extents = Vec::new();
+        let mut elements = 1_u64;
+        for text in arg.shape().unwrap_or_default() {
+            let extent = extent_of(value_of(text, case)?).ok_or_else(|| {
+                format!(
+                    "`{text}` is no size on {}: it must be a whole number, 0 or more",
+                    case.name
+                )
+            })?;
+            elements = elements
+                .checked_mul(extent)
+                .filter(|n| *n <= CALL_BYTES_MAX)
+                .ok_or_else(|| format!("it is too large on {}", case.name))?;
+            extents.push(extent);
+        }
+        let bytes = elements * dtype.bytes() as u64;
+        let end = if arg.is_written() {
+            &mut self.output_bytes
+        } else {
+            &mut self.input_bytes
+        };
+        let region = Region {
+            offset: *end,
+            elements,
+            bytes,
+        };
+        *end = (*end + bytes + GUARD_BYTES).next_multiple_of(ALIGNMENT);
+        if *end > CALL_BYTES_MAX {
+            return Err(format!(
+                "the tensors of {} are too large together",
+                case.name
+            ));
+        }
+        let place = if arg.is_written() {
+            Place::Output(region)
+        } else {
+            Place::Input(region)
+        };
+        Ok((place, extents))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let is_float = |place: &&Place| matches!(place, Place::Float(_));
+        let floats = self.places.iter().filter(is_float).count();
+        if floats > FLOATS_MAX {
+            return Err(format!("more than {FLOATS_MAX} floating-point scalars"));
+        }
+        if self.places.len() - floats > INTEGERS_MAX {
+            return Err(format!("more than {INTEGERS_MAX} pointers and integers"));
+        }
+        Ok(())
+    }
+
+    /// The regions that are written, with the number of their argument.
+    pub fn outputs(&self) -> impl Iterator<Item = (usize, Region)> {
+        let output = |(index, place): (usize, &Place)| match place {
+            Place::Output(region) => Some((index, *region)),
+            Place::Integer(_) | Place::Float(_) | Place::Input(_) => None,
+        };
+        self.places.iter().enumerate().filter_map(output)
+    }
+
+    /// The parts of a slot of the written memory that no tensor covers.
+    pub fn guards(&self) -> Vec<(u64, u64)> {
+        let mut guards = Vec::new();
+        let mut from = 0;
+        for (_, region) in self.outputs() {
+            guards.push((from, region.offset));
+            from = region.offset + region.bytes;
+        }
+        guards.push((from, self.output_bytes));
+        guards
+    }
+}
+
+fn value_of(text: &str, case: &Case) -> Result<f64, String> {
+    let expr = parse_expr(text).map_err(|error| format!("`{text}`: {error}"))?;
+    let text_of = |name: &&str| case.params.get(*name).filter(|v| v.parse::<f64>().is_err());
+    if let Some((name, value)) = expr.names().iter().find_map(|n| Some((n, text_of(n)?))) {
+        return Err(format!(
+            "`{text}`: `{name}` is `{value}`, which is no number"
+        ));
+    }
+    let value = expr.evaluate_params(&case.params);
+    value.map_err(|why| format!("`{text}`: {why}"))
+}
+
+fn extent_of(value: f64) -> Option<u64> {
+    let whole = value.fract() == 0.0 && (0.0..=CALL_BYTES_MAX as f64).contains(&value);
+    whole.then_some(value as u64)
+}
+
+fn scalar_of(value: f64, dtype: Dtype) -> Result<Place, String> {
+    if dtype.is_float() {
+        return match dtype {
+            Dtype::F64 | Dtype::F32 => Ok(Place::Float(value)),
+            _ => Err(format!(
+                "a scalar cannot be {}; use f32 or f64",
+                dtype.name()
+            )),
+        };
+    }
+    let whole = value.fract() == 0.0 && value.abs() <= (1_u64 << 53) as f64;
+    if whole {
+        Ok(Place::Integer(value as i64))
+    } else {
+        Err(format!("{value} is no whole number"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! What a device can do at most, what a call must do at least, and the least time that follows.
+
+use serde::{Deserialize, Serialize};
+
+/// The least operations or bytes of a call that are believed; parts of one may be an average.
+pub const AMOUNT_MIN: f64 = 1e-6;
+
+/// The most: no device does as much in a century.
+pub const AMOUNT_MAX: f64 = 1e24;
+
+/// Whether a call can have so many operations or bytes.
+pub fn is_amount(amount: f64) -> bool {
+    (AMOUNT_MIN..=AMOUNT_MAX).contains(&amount)
+}
+
+/// What one call must do at least.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Demand {
+    /// Floating-point operations.
+    pub work: Option<f64>,
+    /// Bytes that must be read or written, each counted once.
+    pub bytes: Option<f64>,
+}
+
+/// What the device can do at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Peaks {
+    /// Floating-point operations per second.
+    pub flops: Option<f64>,
+    /// Bytes per second.
+    pub bytes: Option<f64>,
+}
+
+/// What a host or a device can do at most, as it was measured or declared.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Roof {
+    /// Floating-point operations per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flops: Option<f64>,
+    /// How fast bytes are moved; caches make it faster where there are few.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<Rate>,
+    /// Floating-point operations per second of one core, where that was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flops_one: Option<f64>,
+    /// The levels of the caches and memory, the nearest first, where they were measured. Calls are
+    /// shown under them; a gain is doubted by what all cores can do together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<RoofLevel>,
+}
+
+/// How fast one core and all move bytes at a level of the caches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoofLevel {
+    /// Its name.
+    pub name: String,
+    /// One core.
+    pub one: LevelRate,
+    /// All together.
+    pub all: LevelRate,
+}
+
+/// How fast bytes are moved at a level, and how many it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelRate {
+    /// Bytes per second.
+    pub per_s: f64,
+    /// So many bytes at most; memory holds all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holds: Option<u64>,
+}
+
+/// Which cores of a host a call is shown under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cores {
+    /// One.
+    One,
+    /// All.
+    All,
+}
+
+impl Cores {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::One => "one core",
+            Self::All => "all cores",
+        }
+    }
+
+    /// What a level gives them.
+    pub fn of(self, level: &RoofLevel) -> LevelRate {
+        match self {
+            Self::One => level.one,
+            Self::All => level.all,
+        }
+    }
+}
+
+/// How fast bytes are moved.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rate {
+    /// When so many are moved again and again.
+    pub bytes: u64,
+    /// Bytes per second.
+    pub per_s: f64,
+}
+
+/// A part of the bytes may be where fewer would be: a rate holds for so many times its bytes.
+const RATE_FACTOR: f64 = 4.0;
+
+impl Roof {
+    /// The peaks for a call that moves so many bytes. The rate is that of the largest amount which
+    /// is well below them, so that what stays in a cache is not taken for impossible.
+    pub fn peaks(&self, demand: Demand) -> Peaks {
+        let moved = demand.bytes.unwrap_or(0.0);
+        let holds = |rate: &&Rate| rate.bytes as f64 * RATE_FACTOR <= moved;
+        let rate = self.rates.iter().filter(holds).max_by_key(|r| r.bytes);
+        Peaks {
+            flops: self.flops,
+            bytes: rate.map(|rate| rate.per_s),
+        }
+    }
+
+    /// The peaks to show a call under: where no rate is known to hold for so few bytes, the best
+    /// one, so that a ceiling is rather too high than too low.
+    pub fn shown_peaks(&self, demand: Demand) -> Peaks {
+        let mut peaks = self.peaks(demand);
+        let best = self.rates.iter().map(|rate| rate.per_s).reduce(f64::max);
+        peaks.bytes = peaks.bytes.or(best);
+        peaks
+    }
+
+    /// The peaks to show a call under that runs on some cores, with the level that holds its bytes.
+    /// Where no levels were measured, those of the whole.
+    pub fn peaks_on(&self, cores: Cores, demand: Demand) -> (Peaks, Option<&RoofLevel>) {
+        let moved = demand.bytes.unwrap_or(f64::MAX);
+        let holds = |level: &&RoofLevel| {
+            let most = cores.of(level).holds;
+            most.is_none_or(|most| moved <= most as f64)
+        };
+        let level = self.levels.iter().find(holds).or(self.levels.last());
+        let Some(level) = level else {
+            return (self.shown_peaks(demand), None);
+        };
+        let flops = match cores {
+            Cores::One => self.flops_one,
+            Cores::All => self.flops,
+        };
+        let bytes = Some(cores.of(level).per_s);
+        (Peaks { flops, bytes }, Some(level))
+    }
+
+    /// The least time of one call, in seconds, as far as it is known.
+    pub fn floor_s(&self, demand: Demand) -> Option<f64> {
+        roofline_s(demand, self.peaks(demand))
+    }
+}
+
+/// The least time of one call, in seconds, as far as work, bytes and peaks are known.
+pub fn roofline_s(demand: Demand, peaks: Peaks) -> Option<f64> {
+    let usable = |value: f64| value.is_finite() && value > 0.0;
+    let part = |amount: Option<f64>, peak: Option<f64>| {
+        let (amount, peak) = (amount?, peak?);
+        let seconds = amount / peak;
+        (usable(amount) && usable(peak) && usable(seconds)).then_some(seconds)
+    };
+    let compute = part(demand.work, peaks.flops);
+    let memory = part(demand.bytes, peaks.bytes);
+    match (compute, memory) {
+        (Some(a), Some(b)) => Some(a.max(b)),
+        (one, None) | (None, one) => one,
+    }
+}

@@ -1,0 +1,160 @@
+//! Reads files that somebody else named or wrote: only plain ones, and only up to a bound.
+//!
+//! A pipe would keep karve waiting, and a device would never end.
+
+use crate::error::Context;
+use crate::error::Result;
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+/// Bytes of a file that a person writes, at most.
+pub const WRITTEN_BYTES_MAX: u64 = 16 << 20;
+
+/// Bytes of a file of results that a benchmark writes, at most.
+pub const RESULT_BYTES_MAX: u64 = 256 << 20;
+
+/// Opens a plain file.
+pub fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    // To open a pipe that nobody writes to would not come back otherwise.
+    let file = options
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is not a plain file")),
+    }
+}
+
+/// Reads a plain file of at most so many bytes.
+pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?
+        .take(bytes_max.saturating_add(1))
+        .read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > bytes_max {
+        true => Err(io::Error::other(format!(
+            "it is longer than {bytes_max} bytes"
+        ))),
+        false => Ok(bytes),
+    }
+}
+
+/// Reads a plain file of text.
+pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    String::from_utf8(read(path, bytes_max)?)
+        .map_err(|_| io::Error::other("it is not text in UTF-8"))
+}
+
+/// The SHA-256 of some bytes, in hexadecimal.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// The SHA-256 of a file, read in pieces.
+pub fn sha256_file(path: &Path) -> Result<String> {
+    let cannot = || format!("cannot read {}", path.display());
+    let mut file = File::open(path).context(cannot)?;
+    let mut digest = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let n = file.read(&mut buffer).context(cannot)?;
+        if n == 0 {
+            return Ok(hex(&digest.finalize()));
+        }
+        digest.update(&buffer[..n]);
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Writes a whole file or nothing: a temporary file beside it, synced, then renamed.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
+    let cannot = || format!("cannot write {}", path.display());
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    let temporary = PathBuf::from(temporary);
+    let write = || -> std::io::Result<()> {
+        let mut file = File::create(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_data()?;
+        fs::rename(&temporary, path)
+    };
+    write()
+        .inspect_err(|_| {
+            let _ = fs::remove_file(&temporary);
+        })
+        .context(cannot)
+}
+
+/// Removes what `write_atomic` leaves in a directory when it is killed.
+pub fn remove_temporary(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|end| end == "tmp") {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Writes a derived file; it can be rebuilt, so it is not synced. An equal file is left alone.
+pub fn write_derived(path: &Path, bytes: &[u8]) -> Result<()> {
+    let cannot = || format!("cannot write {}", path.display());
+    if fs::read(path).is_ok_and(|old| old == bytes) {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).context(cannot)?;
+    }
+    fs::write(path, bytes).context(cannot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn check(path: &Path, bytes_max: u64, want: std::result::Result<&str, &str>) {
+        let got = read_text(path, bytes_max).map_err(|error| error.to_string());
+        let got = got.as_deref().map_err(String::as_str);
+        match want {
+            Ok(text) => assert_eq!(got, Ok(text)),
+            Err(part) => assert!(got.is_err_and(|why| why.contains(part)), "{got:?}"),
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_its_bound() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, "four").unwrap();
+        check(&path, 4, Ok("four"));
+        check(&path, 3, Err("longer than 3 bytes"));
+        check(&dir.path().join("none"), 3, Err("No such file"));
+        fs::write(&path, [0xff]).unwrap();
+        check(&path, 3, Err("UTF-8"));
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert_eq!(read(&link, 3).unwrap(), [0xff]);
+    }
+
+    #[test]
+    fn what_never_ends_is_no_plain_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.is_ok_and(|status| status.success()));
+        for path in [&pipe, dir.path(), Path::new("/dev/zero")] {
+            check(path, 1 << 20, Err("not a plain file"));
+        }
+    }
+}

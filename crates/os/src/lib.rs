@@ -1,0 +1,19 @@
+//! The operating system, with every line of unsafe code that karve has.
+//!
+//! Reading order: `process` starts and ends processes, `sandbox` confines them, `device` is the
+//! lease and the quiet that a measurement needs; `host`, `clock` and `random` are facts of the
+//! machine; `files` and `text` read and show what others wrote; `native` is shared memory and
+//! functions of shared objects; `error` is how everything fails.
+
+pub mod clock;
+pub mod device;
+pub mod error;
+pub mod files;
+pub mod host;
+#[allow(unsafe_code)]
+pub mod native;
+pub mod plain_work;
+pub mod process;
+pub mod random;
+pub mod sandbox;
+pub mod text;

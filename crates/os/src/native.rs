@@ -1,0 +1,337 @@
+//! Memory that two processes share, and functions of shared objects: the unsafe code of the ring.
+//!
+//! The memory that a kernel reads is sealed: the worker's mapping of it can never become writable,
+//! whatever the kernel tries. The memory that it writes is copied out before it is looked at.
+
+use std::ffi::{CStr, CString, c_void};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::{self, NonNull};
+
+/// Nobody who maps the file later may write to it.
+const F_SEAL_FUTURE_WRITE: libc::c_int = 0x0010;
+
+/// Memory that has a descriptor, so that another process can map it.
+#[derive(Debug)]
+pub struct Shared {
+    file: File,
+    map: Map,
+}
+
+/// A mapping of such memory.
+#[derive(Debug)]
+struct Map {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: a mapping belongs to its owner alone and may move between threads.
+unsafe impl Send for Map {}
+
+// SAFETY: through a shared borrow a mapping is only read, by copying out of it.
+unsafe impl Sync for Map {}
+
+/// What a mapping is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reading only.
+    Read,
+    /// Reading and writing.
+    Write,
+}
+
+impl Shared {
+    /// Fresh memory of some bytes, all zero.
+    pub fn new(bytes: usize) -> io::Result<Self> {
+        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+        // SAFETY: the name is a null-terminated string.
+        let fd = unsafe { libc::memfd_create(c"karve-ring".as_ptr(), flags) };
+        if fd == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
+        let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+        file.set_len(bytes as u64)?;
+        let map = Map::new(file.as_fd(), bytes, Access::Write)?;
+        let shared = Self { file, map };
+        shared.seal(libc::F_SEAL_GROW | libc::F_SEAL_SHRINK)?;
+        Ok(shared)
+    }
+
+    /// From now on nobody but karve can write to it. Gives whether the kernel can do that.
+    pub fn seal_for_others(&self) -> bool {
+        self.seal(F_SEAL_FUTURE_WRITE).is_ok()
+    }
+
+    /// From now on nobody can seal it further: a worker could keep later ones from mapping it.
+    pub fn seal_as_it_is(&self) -> io::Result<()> {
+        self.seal(libc::F_SEAL_SEAL)
+    }
+
+    fn seal(&self, seals: libc::c_int) -> io::Result<()> {
+        // SAFETY: the descriptor is open, and the command takes a number.
+        match unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_ADD_SEALS, seals) } {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The descriptor to give away.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// A part of it to write to. Whoever else maps it must stand still meanwhile.
+    pub fn part_mut(&mut self, offset: u64, bytes: u64) -> &mut [u8] {
+        let (from, len) = self.map.range(offset, bytes);
+        // SAFETY: the range lies in the mapping, which lives as long as the borrow; workers that
+        // map it are frozen or map it for reading only.
+        unsafe { std::slice::from_raw_parts_mut(self.map.base.as_ptr().add(from), len) }
+    }
+
+    /// Copies a part of it out, so that nobody can change what is looked at.
+    pub fn copy_out(&self, offset: u64, bytes: u64, to: &mut Vec<u8>) {
+        let (from, len) = self.map.range(offset, bytes);
+        to.clear();
+        to.reserve(len);
+        // SAFETY: the range lies in the mapping, the place has room, and all of it is written.
+        unsafe {
+            ptr::copy_nonoverlapping(self.map.base.as_ptr().add(from), to.as_mut_ptr(), len);
+            to.set_len(len);
+        }
+    }
+}
+
+impl Map {
+    fn new(fd: BorrowedFd<'_>, bytes: usize, access: Access) -> io::Result<Self> {
+        let protection = match access {
+            Access::Read => libc::PROT_READ,
+            Access::Write => libc::PROT_READ | libc::PROT_WRITE,
+        };
+        // Present from the start: the first call would pay for every page otherwise.
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+        // SAFETY: a new mapping at a place of the kernel's choice.
+        let base = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                bytes.max(1),
+                protection,
+                flags,
+                fd.as_raw_fd(),
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { base, bytes })
+    }
+
+    fn range(&self, offset: u64, bytes: u64) -> (usize, usize) {
+        let (from, len) = (offset as usize, bytes as usize);
+        let end = from.checked_add(len);
+        assert!(
+            end.is_some_and(|end| end <= self.bytes),
+            "a part lies inside its memory"
+        );
+        (from, len)
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nobody uses it any more.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes.max(1)) };
+    }
+}
+
+/// The memory of a worker: mapped for as long as it lives.
+#[derive(Debug)]
+pub struct Mapped(Map);
+
+impl Mapped {
+    /// Maps memory that was given.
+    pub fn new(fd: &OwnedFd, bytes: usize, access: Access) -> io::Result<Self> {
+        Map::new(fd.as_fd(), bytes, access).map(Self)
+    }
+
+    /// The address of a byte, if it lies inside.
+    pub fn address(&self, offset: u64) -> Option<usize> {
+        let inside = (offset as usize) < self.0.bytes;
+        inside.then(|| self.0.base.as_ptr() as usize + offset as usize)
+    }
+}
+
+/// A function of a shared object.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry(*mut c_void);
+
+/// Loads a shared object and finds a function; what the loader says is the error.
+pub fn load(library: &CString, entry: &CString) -> Result<Entry, String> {
+    // SAFETY: both names are null-terminated; constructors of the object run in this worker, which
+    // exists for that. The message of the loader is copied before anything else is loaded.
+    unsafe {
+        let said = || {
+            let message = libc::dlerror();
+            if message.is_null() {
+                return "the loader gives no reason".to_owned();
+            }
+            CStr::from_ptr(message).to_string_lossy().into_owned()
+        };
+        let object = libc::dlopen(library.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
+        if object.is_null() {
+            return Err(said());
+        }
+        let function = libc::dlsym(object, entry.as_ptr());
+        if function.is_null() {
+            return Err(said());
+        }
+        Ok(Entry(function))
+    }
+}
+
+/// The arguments of a call by class, as the calling convention of C passes them: integers and
+/// pointers in their order, floating-point numbers in theirs, whatever the order among them.
+#[derive(Clone, Copy, Debug)]
+pub struct Registers {
+    /// Integers and pointers; what is not used is zero.
+    pub integers: [usize; 16],
+    /// Floating-point numbers; a float32 lies in the low half.
+    pub floats: [f64; 8],
+}
+
+/// A function that takes all of them. One that takes fewer does not look at the rest.
+type Any = extern "C" fn(
+    usize,
+    usize,
+    usize,
+    usize,
+    usize,
+    usize,
+    usize,
+    usize,
+    usize,
+    usize,
+    usize,
+    usize,
+    usize,
+    usize,
+    usize,
+    usize,
+    f64,
+    f64,
+    f64,
+    f64,
+    f64,
+    f64,
+    f64,
+    f64,
+);
+
+impl Entry {
+    /// Calls it.
+    #[rustfmt::skip]
+    pub fn call(self, with: &Registers) {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = with.integers;
+        let [q, r, s, t, u, v, w, x] = with.floats;
+        // SAFETY: the pointer is that of a function, and the caller of a C function cleans up its
+        // arguments, so more than it takes do no harm. What the function does is why this is a
+        // process of its own.
+        unsafe {
+            let function: Any = std::mem::transmute(self.0);
+            function(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x);
+        }
+    }
+}
+
+/// Waits for a message on the socket that is standard input, with descriptors if some come along.
+pub fn receive(buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    #[repr(C, align(8))]
+    struct Control([u8; 128]);
+    let mut control = Control([0; 128]);
+    let mut part = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
+    // SAFETY: a zeroed header is valid and every pointer in it is to a place that outlives the
+    // call; control messages are walked with the macros made for it, and each descriptor in them
+    // was made for us by the kernel.
+    unsafe {
+        let mut header: libc::msghdr = std::mem::zeroed();
+        header.msg_iov = &mut part;
+        header.msg_iovlen = 1;
+        header.msg_control = control.0.as_mut_ptr().cast();
+        header.msg_controllen = control.0.len() as _;
+        let n = libc::recvmsg(0, &mut header, libc::MSG_CMSG_CLOEXEC);
+        if n == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        let mut fds = Vec::new();
+        let first = libc::CMSG_FIRSTHDR(&header);
+        if !first.is_null() && (*first).cmsg_type == libc::SCM_RIGHTS {
+            let bytes = (*first).cmsg_len as usize - libc::CMSG_LEN(0) as usize;
+            for index in 0..bytes / size_of::<libc::c_int>() {
+                let fd =
+                    ptr::read_unaligned(libc::CMSG_DATA(first).cast::<libc::c_int>().add(index));
+                fds.push(OwnedFd::from_raw_fd(fd));
+            }
+        }
+        Ok((n as usize, fds))
+    }
+}
+
+/// Answers on the socket that is standard input.
+pub fn answer(message: &[u8]) -> io::Result<()> {
+    // SAFETY: the message has the given length.
+    let sent = unsafe {
+        libc::send(
+            0,
+            message.as_ptr().cast(),
+            message.len(),
+            libc::MSG_NOSIGNAL,
+        )
+    };
+    match sent {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// How this thread rounds, and what it does with denormal numbers.
+pub fn floating_point_mode() -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let mut mode = 0_u32;
+        // SAFETY: the instruction stores four bytes to the given place.
+        unsafe {
+            std::arch::asm!("stmxcsr [{}]", in(reg) &mut mode, options(nostack));
+        }
+        // Flags that operations raise are no mode.
+        mode & !0x3f
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let mode: u64;
+        // SAFETY: the instruction reads a register.
+        unsafe {
+            std::arch::asm!("mrs {}, fpcr", out(reg) mode, options(nomem, nostack));
+        }
+        mode as u32
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        0
+    }
+}
+
+/// User and system time of this process.
+pub fn own_cpu_ns() -> u64 {
+    // SAFETY: the place outlives the call.
+    unsafe {
+        let mut time: libc::timespec = std::mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time);
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    }
+}

@@ -1,0 +1,499 @@
+//! Runs a command with a limit and bounded capture, and leaves no process behind.
+//!
+//! The only file of karve that starts processes. A command gets its own session, dies with karve,
+//! and is ended together with all its descendants: over its limit, at a second Ctrl-C, and also
+//! after a normal exit, when what it left behind is ended and counted. How it went is a [`Run`],
+//! whatever happened; an error means that it could not be started or waited for. Only a
+//! [`Guardian`] outlives karve, to undo one thing, and a [`Sweeper`], to clear up after it.
+//!
+//! ```text
+//! launch    command, environment, marks -> C strings, and why a start failed
+//! line      which command lines need no shell
+//! capture   what was printed, head and tail
+//! watch     how a command is followed to its end
+//! tree      who belongs to a command, and how all of them are ended
+//!   cgroup    the command's control group
+//!   table     the processes in /proc
+//! companion a process that stays beside karve, is talked to, and can be made to stand still
+//! guardian  processes that outlive karve to undo one thing, or to clear up after it
+//! room      namespaces that commands enter, and what is to be seen there
+//! confinement  what one command may do
+//!   filter    which system calls
+//! sys       system calls; the only unsafe code, with the start of a child as its part
+//! ```
+
+mod capture;
+mod cgroup;
+mod companion;
+mod confinement;
+mod excerpt;
+mod exit;
+mod filter;
+mod guardian;
+mod launch;
+mod line;
+mod room;
+mod seat;
+#[allow(unsafe_code)]
+mod sys;
+mod table;
+mod tree;
+mod watch;
+
+use std::ffi::{CStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use self::capture::Stream;
+use self::cgroup::Leaf;
+use self::launch::Launch;
+use self::sys::{Death, SpawnError, Start};
+use self::tree::Tree;
+use self::watch::{End, Ended, Watch};
+use crate::error::{CommandError, Context, Result};
+
+pub use self::capture::{Captured, Tap};
+pub use self::companion::{Companion, Heard, Stood};
+pub use self::confinement::{Bounds, Confinement, Grants, Kernel, Variables};
+pub use self::excerpt::excerpt;
+pub use self::exit::{Excess, Exit};
+pub use self::guardian::{Guardian, Sweeper};
+pub use self::room::{Access, Layered, Room, Shown, View, has_accelerators, is_accelerator};
+pub use self::seat::Seated;
+pub use self::watch::run_tapped;
+
+/// Gives up, for this process and for good, what no kernel needs: files that are written, other
+/// processes, the clocks and priorities of the host, and the powers of root. For a worker, before
+/// it loads a kernel from this file.
+pub fn give_up(kernel: &CStr) {
+    sys::lock(kernel);
+}
+
+/// The same for a program that is not karve, which puts it on itself before it loads a kernel: as
+/// JSON, for `ring/worker.py`.
+pub fn lock_text() -> String {
+    serde_json::to_string(&sys::Lock::of_host()).unwrap_or_default()
+}
+
+/// How much of each stream is kept unless the command says otherwise.
+pub const CAPTURE_BYTES: usize = 4 << 20;
+
+/// How long a command may run unless it says otherwise.
+pub const LIMIT_DEFAULT: Duration = Duration::from_secs(600);
+
+/// The variable that names the run in the environment of a command.
+pub const RUN_MARK: &str = "KARVE_RUN";
+
+/// The variable that names the campaign in the environment of a command.
+pub const CAMPAIGN_MARK: &str = "KARVE_CAMPAIGN";
+
+/// A command to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// What to execute.
+    pub program: Program,
+    /// The working directory; a program path with a slash that is not absolute counts from here.
+    pub dir: PathBuf,
+    /// Variables to set, on top of the environment of karve.
+    pub env: Vec<(String, String)>,
+    /// Variables to take out of the environment of karve, before others are set.
+    pub env_remove: Vec<String>,
+    /// What it can read from its standard input, which is empty without.
+    pub stdin: Option<Vec<u8>>,
+    /// How long it may run.
+    pub limit: Duration,
+    /// How much of each stream is kept.
+    pub capture_bytes: usize,
+    /// The campaign it belongs to, for [`end_tagged`]; may be empty.
+    pub tag: String,
+    /// The CPUs it and its descendants may run on; those of karve if there are none.
+    pub cpus: Vec<usize>,
+    /// What it may do; whatever karve may do if there is none.
+    pub confinement: Option<Confinement>,
+    /// Bytes of memory that it may use where nothing confines it; no limit if there is none.
+    pub memory_bytes: Option<u64>,
+}
+
+/// What to execute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// A line for `sh -c`.
+    Shell(String),
+    /// A program, found on the `PATH` of the command, and its arguments.
+    Argv(Vec<OsString>),
+    /// A line that does what `sh -c` would do, without a shell where none is needed.
+    Line(String),
+}
+
+impl Command {
+    /// A line for `sh -c`.
+    pub fn shell(line: impl Into<String>, dir: &Path) -> Self {
+        Self::new(Program::Shell(line.into()), dir)
+    }
+
+    /// A line for `sh -c` that is started without a shell if it is a program with arguments only.
+    /// It does the same; a signal that ended the program is told as such, not as a code.
+    pub fn line(line: impl Into<String>, dir: &Path) -> Self {
+        Self::new(Program::Line(line.into()), dir)
+    }
+
+    /// A program and its arguments.
+    pub fn argv<A: Into<OsString>>(args: impl IntoIterator<Item = A>, dir: &Path) -> Self {
+        Self::new(
+            Program::Argv(args.into_iter().map(Into::into).collect()),
+            dir,
+        )
+    }
+
+    fn new(program: Program, dir: &Path) -> Self {
+        Self {
+            program,
+            dir: dir.to_owned(),
+            env: Vec::new(),
+            env_remove: Vec::new(),
+            stdin: None,
+            limit: LIMIT_DEFAULT,
+            capture_bytes: CAPTURE_BYTES,
+            tag: String::new(),
+            cpus: Vec::new(),
+            confinement: None,
+            memory_bytes: None,
+        }
+    }
+
+    /// Sets a variable.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Takes a variable out of the environment of karve.
+    #[must_use]
+    pub fn env_remove(mut self, name: impl Into<String>) -> Self {
+        self.env_remove.push(name.into());
+        self
+    }
+
+    /// Gives it something to read.
+    #[must_use]
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = Some(bytes.into());
+        self
+    }
+
+    /// Sets how long it may run.
+    #[must_use]
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Sets the campaign it belongs to.
+    #[must_use]
+    pub fn tag(mut self, tag: impl Into<String>) -> Self {
+        self.tag = tag.into();
+        self
+    }
+
+    /// Confines it to some CPUs, counted from 0. If one of them is not there or not allowed, it
+    /// does not start.
+    #[must_use]
+    pub fn pin(mut self, cpus: &[usize]) -> Self {
+        self.cpus = cpus.to_vec();
+        self
+    }
+
+    /// Confines it.
+    #[must_use]
+    pub fn confined(mut self, confinement: &Confinement) -> Self {
+        self.confinement = Some(confinement.clone());
+        self
+    }
+
+    /// Sets how much of each stream is kept.
+    #[must_use]
+    pub fn capture_bytes(mut self, bytes: usize) -> Self {
+        self.capture_bytes = bytes;
+        self
+    }
+
+    fn bounds(&self) -> Bounds {
+        let free = Bounds {
+            memory_sum_bytes: self.memory_bytes,
+            ..Bounds::default()
+        };
+        self.confinement.as_ref().map_or(free, Confinement::bounds)
+    }
+
+    /// What it is called in messages.
+    fn name(&self) -> String {
+        match &self.program {
+            Program::Shell(_) | Program::Line(_) => "sh".into(),
+            Program::Argv(args) => args
+                .first()
+                .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        }
+    }
+}
+
+/// How a command went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// How it ended.
+    pub exit: Exit,
+    /// From just before its start until its end was noticed, or until it was decided to end it.
+    pub wall: Duration,
+    /// User and system time of the command and of those descendants that were waited for.
+    pub cpu: Duration,
+    /// The largest resident set among them; never below that of karve when it forked.
+    pub max_rss_bytes: u64,
+    /// What it printed.
+    pub stdout: Captured,
+    /// What it printed as diagnostics.
+    pub stderr: Captured,
+    /// Descendants that outlived the command and were ended. Zero if the command itself was ended,
+    /// for then all of them were ended as one.
+    pub strays: u32,
+}
+
+/// Whether the user wants to stop: once, after the current step; twice, at once.
+#[derive(Clone, Debug, Default)]
+pub struct StopFlag(Arc<AtomicU8>);
+
+impl StopFlag {
+    /// A flag that nobody has raised.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks to stop, or to stop at once if it was asked before. May be called in a signal handler.
+    pub fn request(&self) {
+        // The error means that nothing is left to be added, which is as good.
+        let _ = self
+            .0
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_add(1));
+    }
+
+    /// Whether to stop after the current step.
+    pub fn finish_step(&self) -> bool {
+        self.0.load(Ordering::SeqCst) >= 1
+    }
+
+    /// Whether to stop at once.
+    pub fn at_once(&self) -> bool {
+        self.0.load(Ordering::SeqCst) >= 2
+    }
+}
+
+/// Runs a command to its end, and ends what it leaves behind.
+///
+/// Any number of threads may do so at once. An error means that the command could not be started
+/// or waited for.
+pub fn run(command: &Command, stop: &StopFlag) -> Result<Run> {
+    run_with(command, stop, LAYERS)
+}
+
+/// Ends every process on this machine that was started for the tag, and its descendants, as is due
+/// when karve itself was killed; gives how many.
+///
+/// Neither this process nor an ancestor of it is ended, and nothing for an empty tag.
+pub fn end_tagged(tag: &str) -> u32 {
+    if tag.is_empty() {
+        0
+    } else {
+        tree::end_tagged(tag)
+    }
+}
+
+/// Ends every process that a karve which is dead has started, and its descendants; gives how many.
+/// Its process and its mark name that karve; see [`own_mark`].
+pub fn end_of_karve(pid: u32, mark: &str) -> u32 {
+    if mark.is_empty() {
+        0
+    } else {
+        tree::end_of_karve(pid, mark)
+    }
+}
+
+/// What names this karve for good, unlike its process id.
+pub fn own_mark() -> &'static str {
+    launch::own_mark()
+}
+
+/// Finds a program on the `PATH`; a name with a slash is taken as a path.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    launch::find_program(name)
+}
+
+/// The words of a command line, if it needs no shell to be taken apart.
+pub fn plain_words(line: &str) -> Option<Vec<String>> {
+    line::words(line)
+}
+
+/// Whether this process was started to pass a signal over.
+pub fn ignores(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+/// Which help of the kernel to use if it is there; tests take it away.
+#[derive(Clone, Copy, Debug)]
+struct Layers {
+    cgroup: bool,
+    pidfd: bool,
+}
+
+/// All help of the kernel.
+const LAYERS: Layers = Layers {
+    cgroup: true,
+    pidfd: true,
+};
+
+fn run_with(command: &Command, stop: &StopFlag, layers: Layers) -> Result<Run> {
+    match (run_once(command, stop, layers, None), &command.program) {
+        // A shell runs a script without a first line, and says in its own words what is wrong.
+        (Err(NotRun::Refused(_)), Program::Line(line)) => {
+            let by_shell = Command {
+                program: Program::Shell(line.clone()),
+                ..command.clone()
+            };
+            run_once(&by_shell, stop, layers, None)
+        }
+        (result, _) => result,
+    }
+    .map_err(NotRun::into_error)
+}
+
+/// Why a command did not come to its end.
+enum NotRun {
+    /// The kernel does not execute its program.
+    Refused(CommandError),
+    /// Anything else.
+    Other(CommandError),
+}
+
+impl NotRun {
+    fn into_error(self) -> CommandError {
+        match self {
+            Self::Refused(error) | Self::Other(error) => error,
+        }
+    }
+}
+
+impl From<CommandError> for NotRun {
+    fn from(error: CommandError) -> Self {
+        Self::Other(error)
+    }
+}
+
+fn run_once(
+    command: &Command,
+    stop: &StopFlag,
+    layers: Layers,
+    tap: Option<Tap<'_>>,
+) -> std::result::Result<Run, NotRun> {
+    let cannot_prepare = || format!("cannot prepare {}", command.name());
+    sys::become_subreaper();
+    let mark = launch::fresh_mark();
+    let launch = Launch::new(command, &mark)?;
+    let stdin = open_stdin(command).context(cannot_prepare)?;
+    let (stdout, stdout_end) = Stream::new(command.capture_bytes).context(cannot_prepare)?;
+    let (stderr, stderr_end) = Stream::new(command.capture_bytes).context(cannot_prepare)?;
+    let leaf = if layers.cgroup {
+        Leaf::for_tag(&command.tag)
+    } else {
+        None
+    };
+    let mut watch = Watch::new(stdout.tapped(tap), stderr);
+    let mut child = sys::spawn(&Start {
+        program: &launch.program,
+        argv: &launch.argv,
+        env: &launch.env,
+        dir: &launch.dir,
+        streams: [stdin.as_fd(), stdout_end.as_fd(), stderr_end.as_fd()],
+        cgroup: leaf.as_ref().map(Leaf::fd),
+        cpus: launch.cpus.as_deref(),
+        death: Death::WithKarve,
+        room: command.confinement.as_ref().and_then(Confinement::room),
+        cage: command.confinement.as_ref().map(Confinement::cage),
+    })
+    .map_err(|error| {
+        let why = launch::spawn_error(command, &error);
+        match error {
+            SpawnError::Execute(_) => NotRun::Refused(why),
+            _ => NotRun::Other(why),
+        }
+    })?;
+    drop((stdin, stdout_end, stderr_end));
+    child.pidfd = child.pidfd.filter(|_| layers.pidfd);
+    let room = command.confinement.as_ref().and_then(Confinement::room);
+    let mut tree = Tree::new(child, mark, leaf).in_room(room.map(|room| room.pid));
+    let end = watch.until_end(&tree, command.limit, command.bounds(), stop);
+    // Before any error is passed on: nothing may be left running.
+    let strays = match &end {
+        Ok((End::Itself, _)) => tree.end_strays(),
+        Ok((End::TimedOut | End::Stopped | End::TooMuch(_), _)) | Err(_) => {
+            tree.end();
+            0
+        }
+    };
+    let pid = tree.child().pid;
+    let (status, usage) = tree
+        .finish()
+        .map_err(|cause| cannot_wait(command, pid, &cause))?;
+    let (end, wall) = end.map_err(|cause| cannot_wait(command, pid, &cause))?;
+    Ok(watch.finish(Ended {
+        exit: exit(end, status),
+        wall,
+        usage,
+        strays,
+    }))
+}
+
+/// Lets the next command that maps a file read it anew. How a file lies in memory depends on who
+/// wrote it, and a program that a linker wrote starts measurably slower than its copy.
+pub fn forget_pages(path: &Path) {
+    let plain = std::fs::symlink_metadata(path).is_ok_and(|data| data.is_file());
+    if plain && let Ok(file) = File::open(path) {
+        // Only what is on the disk can be forgotten.
+        let _ = file.sync_data();
+        sys::forget_pages(&file);
+    }
+}
+
+/// Its standard input: a file in memory, so that nobody must feed a pipe that may not be read.
+fn open_stdin(command: &Command) -> io::Result<File> {
+    match &command.stdin {
+        None => File::open("/dev/null"),
+        Some(bytes) => sys::file_in_memory(bytes),
+    }
+}
+
+fn cannot_wait(command: &Command, pid: sys::Pid, cause: &io::Error) -> CommandError {
+    CommandError::environment(format!("cannot wait for {}", command.name()))
+        .cause(cause)
+        .hint(format!("see \"ps -o pid,stat,wchan:32,args -p {pid}\""))
+}
+
+fn exit(end: End, status: i32) -> Exit {
+    match end {
+        End::TimedOut => Exit::TimedOut,
+        End::Stopped => Exit::Stopped,
+        End::TooMuch(what) => Exit::TooMuch(what),
+        End::Itself => match sys::parse_status(status) {
+            Ok(code) => Exit::Code(code),
+            Err(signal) => Exit::Signal(signal),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,17 @@
+//! The end of a command's output, for a message.
+
+use super::Run;
+
+/// Characters of a log that an excerpt keeps, from its end.
+const EXCERPT_CHARS: usize = 2_000;
+
+/// The end of what a command said, with how it ended.
+pub fn excerpt(run: &Run) -> String {
+    let mut text = run.stdout.text().into_owned();
+    text.push_str(&run.stderr.text());
+    let text = text.trim();
+    let skip = text.chars().count().saturating_sub(EXCERPT_CHARS);
+    let tail: String = text.chars().skip(skip).collect();
+    let ended = run.exit.describe();
+    format!("{ended}{}{tail}", if tail.is_empty() { "" } else { ": " })
+}

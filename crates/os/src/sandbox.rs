@@ -1,0 +1,485 @@
+//! What commands and agents may see and touch: the user's wishes and the host's means, made into
+//! rooms and confinements.
+//!
+//! A campaign has one room for the project's commands. In it everything is read-only but the
+//! worktrees and a private place; the user's checkout, the campaigns, home and temporary files are
+//! not there. Where something is timed, not even the worktree can be written to. Tests get a room
+//! with a layer over their worktree, which goes with the room, and an agent one for every turn.
+//!
+//! ```text
+//! view         what of the host is hidden, and what is shown all the same
+//! environment  which variables pass
+//! private      a home and temporary files that nobody else sees, empty before every command
+//! hosts        which hosts an agent may reach
+//! gateway      the way there, and nowhere else
+//! ```
+
+mod environment;
+mod gateway;
+mod hosts;
+mod private;
+mod view;
+
+pub use self::gateway::Gateway;
+pub use self::hosts::Host;
+pub use self::private::Private;
+pub use self::private::empty;
+pub use self::view::{Checkout, Site};
+
+use crate::error::{CommandError, Context, Result};
+use crate::process::{
+    Access, Bounds, Confinement, Grants, Kernel, Room, Variables, View, has_accelerators,
+};
+use karve_core::charter::{Caches, Charter, SandboxMode, SandboxRule};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Processes that one command may have at a time, unless the charter says otherwise.
+pub const PROCESSES_MAX: u32 = 4_096;
+
+/// Bytes of one file.
+const FILE_BYTES_MAX: u64 = 64 << 30;
+
+/// The share of the machine's memory that one command may use.
+const MEMORY_SHARE: f64 = 0.9;
+
+/// What the host offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// What the kernel offers to every process.
+    pub kernel: Kernel,
+    /// Why no room can be made, if none can.
+    pub no_room: Option<String>,
+}
+
+impl Offer {
+    /// Tries it out, once.
+    pub fn of_host() -> &'static Self {
+        static OFFER: OnceLock<Offer> = OnceLock::new();
+        OFFER.get_or_init(|| Self {
+            kernel: Kernel::ask(),
+            no_room: Room::make(&View::default())
+                .err()
+                .map(|error| error.causes.join(": ")),
+        })
+    }
+
+    /// The layers that are there, each in a few words.
+    pub fn layers(&self) -> Vec<String> {
+        let mut layers = Vec::new();
+        if self.no_room.is_none() {
+            layers.push("namespaces".to_owned());
+        }
+        if self.kernel.landlock > 0 {
+            layers.push(format!("landlock {}", self.kernel.landlock));
+        }
+        if self.kernel.filters {
+            layers.push("seccomp".to_owned());
+        }
+        layers.push("limits".to_owned());
+        layers.push("clean environment".to_owned());
+        layers
+    }
+
+    /// The layers that are not there, by name.
+    fn lacks(&self) -> Vec<&'static str> {
+        let layers = [
+            ("namespaces", self.no_room.is_none()),
+            ("landlock", self.kernel.landlock > 0),
+            ("seccomp", self.kernel.filters),
+        ];
+        let lacking = layers.into_iter().filter(|(_, there)| !there);
+        lacking.map(|(name, _)| name).collect()
+    }
+
+    /// What is missing, each with what it is missed for.
+    pub fn missing(&self) -> Vec<String> {
+        let mut missing = Vec::new();
+        if let Some(why) = &self.no_room {
+            missing.push(format!(
+                "no namespaces ({why}), so processes and /dev/shm of the host can be seen"
+            ));
+        }
+        if self.kernel.landlock == 0 {
+            missing.push("no Landlock, so a benchmark can write in its worktree".to_owned());
+        }
+        if !self.kernel.filters {
+            missing.push("no seccomp, so dangerous system calls are allowed".to_owned());
+        }
+        missing
+    }
+
+    /// Whether it keeps a command from the files of others at all.
+    fn is_any(&self) -> bool {
+        self.no_room.is_none() || self.kernel.landlock > 0
+    }
+}
+
+/// What a command is for; each kind may write elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Purpose {
+    /// It may write in its worktree.
+    Build,
+    /// It may write in its worktree, where nothing of it stays.
+    Test,
+    /// It may write in its worktree only what the charter names.
+    Measure,
+    /// As a test, and it may use the counters of the processor.
+    Profile,
+}
+
+/// The rooms of the project's commands; they differ in whether worktrees can be written to.
+#[derive(Debug)]
+struct Rooms {
+    writing: Arc<Room>,
+    measuring: Arc<Room>,
+}
+
+/// The sandbox of a campaign, or of any other work in worktrees of the project.
+#[derive(Debug)]
+pub struct Sandbox {
+    rule: SandboxRule,
+    site: Site,
+    offer: &'static Offer,
+    rooms: Option<Rooms>,
+    private: Private,
+    prepared: Mutex<BTreeMap<(Purpose, PathBuf), Confinement>>,
+}
+
+impl Sandbox {
+    /// The sandbox of a project whose worktrees and files are in a directory of their own.
+    pub fn of(
+        checkout: &Checkout<'_>,
+        campaigns: &Path,
+        dir: &Path,
+        charter: &Charter,
+    ) -> Result<Option<Arc<Self>>> {
+        Self::open(
+            &charter.sandbox,
+            Site::of(checkout, campaigns, dir, charter),
+        )
+    }
+
+    /// Makes the sandbox that a rule wants; none if it wants none or the host offers nothing.
+    /// The worktrees' directory and the scratch directory are made.
+    pub fn open(rule: &SandboxRule, site: Site) -> Result<Option<Arc<Self>>> {
+        let offer = Offer::of_host();
+        match rule.mode {
+            SandboxMode::Off => return Ok(None),
+            SandboxMode::Auto if !offer.is_any() => return Ok(None),
+            SandboxMode::Auto => {}
+            SandboxMode::Require => require(offer)?,
+        }
+        let site = site.settled()?;
+        let private = Private::make(&site.scratch.join("private"))?;
+        let mut sandbox = Self {
+            rule: rule.clone(),
+            offer,
+            rooms: None,
+            private,
+            prepared: Mutex::new(BTreeMap::new()),
+            site,
+        };
+        if offer.no_room.is_none() {
+            let writing = sandbox.make_room(Access::Write)?;
+            // A right to write in a part of a worktree can be given only where all can be written
+            // to, and is taken from the rest by Landlock.
+            let inside = sandbox.rule.write.iter().any(|path| view::is_inside(path));
+            let measuring = match inside {
+                true => writing.clone(),
+                false => sandbox.make_room(Access::Read)?,
+            };
+            sandbox.rooms = Some(Rooms { writing, measuring });
+        }
+        Ok(Some(Arc::new(sandbox)))
+    }
+
+    fn make_room(&mut self, worktrees: Access) -> Result<Arc<Room>> {
+        let view = view::of_commands(&self.site, &self.rule, (&self.private, worktrees))?;
+        let room = Arc::new(Room::make(&view)?);
+        self.private.lies_in(&room, &view);
+        Ok(room)
+    }
+
+    fn room_for(&self, purpose: Purpose) -> Option<&Arc<Room>> {
+        let rooms = self.rooms.as_ref()?;
+        Some(match purpose {
+            Purpose::Build | Purpose::Test | Purpose::Profile => &rooms.writing,
+            Purpose::Measure => &rooms.measuring,
+        })
+    }
+
+    /// What a command in a worktree may do. What earlier commands left in private places is gone.
+    pub fn confine(&self, purpose: Purpose, tree: &Path) -> Result<Confinement> {
+        let tree = view::settled(tree);
+        let home = self.home_of(&tree);
+        self.private.clean(&home, self.rule.caches)?;
+        let key = (purpose, tree);
+        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(confinement) = prepared.get(&key) {
+            return Ok(confinement.clone());
+        }
+        let room = self.room_for(purpose);
+        let confinement = self.prepare(purpose, &key.1, (&home, room))?;
+        // A worktree that is made anew has the same name and is another directory.
+        if prepared.len() >= PREPARED_MAX {
+            prepared.clear();
+        }
+        prepared.insert(key, confinement.clone());
+        Ok(confinement)
+    }
+
+    /// Forgets what was prepared for a worktree, which is gone.
+    pub fn forget(&self, tree: &Path) {
+        let tree = view::settled(tree);
+        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        prepared.retain(|(_, of), _| *of != tree);
+    }
+
+    fn prepare(
+        &self,
+        purpose: Purpose,
+        tree: &Path,
+        (home, room): (&str, Option<&Arc<Room>>),
+    ) -> Result<Confinement> {
+        let mut write = self.private.places(home);
+        write.push(self.site.out());
+        // In a room with a layer over the worktree, that is not the directory which karve sees.
+        let mut write_in_room = Vec::new();
+        if purpose != Purpose::Measure {
+            write.push(tree.to_owned());
+            write_in_room.push(tree.to_owned());
+        }
+        if has_accelerators() {
+            // All but processes is read-only there; see `View::computes`.
+            write_in_room.push(PathBuf::from("/proc"));
+        }
+        write.extend(view::written(&self.rule, &tree.join(&self.site.workdir))?);
+        let mut read = Vec::new();
+        if room.is_none() {
+            read = view::readable(&self.site, &self.rule)?;
+            read.push(tree.to_owned());
+            write.extend(view::usual_devices());
+        }
+        let grants = Grants {
+            write,
+            read,
+            write_in_room,
+            network: self.rule.network,
+            nested: false,
+            counters: purpose == Purpose::Profile,
+            bounds: bounds(&self.rule),
+        };
+        let variables = environment::of_command(&self.rule, &self.private.variables(home));
+        Confinement::new(self.offer.kernel, room, &grants, variables)
+    }
+
+    /// What the tests of a worktree may do: write in it, in a room where nothing of it stays. On a
+    /// host that has no such rooms, they write in the worktree itself.
+    pub fn confine_trial(&self, purpose: Purpose, tree: &Path) -> Result<Confinement> {
+        if self.rooms.is_none() {
+            return self.confine(purpose, tree);
+        }
+        let tree = view::settled(tree);
+        let home = self.home_of(&tree);
+        self.private.clean(&home, self.rule.caches)?;
+        let view = view::of_trial(&self.site, &self.rule, (&self.private, &tree))?;
+        match Room::make(&view) {
+            Ok(room) => self.prepare(purpose, &tree, (&home, Some(&Arc::new(room)))),
+            Err(_) => self.confine(purpose, &tree),
+        }
+    }
+
+    fn home_of(&self, tree: &Path) -> String {
+        match self.rule.caches {
+            Caches::Run => "home".to_owned(),
+            Caches::Tree => home_of(tree),
+        }
+    }
+
+    /// What an agent may do in one turn: change its worktree, answer in its notes, and see neither
+    /// the campaign nor the checkout. Where it may reach some hosts only, it does so by a gateway,
+    /// which must be kept for as long as it runs; on a host without rooms that is not held.
+    pub fn confine_agent(&self, places: &Places<'_>) -> Result<(Confinement, Option<Gateway>)> {
+        let (tree, notes) = (view::settled(places.tree), view::settled(places.notes));
+        self.private.clean("home", Caches::Run)?;
+        let room = match &self.rooms {
+            None => None,
+            Some(_) => {
+                let own = Places {
+                    tree: &tree,
+                    notes: &notes,
+                    ..*places
+                };
+                let view = view::of_agent(&self.site, &self.rule, (&self.private, &own))?;
+                Some(Arc::new(Room::make(&view)?))
+            }
+        };
+        let mut write = self.private.places("home");
+        write.extend([tree.clone(), notes.clone()]);
+        write.extend(view::written(&self.rule, &tree)?);
+        write.extend(view::agent_homes());
+        write.extend(places.write.iter().map(|path| view::settled(path)));
+        let home: Vec<PathBuf> = view::home().into_iter().collect();
+        let mut read = Vec::new();
+        if room.is_none() {
+            read = view::readable(&self.site, &self.rule)?;
+            read.extend([tree, notes]);
+            read.extend(places.read.iter().map(|path| view::settled(path)));
+            write.extend(view::usual_devices());
+        }
+        let gateway = match (&room, places.hosts) {
+            (Some(room), Some(hosts)) if self.rule.agent_network => {
+                let opened = Gateway::open(room, hosts);
+                Some(opened.context(|| "cannot open the way to the model".into())?)
+            }
+            _ => None,
+        };
+        let grants = Grants {
+            write,
+            read,
+            write_in_room: home,
+            network: self.rule.agent_network,
+            nested: true,
+            counters: false,
+            bounds: bounds(&self.rule),
+        };
+        let variables = environment::of_agent(&self.rule, &self.private.variables("home"));
+        let confinement = Confinement::new(self.offer.kernel, room.as_ref(), &grants, variables)?;
+        Ok((confinement, gateway))
+    }
+
+    /// Whether a file that an agent's own command names may be shown to it: nothing of the checkout
+    /// or the campaigns, where there is more than it may know.
+    pub fn may_show(&self, file: &Path) -> bool {
+        let file = view::settled(file);
+        let kept = [&self.site.checkout, &self.site.campaigns];
+        !kept.iter().any(|dir| file.starts_with(dir))
+    }
+
+    /// Whether something of the host is not there for an agent, unless it is named.
+    pub fn hides(&self, path: &Path) -> bool {
+        view::hides(&self.site, &self.rule, &view::settled(path))
+    }
+
+    /// Where `{out}` may be written.
+    pub fn out(&self) -> PathBuf {
+        self.site.out()
+    }
+}
+
+/// Where an agent works, and what its program needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    /// Its worktree.
+    pub tree: &'a Path,
+    /// Where its brief and its answer are.
+    pub notes: &'a Path,
+    /// What its program reads, such as the packages that it came with.
+    pub read: &'a [PathBuf],
+    /// Where its program keeps who it is, beside the usual places.
+    pub write: &'a [PathBuf],
+    /// The hosts that it may reach; all that the rule allows if none are named.
+    pub hosts: Option<&'a [Host]>,
+}
+
+impl<'a> Places<'a> {
+    /// A worktree and notes, and nothing beside.
+    pub fn of(tree: &'a Path, notes: &'a Path) -> Self {
+        Self {
+            tree,
+            notes,
+            read: &[],
+            write: &[],
+            hosts: None,
+        }
+    }
+}
+
+/// The variables of karve that an agent of a known kind gets: what tools need, its own, and what
+/// `sandbox.env` names.
+pub fn variables_of_agent(sandbox: Option<&Sandbox>, own: &[&str]) -> Variables {
+    let more = sandbox.map_or(&[][..], |sandbox| &sandbox.rule.env);
+    environment::of_kind(more, own)
+}
+
+/// How many confinements are kept for the next command of the same kind.
+const PREPARED_MAX: usize = 64;
+
+/// The layers that are active for a rule on this host, for the log and the report.
+pub fn active(rule: &SandboxRule) -> String {
+    let offer = Offer::of_host();
+    match rule.mode {
+        SandboxMode::Off => "off".into(),
+        SandboxMode::Auto if !offer.is_any() => "none: the host offers nothing".into(),
+        SandboxMode::Auto | SandboxMode::Require => {
+            let mut text = offer.layers().join(", ");
+            let lacks = offer.lacks();
+            if !lacks.is_empty() {
+                text += &format!("; without {}", lacks.join(", "));
+            }
+            text
+        }
+    }
+}
+
+/// What to tell the user who did not turn the sandbox off: one line, if anything is missing.
+pub fn warning(rule: &SandboxRule) -> Option<String> {
+    let missing = Offer::of_host().missing();
+    (rule.mode == SandboxMode::Auto && !missing.is_empty()).then(|| {
+        format!(
+            "note: the sandbox is incomplete: {}; see \"karve doctor\"",
+            missing.join("; ")
+        )
+    })
+}
+
+/// Refuses a rule that this host cannot hold.
+pub fn can_hold(rule: &SandboxRule) -> Result<()> {
+    match rule.mode {
+        SandboxMode::Require => require(Offer::of_host()),
+        SandboxMode::Auto | SandboxMode::Off => Ok(()),
+    }
+}
+
+fn require(offer: &Offer) -> Result<()> {
+    let missing = offer.missing();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let mut error = CommandError::environment("the host cannot confine commands as required");
+    for one in missing {
+        error = error.cause(one);
+    }
+    Err(error
+        .hint("set sandbox.mode = \"auto\" in karve.toml to do with what there is")
+        .hint("in a container, start it with --cap-add SYS_ADMIN; see SECURITY.md"))
+}
+
+fn bounds(rule: &SandboxRule) -> Bounds {
+    let gib = |gib: f64| (gib * f64::from(1 << 30)) as u64;
+    Bounds {
+        memory_bytes: rule.memory_gib.map(gib),
+        memory_sum_bytes: rule.memory_gib.map(gib).or_else(most_memory),
+        processes: Some(rule.processes.unwrap_or(PROCESSES_MAX)),
+        file_bytes: Some(FILE_BYTES_MAX),
+        open_files: None,
+    }
+}
+
+/// As much memory as one command may use where nobody says how much.
+pub fn most_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: f64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some((kib * 1_024.0 * MEMORY_SHARE) as u64)
+}
+
+/// The home of a worktree's commands; its name has the same length for both arms of a duel.
+fn home_of(tree: &Path) -> String {
+    let name = tree.file_name().unwrap_or_default().to_string_lossy();
+    format!("home-{name}")
+}

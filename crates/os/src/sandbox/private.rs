@@ -1,0 +1,200 @@
+//! A home, temporary files and shared memory that only confined commands see, empty before each.
+
+use crate::error::{Context, Result};
+use crate::process::{Room, View};
+use karve_core::charter::Caches;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What is in the home directory that programs find by a variable: its name, and where it is.
+const TOOLS: [(&str, &str); 6] = [
+    ("CARGO_HOME", ".cargo"),
+    ("RUSTUP_HOME", ".rustup"),
+    ("PYTHONUSERBASE", ".local"),
+    ("PYENV_ROOT", ".pyenv"),
+    ("GOPATH", "go"),
+    ("JULIA_DEPOT_PATH", ".julia"),
+];
+
+/// Variables that say where programs keep things, and where in the home that is then.
+const KEPT: [(&str, &str); 12] = [
+    ("HOME", ""),
+    ("XDG_CACHE_HOME", ".cache"),
+    ("XDG_CONFIG_HOME", ".config"),
+    ("XDG_DATA_HOME", ".local/share"),
+    ("XDG_STATE_HOME", ".local/state"),
+    ("CCACHE_DIR", ".ccache"),
+    ("TRITON_CACHE_DIR", ".triton"),
+    ("TORCHINDUCTOR_CACHE_DIR", ".torchinductor"),
+    ("TORCH_EXTENSIONS_DIR", ".torch-extensions"),
+    ("CUDA_CACHE_PATH", ".cuda-cache"),
+    ("NUMBA_CACHE_DIR", ".numba"),
+    ("GOCACHE", ".go-cache"),
+];
+
+/// The private places of confined commands.
+#[derive(Debug)]
+pub struct Private {
+    dir: PathBuf,
+    /// Where temporary files are for the commands; in a room it is the usual place.
+    tmp_seen: PathBuf,
+    /// The memory to share of each room, as karve sees it.
+    shm: Vec<(PathBuf, Arc<Room>)>,
+    /// What lies in the temporary directory because something is shown below it.
+    kept: Vec<PathBuf>,
+}
+
+impl Private {
+    /// Makes the places, empty, in a directory of their own.
+    pub fn make(dir: &Path) -> Result<Self> {
+        let cannot = || format!("cannot make {}", dir.display());
+        let _ = fs::remove_dir_all(dir);
+        for name in ["tmp", "vartmp", "homes"] {
+            fs::create_dir_all(dir.join(name)).context(cannot)?;
+        }
+        Ok(Self {
+            dir: dir.to_owned(),
+            tmp_seen: dir.join("tmp"),
+            shm: Vec::new(),
+            kept: Vec::new(),
+        })
+    }
+
+    /// What `/tmp` is in a room.
+    pub(super) fn tmp(&self) -> PathBuf {
+        self.dir.join("tmp")
+    }
+
+    /// What `/var/tmp` is in a room.
+    pub(super) fn vartmp(&self) -> PathBuf {
+        self.dir.join("vartmp")
+    }
+
+    /// The directory of all homes.
+    pub(super) fn homes(&self) -> PathBuf {
+        self.dir.join("homes")
+    }
+
+    /// A place for what a test writes in its worktree, empty.
+    pub(super) fn fresh_layer(&self) -> Result<PathBuf> {
+        let layer = self.dir.join("layer");
+        let cannot = || format!("cannot make {}", layer.display());
+        if layer.exists() {
+            remove_dir(&layer).context(cannot)?;
+        }
+        for name in ["upper", "work"] {
+            fs::create_dir_all(layer.join(name)).context(cannot)?;
+        }
+        Ok(layer)
+    }
+
+    /// From now on they are seen in a room.
+    pub(super) fn lies_in(&mut self, room: &Arc<Room>, view: &View) {
+        self.tmp_seen = "/tmp".into();
+        let shm = room.root().join("dev/shm");
+        let usual = [
+            ("/tmp", self.tmp()),
+            ("/var/tmp", self.vartmp()),
+            ("/dev/shm", shm.clone()),
+        ];
+        for (usual, own) in usual {
+            let below = view
+                .shown
+                .iter()
+                .filter_map(|one| one.at.strip_prefix(usual).ok());
+            let below = below.filter(|path| path.components().next().is_some());
+            self.kept.extend(below.map(|path| own.join(path)));
+        }
+        self.shm.push((shm, room.clone()));
+    }
+
+    /// Where a confined command with this home may write.
+    pub(super) fn places(&self, home: &str) -> Vec<PathBuf> {
+        vec![self.homes().join(home), self.tmp(), self.vartmp()]
+    }
+
+    /// Variables that lead a command to its private places.
+    pub(super) fn variables(&self, home: &str) -> Vec<(String, String)> {
+        let home = self.homes().join(home);
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let mut set: Vec<(String, String)> = KEPT
+            .iter()
+            .map(|(name, at)| {
+                let at = if at.is_empty() {
+                    home.clone()
+                } else {
+                    home.join(at)
+                };
+                ((*name).to_owned(), text(&at))
+            })
+            .collect();
+        set.push(("TMPDIR".into(), text(&self.tmp_seen)));
+        set.push(("PYTHONDONTWRITEBYTECODE".into(), "1".into()));
+        let real = std::env::var_os("HOME")
+            .map(PathBuf::from)
+            .unwrap_or_default();
+        for (name, at) in TOOLS {
+            let there = real.join(at);
+            if std::env::var_os(name).is_none() && real.is_absolute() && there.is_dir() {
+                set.push((name.to_owned(), text(&there)));
+            }
+        }
+        set
+    }
+
+    /// Takes away all that commands left; with caches by worktree, homes stay.
+    pub(super) fn clean(&self, home: &str, caches: Caches) -> Result<()> {
+        let cannot = || format!("cannot empty {}", self.dir.display());
+        empty(&self.tmp(), &self.kept).context(cannot)?;
+        empty(&self.vartmp(), &self.kept).context(cannot)?;
+        for (shm, _) in &self.shm {
+            empty(shm, &self.kept).context(cannot)?;
+        }
+        let home = self.homes().join(home);
+        match fs::create_dir(&home) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                Err(error).context(cannot)
+            }
+            Err(_) if caches == Caches::Tree => Ok(()),
+            Err(_) => empty(&home, &[]).context(cannot),
+        }
+    }
+}
+
+/// Removes all in a directory but what is kept, and what lies above that.
+pub fn empty(dir: &Path, kept: &[PathBuf]) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let path = entry.path();
+        if kept.contains(&path) {
+            continue;
+        }
+        if kept.iter().any(|one| one.starts_with(&path)) {
+            empty(&path, kept)?;
+        } else if entry.file_type()?.is_dir() {
+            remove_dir(&path)?;
+        } else {
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a directory, also where a command took away its own rights.
+fn remove_dir(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    if fs::remove_dir_all(path).is_ok() {
+        return Ok(());
+    }
+    let mut stack = vec![path.to_owned()];
+    while let Some(dir) = stack.pop() {
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o700))?;
+        let dirs = fs::read_dir(&dir)?.filter_map(io::Result::ok);
+        let dirs = dirs.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        stack.extend(dirs.map(|entry| entry.path()));
+    }
+    fs::remove_dir_all(path)
+}

@@ -1,0 +1,471 @@
+//! What of the host a confined command sees.
+//!
+//! Everything is there and read-only, but for what belongs to people: homes, the checkout, the
+//! campaigns, temporary files and sockets of services. Of a home, tools and compilers are shown.
+
+use super::{Places, Private, bounds, gateway};
+use crate::error::{Context, Result};
+use crate::process::{Access, Layered, Shown, View, has_accelerators, is_accelerator};
+use karve_core::charter::{Charter, SandboxRule};
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Directories of other people, of services and of temporary files.
+const HIDDEN: [&str; 6] = ["/root", "/home", "/tmp", "/var/tmp", "/run", "/var/spool"];
+
+/// What is shown of a home: compilers, interpreters and their libraries.
+const TOOLS: [&str; 28] = [
+    ".cargo/bin",
+    ".cargo/registry",
+    ".cargo/git",
+    ".cargo/env",
+    ".cargo/config.toml",
+    ".rustup",
+    ".local/bin",
+    ".local/lib",
+    ".local/share/uv",
+    ".local/share/pipx",
+    ".local/share/mise",
+    ".pyenv",
+    ".asdf",
+    ".nvm",
+    ".volta",
+    ".conda",
+    "miniconda3",
+    "anaconda3",
+    "miniforge3",
+    "mambaforge",
+    "micromamba",
+    ".julia",
+    ".juliaup",
+    ".ghcup",
+    ".opam",
+    ".nix-profile",
+    ".sdkman",
+    "go",
+];
+
+/// Where programs of agents keep who they are and what they did.
+const AGENT_HOMES: [&str; 12] = [
+    ".claude",
+    ".claude.json",
+    ".codex",
+    ".gemini",
+    ".aider.conf.yml",
+    ".config/opencode",
+    ".local/share/opencode",
+    ".local/share/claude",
+    ".config/claude",
+    ".config/codex",
+    ".npm-global",
+    ".npmrc",
+];
+
+/// What a service keeps below `/run` that programs need.
+const RUN: [&str; 3] = [
+    "/run/current-system",
+    "/run/opengl-driver",
+    "/run/booted-system",
+];
+
+/// What programs need there to find names on the network.
+const RUN_NETWORK: [&str; 3] = [
+    "/run/systemd/resolve",
+    "/run/resolvconf",
+    "/run/NetworkManager",
+];
+
+/// Variables that hold lists of directories, which are shown.
+const PATHS: [&str; 6] = [
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "LIBRARY_PATH",
+    "CPATH",
+    "PYTHONPATH",
+    "PKG_CONFIG_PATH",
+];
+
+/// Variables that hold one directory, which is shown.
+const ROOTS: [&str; 9] = [
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "ROCM_PATH",
+    "JAVA_HOME",
+    "GOROOT",
+    "RUSTUP_HOME",
+    "PYENV_ROOT",
+];
+
+/// Where the work is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// The user's checkout.
+    pub checkout: PathBuf,
+    /// Where campaigns live.
+    pub campaigns: PathBuf,
+    /// Where worktrees are made.
+    pub worktrees: PathBuf,
+    /// Files that the work needs meanwhile.
+    pub scratch: PathBuf,
+    /// The project's directory in a worktree.
+    pub workdir: String,
+    /// The history of the repository, if commands may read it.
+    pub history: Option<PathBuf>,
+}
+
+/// Where the user's repository is.
+#[derive(Clone, Copy, Debug)]
+pub struct Checkout<'a> {
+    /// The checkout.
+    pub root: &'a Path,
+    /// Its history, which worktrees may have in common.
+    pub history: &'a Path,
+}
+
+impl Site {
+    /// Where a project works: in worktrees and among files of a directory of its own. Commands may
+    /// read the history, unless that would tell what is to be kept from them.
+    pub fn of(place: &Checkout<'_>, campaigns: &Path, dir: &Path, charter: &Charter) -> Self {
+        let tells = charter.hidden_cases().is_empty() && !charter.sandbox.seals_history;
+        Self {
+            checkout: place.root.to_owned(),
+            campaigns: campaigns.to_owned(),
+            worktrees: dir.join("worktrees"),
+            scratch: dir.join("tmp"),
+            workdir: charter.workdir.clone(),
+            history: tells.then(|| place.history.to_owned()),
+        }
+    }
+
+    /// Where plain commands work: in a directory of the user's, which they see and cannot write to,
+    /// with files in a directory of their own.
+    pub fn of_commands(here: &Path, dir: &Path) -> Self {
+        Self {
+            checkout: here.to_owned(),
+            campaigns: here.join(".karve"),
+            worktrees: here.to_owned(),
+            scratch: dir.join("tmp"),
+            workdir: String::new(),
+            history: None,
+        }
+    }
+
+    /// The same with directories that exist, and without links in their paths.
+    pub(super) fn settled(mut self) -> Result<Self> {
+        for dir in [&self.worktrees, &self.scratch, &self.scratch.join("out")] {
+            fs::create_dir_all(dir).context(|| format!("cannot make {}", dir.display()))?;
+        }
+        for dir in [
+            &mut self.checkout,
+            &mut self.campaigns,
+            &mut self.worktrees,
+            &mut self.scratch,
+        ] {
+            *dir = settled(dir);
+        }
+        self.history = self.history.map(|dir| settled(&dir));
+        Ok(self)
+    }
+
+    /// Where results of benchmarks are written.
+    pub(super) fn out(&self) -> PathBuf {
+        self.scratch.join("out")
+    }
+}
+
+/// A path without links, as far as it exists.
+pub(super) fn settled(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// The user's home.
+pub(super) fn home() -> Option<PathBuf> {
+    let home = env::var_os("HOME").map(PathBuf::from)?;
+    (home.is_absolute() && home.parent().is_some()).then(|| settled(&home))
+}
+
+/// What the project's commands see.
+pub(super) fn of_commands(
+    site: &Site,
+    rule: &SandboxRule,
+    (private, worktrees): (&Private, Access),
+) -> Result<View> {
+    let mut shown = shown(site, rule)?;
+    shown.extend(places(private));
+    shown.push(Shown::in_place(&site.worktrees, worktrees));
+    for dir in [&site.out(), &private.homes()] {
+        shown.push(Shown::in_place(dir, Access::Write));
+    }
+    for path in outside(&rule.write)? {
+        shown.push(Shown::in_place(&path, Access::Write));
+    }
+    if rule.network {
+        shown.extend(read_only(RUN_NETWORK.map(PathBuf::from)));
+    }
+    Ok(View {
+        hidden: hidden(site),
+        open: Vec::new(),
+        masked: masked(site),
+        layered: None,
+        shown,
+        network: rule.network,
+        memory_bytes: bounds(rule).memory_sum_bytes,
+        computes: has_accelerators(),
+        doors: Vec::new(),
+    })
+}
+
+/// What a test sees: what the project's commands see, and a layer over its worktree.
+pub(super) fn of_trial(
+    site: &Site,
+    rule: &SandboxRule,
+    (private, tree): (&Private, &Path),
+) -> Result<View> {
+    let mut view = of_commands(site, rule, (private, Access::Read))?;
+    let kept = private.fresh_layer()?;
+    view.shown.push(Shown::in_place(&kept, Access::Write));
+    view.layered = Some(Layered {
+        at: tree.to_owned(),
+        kept,
+    });
+    Ok(view)
+}
+
+/// What an agent sees: of all worktrees only its own, and in its home what its program needs.
+pub(super) fn of_agent(
+    site: &Site,
+    rule: &SandboxRule,
+    (private, agent): (&Private, &Places<'_>),
+) -> Result<View> {
+    let mut shown = shown(site, rule)?;
+    shown.extend(places(private));
+    shown.extend(read_only(agent.read.to_vec()));
+    let own = [
+        agent.tree.to_owned(),
+        agent.notes.to_owned(),
+        private.homes(),
+    ];
+    for path in own
+        .into_iter()
+        .chain(agent_homes())
+        .chain(agent.write.iter().map(|path| settled(path)))
+        .chain(outside(&rule.write)?)
+    {
+        shown.push(Shown::in_place(&path, Access::Write));
+    }
+    let network = rule.agent_network && agent.hosts.is_none();
+    if network {
+        shown.extend(read_only(RUN_NETWORK.map(PathBuf::from)));
+    }
+    Ok(View {
+        hidden: hidden(site),
+        open: home().into_iter().collect(),
+        masked: Vec::new(),
+        layered: None,
+        shown,
+        network,
+        memory_bytes: bounds(rule).memory_sum_bytes,
+        // A sandbox that it makes inside this one needs a `/proc` that nothing covers.
+        computes: false,
+        doors: match (rule.agent_network, agent.hosts) {
+            (true, Some(hosts)) => gateway::doors(hosts),
+            (false, _) | (true, None) => Vec::new(),
+        },
+    })
+}
+
+/// Where programs of agents keep their things, as far as it is there.
+pub(super) fn agent_homes() -> Vec<PathBuf> {
+    let Some(home) = home() else {
+        return Vec::new();
+    };
+    let all = AGENT_HOMES.iter().map(|name| home.join(name));
+    all.filter(|path| path.exists())
+        .map(|path| settled(&path))
+        .collect()
+}
+
+/// The temporary directories, which are private.
+fn places(private: &Private) -> [Shown; 2] {
+    let place = |at: &str, from| Shown {
+        at: at.into(),
+        from,
+        access: Access::Write,
+    };
+    [
+        place("/tmp", private.tmp()),
+        place("/var/tmp", private.vartmp()),
+    ]
+}
+
+/// The campaigns, where they lie in the directory in which plain commands work.
+fn masked(site: &Site) -> Vec<PathBuf> {
+    let inside = site.campaigns.starts_with(&site.worktrees);
+    inside.then(|| site.campaigns.clone()).into_iter().collect()
+}
+
+/// What may not be seen.
+fn hidden(site: &Site) -> Vec<PathBuf> {
+    let mut hidden: Vec<PathBuf> = HIDDEN.iter().map(|dir| settled(Path::new(dir))).collect();
+    hidden.extend(home());
+    hidden.extend([
+        site.checkout.clone(),
+        site.campaigns.clone(),
+        site.scratch.clone(),
+    ]);
+    if let Some(dir) = env::var_os("XDG_RUNTIME_DIR") {
+        hidden.push(settled(Path::new(&dir)));
+    }
+    hidden
+}
+
+/// Whether a path lies in a hidden directory, and is not shown all the same.
+pub(super) fn hides(site: &Site, rule: &SandboxRule, path: &Path) -> bool {
+    let shown = shown(site, rule).unwrap_or_default();
+    let is_shown = shown.iter().any(|one| path.starts_with(&one.at));
+    !is_shown && hidden(site).iter().any(|dir| path.starts_with(dir))
+}
+
+/// What is shown although it lies in a hidden directory.
+fn shown(site: &Site, rule: &SandboxRule) -> Result<Vec<Shown>> {
+    let hidden = hidden(site);
+    let is_above = |path: &Path| hidden.iter().any(|dir| dir.starts_with(path));
+    let is_below = |path: &Path| hidden.iter().any(|dir| path.starts_with(dir));
+    let mut paths: BTreeSet<PathBuf> = BTreeSet::new();
+    if let Some(home) = home() {
+        paths.extend(TOOLS.iter().map(|name| home.join(name)));
+    }
+    paths.extend(RUN.map(PathBuf::from));
+    paths.extend(env::current_exe());
+    paths.extend(named_by_variables());
+    let mut paths: BTreeSet<PathBuf> = paths
+        .into_iter()
+        .filter(|path| path.exists())
+        .map(|path| settled(&path))
+        .filter(|path| is_below(path) && !is_above(path))
+        .collect();
+    paths.extend(site.history.clone());
+    for path in &rule.read {
+        paths.insert(meant(path, &site.checkout.join(&site.workdir)));
+    }
+    Ok(read_only(paths).collect())
+}
+
+fn read_only(paths: impl IntoIterator<Item = PathBuf>) -> impl Iterator<Item = Shown> {
+    paths
+        .into_iter()
+        .map(|path| Shown::in_place(&settled(&path), Access::Read))
+}
+
+/// The directories that variables of the user name. A directory of programs has its libraries
+/// beside it.
+fn named_by_variables() -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for name in PATHS {
+        let Some(list) = env::var_os(name) else {
+            continue;
+        };
+        for dir in env::split_paths(&list).filter(|dir| dir.is_absolute()) {
+            let beside = dir.parent().filter(|above| {
+                let shared = [".cargo", ".local"]
+                    .iter()
+                    .any(|name| above.ends_with(name));
+                (dir.ends_with("bin") && !shared) || dir.ends_with("node_modules/.bin")
+            });
+            paths.extend(beside.map(Path::to_owned));
+            paths.push(dir);
+        }
+    }
+    paths.extend(
+        ROOTS
+            .iter()
+            .filter_map(|name| env::var_os(name).map(PathBuf::from)),
+    );
+    paths
+}
+
+/// A path as the user writes it: full, from the home, or from the project.
+fn meant(path: &str, project: &Path) -> PathBuf {
+    let path = match (path.strip_prefix("~/"), home()) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => project.join(path),
+    };
+    settled(&path)
+}
+
+/// What tests and benchmarks may write; a directory of the worktree is made first, for a right can
+/// be given only to what is there.
+pub(super) fn written(rule: &SandboxRule, project: &Path) -> Result<Vec<PathBuf>> {
+    let mut paths = outside(&rule.write)?;
+    for path in rule.write.iter().filter(|path| !is_outside(path)) {
+        let path = project.join(path);
+        if path.symlink_metadata().is_err() {
+            fs::create_dir_all(&path).context(|| format!("cannot make {}", path.display()))?;
+        }
+        // A link could lead anywhere.
+        if settled(&path).starts_with(settled(project)) {
+            paths.push(settled(&path));
+        }
+    }
+    Ok(paths)
+}
+
+/// Whether a path is meant in the worktree.
+pub(super) fn is_inside(path: &str) -> bool {
+    !is_outside(path)
+}
+
+fn is_outside(path: &str) -> bool {
+    path.starts_with('/') || path.starts_with("~/")
+}
+
+fn outside(write: &[String]) -> Result<Vec<PathBuf>> {
+    let paths = write.iter().filter(|path| is_outside(path));
+    Ok(paths.map(|path| meant(path, Path::new("/"))).collect())
+}
+
+/// What may be read where no room hides the rest: all but what is hidden, and of that what is
+/// shown.
+pub(super) fn readable(site: &Site, rule: &SandboxRule) -> Result<Vec<PathBuf>> {
+    let hidden = hidden(site);
+    let mut readable = Vec::new();
+    beside(Path::new("/"), &hidden, &mut readable);
+    readable.extend(shown(site, rule)?.into_iter().map(|one| one.from));
+    Ok(readable)
+}
+
+/// All that lies in a directory and neither is nor holds anything hidden.
+fn beside(dir: &Path, hidden: &[PathBuf], readable: &mut Vec<PathBuf>) {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    for entry in entries {
+        let path = entry.path();
+        if hidden.contains(&path) || entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+            continue;
+        }
+        if hidden.iter().any(|one| one.starts_with(&path)) {
+            beside(&path, hidden, readable);
+        } else {
+            readable.push(path);
+        }
+    }
+}
+
+/// Devices that may be written to where no room has its own.
+pub(super) fn usual_devices() -> Vec<PathBuf> {
+    let names = fs::read_dir("/dev").into_iter().flatten().flatten();
+    let usual = [
+        "null", "zero", "full", "tty", "ptmx", "pts", "random", "urandom",
+    ];
+    names
+        .filter(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            usual.contains(&&*name) || is_accelerator(&name)
+        })
+        .map(|entry| entry.path())
+        .collect()
+}

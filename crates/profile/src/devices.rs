@@ -1,0 +1,454 @@
+//! What devices can do at most, from a file in which every figure stands under its source.
+//!
+//! karve brings `crates/karve/data/devices.toml`. A `devices.toml` in the user's configuration and
+//! one beside `karve.toml` add devices and override single figures; the nearest wins. A device is
+//! only found by its whole name: "RTX 4090 D" is not an RTX 4090.
+
+use karve_numerics::roof::Peaks;
+use karve_os::error::{CommandError, Result};
+use karve_os::files;
+use karve_os::text::safe;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// The name of a file of devices.
+pub const FILE: &str = "devices.toml";
+
+/// The devices that karve brings.
+const BUILT_IN: &str = include_str!("../data/devices.toml");
+
+/// Bytes of a file at most.
+const BYTES_MAX: u64 = 1 << 20;
+/// Devices of a file at most.
+const DEVICES_MAX: usize = 1_000;
+/// Characters of a name, an alias, a word or a source at most.
+const TEXT_MAX: usize = 120;
+/// Names, words and groups of figures of one device at most.
+const LIST_MAX: usize = 64;
+
+/// What every processor of a family has in common.
+const CPU_WORDS: [&str; 4] = ["cpu", "x86", "arm", "aarch64"];
+
+/// What is known of a device by a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Figure {
+    Fp64,
+    Fp64Tensor,
+    Fp32,
+    Tf32,
+    Bf16,
+    Fp16,
+    Fp8,
+    Fp4,
+    MemoryRate,
+    Memory,
+    Cache,
+    Units,
+    Shared,
+    Registers,
+    Clock,
+    Fp64PerTick,
+    Fp32PerTick,
+    Bf16PerTick,
+}
+
+/// Every figure with its key, and the least and the most that can be meant.
+const FIGURES: [(Figure, &str, f64, f64); 18] = [
+    (Figure::Fp64, "fp64", 1e6, 1e18),
+    (Figure::Fp64Tensor, "fp64_tensor", 1e6, 1e18),
+    (Figure::Fp32, "fp32", 1e6, 1e18),
+    (Figure::Tf32, "tf32", 1e6, 1e18),
+    (Figure::Bf16, "bf16", 1e6, 1e18),
+    (Figure::Fp16, "fp16", 1e6, 1e18),
+    (Figure::Fp8, "fp8", 1e6, 1e18),
+    (Figure::Fp4, "fp4", 1e6, 1e18),
+    (Figure::MemoryRate, "memory_rate", 1e6, 1e15),
+    (Figure::Memory, "memory", 1e6, 1e15),
+    (Figure::Cache, "cache", 1e3, 1e12),
+    (Figure::Units, "units", 1.0, 1e6),
+    (Figure::Shared, "shared", 1e3, 1e9),
+    (Figure::Registers, "registers", 1.0, 1e9),
+    (Figure::Clock, "clock", 1e6, 1e11),
+    (Figure::Fp64PerTick, "fp64_per_tick", 1.0, 1e6),
+    (Figure::Fp32PerTick, "fp32_per_tick", 1.0, 1e6),
+    (Figure::Bf16PerTick, "bf16_per_tick", 1.0, 1e6),
+];
+
+/// Peaks that follow from cores, clock and what a core does in a tick.
+const BY_TICKS: [(Figure, Figure); 3] = [
+    (Figure::Fp64, Figure::Fp64PerTick),
+    (Figure::Fp32, Figure::Fp32PerTick),
+    (Figure::Bf16, Figure::Bf16PerTick),
+];
+
+impl Figure {
+    /// Its key in a file.
+    pub fn name(self) -> &'static str {
+        let row = FIGURES.iter().find(|row| row.0 == self);
+        row.map_or("", |row| row.1)
+    }
+
+    /// The figure of a key.
+    pub fn by_name(name: &str) -> Option<Self> {
+        FIGURES.iter().find(|row| row.1 == name).map(|row| row.0)
+    }
+}
+
+/// A figure with the source it was read in.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Known {
+    /// In operations, bytes or ticks per second, or a count.
+    pub value: f64,
+    /// Where it was read, or what it follows from.
+    pub source: String,
+}
+
+/// What sort of device it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The processor of a host.
+    Cpu,
+    /// A graphics processor, or another accelerator.
+    Gpu,
+}
+
+/// One device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Device {
+    /// Its name.
+    pub name: String,
+    /// What sort of device it is.
+    pub kind: Kind,
+    /// The name that compilers have for its instructions.
+    pub arch: String,
+    /// Other names, such as those that the vendor's tools print.
+    pub aliases: Vec<String>,
+    /// Words for the scopes of knowledge.
+    pub scope: Vec<String>,
+    /// What is known of it.
+    pub figures: BTreeMap<Figure, Known>,
+}
+
+impl Device {
+    /// A figure, if it is known or follows from others.
+    pub fn figure(&self, figure: Figure) -> Option<Known> {
+        if let Some(known) = self.figures.get(&figure) {
+            return Some(known.clone());
+        }
+        let (_, per_tick) = BY_TICKS.iter().find(|(of, _)| *of == figure)?;
+        let value = |figure| self.figures.get(&figure).map(|known: &Known| known.value);
+        let per_tick_value = value(*per_tick)?;
+        Some(Known {
+            value: value(Figure::Units)? * value(Figure::Clock)? * per_tick_value,
+            source: format!("units x clock x {}", per_tick.name()),
+        })
+    }
+
+    /// What it can do at most with elements of a type, such as `fp32`.
+    pub fn peaks(&self, element: Figure) -> Peaks {
+        Peaks {
+            flops: self.figure(element).map(|known| known.value),
+            bytes: self.figure(Figure::MemoryRate).map(|known| known.value),
+        }
+    }
+
+    /// Whether a word is told of it: its architecture, or a word of its scope; of the name of a
+    /// model its number is enough.
+    fn is_told_by(&self, word: &str) -> bool {
+        let number = word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_digit());
+        let is = |own: &String| own == word || number && own.ends_with(word);
+        self.arch == word || self.scope.iter().any(is)
+    }
+
+    /// The words of its scope that others may share: not the model.
+    fn kind_words(&self) -> BTreeSet<&str> {
+        let model = plain(&self.name);
+        let words = self
+            .scope
+            .iter()
+            .filter(|word| !model.contains(&plain(word)));
+        words.chain([&self.arch]).map(String::as_str).collect()
+    }
+
+    fn is_called(&self, name: &str) -> bool {
+        let wanted = plain(name);
+        let names = std::iter::once(&self.name).chain(&self.aliases);
+        names.into_iter().any(|own| plain(own) == wanted)
+    }
+}
+
+/// All devices that are known.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Devices {
+    list: Vec<Device>,
+}
+
+impl Devices {
+    /// Those that karve brings.
+    pub fn built_in() -> Result<Self> {
+        let mut devices = Self::default();
+        devices.add(BUILT_IN, "the built-in devices.toml")?;
+        Ok(devices)
+    }
+
+    /// Those that karve brings, with the files of the user and of the project.
+    pub fn load(project: Option<&Path>) -> Result<Self> {
+        let mut devices = Self::built_in()?;
+        let own = user_file(
+            std::env::var_os("XDG_CONFIG_HOME"),
+            std::env::var_os("HOME"),
+        );
+        let of_project = project.map(|dir| dir.join(FILE));
+        for path in own.into_iter().chain(of_project) {
+            if !path.exists() {
+                continue;
+            }
+            let text = files::read_text(&path, BYTES_MAX).map_err(|cause| {
+                CommandError::usage(format!("cannot read {}", path.display()))
+                    .cause(cause)
+                    .hint(format!("mend or remove {}", path.display()))
+            })?;
+            devices.add(&text, &path.display().to_string())?;
+        }
+        Ok(devices)
+    }
+
+    /// All of them, in the order of the files.
+    pub fn all(&self) -> &[Device] {
+        &self.list
+    }
+
+    /// The device of a name or an alias; case, spaces and signs do not count.
+    pub fn find(&self, name: &str) -> Option<&Device> {
+        self.list.iter().find(|device| device.is_called(name))
+    }
+
+    /// Words for the scopes of knowledge that are true of a device by what somebody calls it: all
+    /// of a device that has the name; else, word by word, what all devices share of which the word
+    /// is told. A processor of a family need not have what the one in the file has.
+    pub fn words(&self, name: &str) -> BTreeSet<String> {
+        if let Some(device) = self.find(name) {
+            return device.scope.iter().chain([&device.arch]).cloned().collect();
+        }
+        let mut words = BTreeSet::new();
+        for word in spoken(name) {
+            let mut told = self.list.iter().filter(|device| device.is_told_by(&word));
+            let Some(first) = told.next() else {
+                continue;
+            };
+            let mut shared = first.kind_words();
+            let mut gpus = first.kind == Kind::Gpu;
+            for device in told {
+                shared = &shared & &device.kind_words();
+                gpus &= device.kind == Kind::Gpu;
+            }
+            shared.retain(|word| gpus || CPU_WORDS.contains(word));
+            words.extend(shared.into_iter().map(str::to_owned));
+            words.insert(word);
+        }
+        words
+    }
+
+    /// The device of a name that a person gave.
+    pub fn named(&self, name: &str) -> Result<&Device> {
+        self.find(name).ok_or_else(|| {
+            let names: Vec<&str> = self.list.iter().map(|d| d.name.as_str()).collect();
+            let known = safe(&names.join(", "), 2_000);
+            CommandError::usage(format!("there is no device {:?}", safe(name, TEXT_MAX)))
+                .hint(format!("--device takes one of these: {known}"))
+                .hint("add others in a devices.toml beside karve.toml; see docs/roofline.md")
+        })
+    }
+
+    /// Adds the devices of a text, and overrides figures of those that are there.
+    pub fn add(&mut self, text: &str, file: &str) -> Result<()> {
+        let written: FileTable = toml::from_str(text).map_err(|cause| {
+            let cause = cause.to_string();
+            CommandError::usage(format!("{file} cannot be read"))
+                .cause(safe(cause.trim(), 400))
+                .hint("docs/roofline.md shows what a devices.toml looks like")
+        })?;
+        if written.device.len() > DEVICES_MAX {
+            return Err(bad(file, "device", "are too many"));
+        }
+        for (index, device) in written.device.into_iter().enumerate() {
+            let device = device.checked(file, index)?;
+            match self.list.iter_mut().find(|own| own.is_called(&device.name)) {
+                Some(own) => own.overridden_by(device),
+                None => self.list.push(device),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Device {
+    fn overridden_by(&mut self, other: Self) {
+        self.kind = other.kind;
+        if !other.arch.is_empty() {
+            self.arch = other.arch;
+        }
+        for alias in other.aliases {
+            if !self.aliases.contains(&alias) {
+                self.aliases.push(alias);
+            }
+        }
+        if !other.scope.is_empty() {
+            self.scope = other.scope;
+        }
+        self.figures.extend(other.figures);
+    }
+}
+
+/// Letters and digits alone, and small ones: what tools print differs in the rest. A plus sign
+/// tells models apart.
+fn plain(name: &str) -> String {
+    let lower = name.to_lowercase().replace("(r)", "").replace("(tm)", "");
+    let counts = |c: &char| c.is_alphanumeric() || *c == '+';
+    lower.chars().filter(counts).collect()
+}
+
+/// The words of a name, and each with the next: some write "RTX 4090".
+fn spoken(name: &str) -> Vec<String> {
+    let lower = name.to_lowercase();
+    let words = lower.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    let words: Vec<&str> = words
+        .filter(|word| !word.is_empty())
+        .take(LIST_MAX)
+        .collect();
+    let pairs = words.windows(2).map(<[&str]>::concat);
+    let single = words.iter().map(|word| (*word).to_owned());
+    single.chain(pairs).collect()
+}
+
+/// Where a user's own file lies.
+fn user_file(
+    config: Option<std::ffi::OsString>,
+    home: Option<std::ffi::OsString>,
+) -> Option<PathBuf> {
+    let set = |value: Option<std::ffi::OsString>| value.filter(|value| !value.is_empty());
+    let dir = match (set(config), set(home)) {
+        (Some(config), _) => PathBuf::from(config),
+        (None, Some(home)) => PathBuf::from(home).join(".config"),
+        (None, None) => return None,
+    };
+    dir.is_absolute().then(|| dir.join("karve").join(FILE))
+}
+
+fn bad(file: &str, key: &str, what: &str) -> CommandError {
+    CommandError::usage(format!("{file}: `{key}` {what}"))
+        .hint("docs/roofline.md shows what a devices.toml looks like")
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileTable {
+    #[serde(default)]
+    device: Vec<DeviceTable>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeviceTable {
+    name: String,
+    kind: Kind,
+    #[serde(default)]
+    arch: String,
+    #[serde(default)]
+    aliases: Vec<String>,
+    #[serde(default)]
+    scope: Vec<String>,
+    #[serde(default)]
+    figures: Vec<toml::Table>,
+}
+
+impl DeviceTable {
+    fn checked(self, file: &str, index: usize) -> Result<Device> {
+        let at = match self.name.is_empty() {
+            true => format!("device.{}", index + 1),
+            false => format!("device.{}", safe(&self.name, TEXT_MAX)),
+        };
+        if plain(&self.name).is_empty() {
+            return Err(bad(
+                file,
+                &format!("{at}.name"),
+                "has no letter and no digit",
+            ));
+        }
+        for (key, list) in [("aliases", &self.aliases), ("scope", &self.scope)] {
+            if list.len() > LIST_MAX || list.iter().any(|text| plain(text).is_empty()) {
+                return Err(bad(
+                    file,
+                    &format!("{at}.{key}"),
+                    "are too many, or one is empty",
+                ));
+            }
+        }
+        let mut texts = self.aliases.iter().chain(&self.scope);
+        let long = |text: &String| text.chars().count() > TEXT_MAX;
+        if long(&self.name) || long(&self.arch) || texts.any(long) || self.figures.len() > LIST_MAX
+        {
+            return Err(bad(file, &at, "is too long"));
+        }
+        let mut figures = BTreeMap::new();
+        for group in self.figures {
+            add_group(&mut figures, &group, file, &at)?;
+        }
+        Ok(Device {
+            name: self.name,
+            kind: self.kind,
+            arch: self.arch,
+            aliases: self.aliases,
+            scope: self.scope,
+            figures,
+        })
+    }
+}
+
+/// The figures of one source.
+fn add_group(
+    figures: &mut BTreeMap<Figure, Known>,
+    group: &toml::Table,
+    file: &str,
+    at: &str,
+) -> Result<()> {
+    let source = group.get("source").and_then(toml::Value::as_str);
+    let source = source
+        .map(|text| text.trim().to_owned())
+        .unwrap_or_default();
+    if source.is_empty() || source.chars().count() > TEXT_MAX {
+        return Err(bad(
+            file,
+            &format!("{at}.figures.source"),
+            "is missing or too long",
+        ));
+    }
+    for (key, value) in group.iter().filter(|(key, _)| *key != "source") {
+        let key_at = format!("{at}.figures.{}", safe(key, TEXT_MAX));
+        let Some((figure, _, least, most)) = FIGURES.iter().find(|row| row.1 == key) else {
+            return Err(bad(file, &key_at, "is not a figure that karve knows"));
+        };
+        let number = match value {
+            toml::Value::Float(value) => Some(*value),
+            toml::Value::Integer(value) => Some(*value as f64),
+            _ => None,
+        };
+        let Some(value) = number.filter(|value| (*least..=*most).contains(value)) else {
+            let what = format!("must be a number from {least:e} to {most:e}");
+            return Err(bad(file, &key_at, &what));
+        };
+        let known = Known {
+            value,
+            source: source.clone(),
+        };
+        figures.insert(*figure, known);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

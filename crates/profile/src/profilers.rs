@@ -1,0 +1,220 @@
+//! The parsers of profilers' output: text in, counters with their sources out.
+//!
+//! ```text
+//! text ──▶ sniff ──▶ ncu │ ptxas │ perf │ … ──▶ launches ──▶ gather ──▶ kernels, longest first
+//!                    torch │ nsys ──────────────▶ timeline ──────────▶ one more, for the whole
+//! ```
+//!
+//! A profiler's own names and units become the counters of `karve_core::profile::counters`, and
+//! each value keeps the line and the words that it was read from. Nothing is guessed: what is not
+//! clearly a number gives no value and a note, or the output is refused with its line and the
+//! reason. The last line of an output that ends without a line end is not read.
+
+pub mod contract;
+mod disassembly;
+mod gather;
+pub mod granted;
+mod ncu;
+pub mod nsys;
+mod number;
+pub mod perf;
+mod ptxas;
+mod rocprof;
+mod rocprof_compute;
+pub mod run;
+pub mod take;
+mod text;
+mod timeline;
+mod torch;
+pub mod valgrind;
+pub(crate) mod vectors;
+
+use granted::Granted;
+use karve_core::profile::KernelProfile;
+use std::fmt::{self, Display};
+
+/// The name under which a program is told as a whole.
+const PROGRAM: &str = "the whole program";
+
+/// Lines at the beginning of an output in which its tool is looked for.
+const SNIFF_LINES: usize = 5_000;
+
+/// What a database begins with.
+const SQLITE: &str = "SQLite format 3";
+
+/// A tool whose output karve reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// Nsight Compute: `ncu --csv` with the page `details` or `raw`.
+    Ncu,
+    /// The report of `ptxas -v`, as `nvcc -Xptxas -v` prints it.
+    Ptxas,
+    /// `perf stat -x,`.
+    Perf,
+    /// The file of valgrind's cachegrind.
+    Cachegrind,
+    /// The file of valgrind's callgrind.
+    Callgrind,
+    /// The kernel trace of `rocprofv3 --kernel-trace --output-format csv`.
+    Rocprof,
+    /// The tables of `rocprof-compute analyze`.
+    RocprofCompute,
+    /// The trace of PyTorch's profiler.
+    Torch,
+    /// Nsight Systems, exported by `nsys export --type sqlite`; a file, not a text.
+    Nsys,
+}
+
+impl Tool {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Ncu,
+        Self::Ptxas,
+        Self::Perf,
+        Self::Cachegrind,
+        Self::Callgrind,
+        Self::Rocprof,
+        Self::RocprofCompute,
+        Self::Torch,
+        Self::Nsys,
+    ];
+
+    /// Its name, as commands and sources tell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ncu => "ncu",
+            Self::Ptxas => "ptxas",
+            Self::Perf => "perf",
+            Self::Cachegrind => "cachegrind",
+            Self::Callgrind => "callgrind",
+            Self::Rocprof => "rocprofv3",
+            Self::RocprofCompute => "rocprof-compute",
+            Self::Torch => "torch",
+            Self::Nsys => "nsys",
+        }
+    }
+
+    /// The program that is started for it.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Cachegrind | Self::Callgrind => "valgrind",
+            Self::Torch => "python3",
+            Self::Ncu
+            | Self::Ptxas
+            | Self::Perf
+            | Self::Rocprof
+            | Self::RocprofCompute
+            | Self::Nsys => self.name(),
+        }
+    }
+
+    /// The tool of that name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.name() == name)
+    }
+}
+
+/// What was read of an output.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parsed {
+    /// The kernels, the one that takes longest first; on a CPU functions, or the whole program.
+    ///
+    /// Where one was launched several times, its values are those of the launch of median time.
+    pub kernels: Vec<KernelProfile>,
+    /// What the whole timeline shows, from a tool that has one: how long the device was busy,
+    /// waited or copied. It is no kernel, and `kernels` does not hold it.
+    pub timeline: Option<KernelProfile>,
+    /// What a reader should know besides.
+    pub notes: Vec<String>,
+}
+
+/// Why an output cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The line, from 1.
+    pub line: usize,
+    /// In words, without a full stop.
+    pub reason: String,
+}
+
+impl Unreadable {
+    pub(crate) fn at(line: usize, reason: impl Into<String>) -> Self {
+        Self {
+            line,
+            reason: reason.into(),
+        }
+    }
+}
+
+impl Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.reason)
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+/// Which tool wrote a text, by its first lines.
+pub fn sniff(text: &str) -> Option<Tool> {
+    let lines = text.lines().take(SNIFF_LINES);
+    lines
+        .map(|line| line.trim_start_matches('\u{feff}'))
+        .find_map(|line| {
+            Some(if ncu::is_header(line) {
+                Tool::Ncu
+            } else if line.starts_with("# callgrind format")
+                || line.starts_with("creator: callgrind")
+            {
+                Tool::Callgrind
+            } else if line.starts_with("desc: I1 cache:") || line.starts_with("events: Ir") {
+                Tool::Cachegrind
+            } else if line.starts_with("ptxas info") {
+                Tool::Ptxas
+            } else if rocprof::is_header(line) {
+                Tool::Rocprof
+            } else if rocprof_compute::is_header(line) {
+                Tool::RocprofCompute
+            } else if line.contains("\"traceEvents\"") {
+                Tool::Torch
+            } else if line.starts_with(SQLITE) {
+                Tool::Nsys
+            } else if perf::is_row(line) {
+                Tool::Perf
+            } else {
+                return None;
+            })
+        })
+}
+
+/// Reads the output of a tool. The one of nsys is a file: [`nsys::read`].
+pub fn parse(tool: Tool, text: &str) -> Result<Parsed, Unreadable> {
+    parse_of(tool, text, &Granted::default())
+}
+
+/// Reads the output of a tool; what the granted files define comes first.
+pub fn parse_of(tool: Tool, text: &str, granted: &Granted) -> Result<Parsed, Unreadable> {
+    let mut parsed = match tool {
+        Tool::Ncu => ncu::parse(text),
+        Tool::Ptxas => ptxas::parse(text),
+        Tool::Perf => perf::parse(text),
+        Tool::Cachegrind => valgrind::cachegrind::parse(text, granted),
+        Tool::Callgrind => valgrind::callgrind::parse(text, granted),
+        Tool::Rocprof => rocprof::parse(text),
+        Tool::RocprofCompute => rocprof_compute::parse(text),
+        Tool::Torch => torch::parse(text),
+        Tool::Nsys => Err(Unreadable::at(1, "a database is read from its file")),
+    }?;
+    own_first(&mut parsed, granted);
+    Ok(parsed)
+}
+
+/// Puts the kernels first that the granted files define.
+fn own_first(parsed: &mut Parsed, granted: &Granted) {
+    for kernel in &mut parsed.kernels {
+        kernel.granted |= granted.holds(&kernel.name, "");
+    }
+    parsed.kernels.sort_by_key(|kernel| !kernel.granted);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! The sections and tables of a report of A's contract, each line with its number, and the faults
+//! that are found in them.
+
+use super::{CELL_CHARS, FAULTS_MAX, NONE, QUOTE_CHARS, ROWS_MAX, SECTIONS};
+use karve_core::table::{cells, is_closed, is_rule};
+
+/// A line with its number, from 1.
+pub(super) type Line<'a> = (usize, &'a str);
+
+/// A heading with what stands below it.
+pub(super) struct Section<'a> {
+    pub(super) line: usize,
+    pub(super) heading: &'a str,
+    pub(super) body: Vec<Line<'a>>,
+}
+
+/// What is wrong, within bounds.
+#[derive(Default)]
+pub(super) struct Faults {
+    pub(super) list: Vec<String>,
+    more: usize,
+}
+
+impl Faults {
+    pub(super) fn add(&mut self, line: usize, what: impl AsRef<str>) {
+        if self.list.len() < FAULTS_MAX {
+            self.list.push(format!("line {line}: {}", what.as_ref()));
+        } else {
+            self.more += 1;
+        }
+    }
+
+    pub(super) fn missing(&mut self, what: &str) {
+        self.list.push(format!("{what} is missing"));
+    }
+
+    pub(super) fn told(mut self) -> Vec<String> {
+        if self.more > 0 {
+            self.list.push(format!("{} more", self.more));
+        }
+        self.list
+    }
+}
+
+/// Whether a section is the one of a name; headings may end with a remark in parentheses.
+pub(super) fn is_called(part: &Section<'_>, name: &str) -> bool {
+    match part.heading.strip_prefix(name) {
+        Some(rest) if name.ends_with(':') => !rest.trim().is_empty(),
+        Some(rest) => rest.is_empty() || rest.starts_with(" (") && rest.ends_with(')'),
+        None => false,
+    }
+}
+
+/// The title, and the sections below it: each known, there once, and in order.
+pub(super) fn sections<'a>(
+    text: &'a str,
+    faults: &mut Faults,
+) -> (Option<Line<'a>>, Vec<Section<'a>>) {
+    let mut title = None;
+    let mut parts: Vec<Section<'a>> = Vec::new();
+    let mut last = 0;
+    for (number, line) in text.lines().enumerate().map(|(n, line)| (n + 1, line)) {
+        if let Some(heading) = line.strip_prefix("### ") {
+            let heading = heading.trim();
+            let part = Section {
+                line: number,
+                heading,
+                body: Vec::new(),
+            };
+            let place = SECTIONS.iter().position(|name| is_called(&part, name));
+            match place {
+                None => faults.add(number, format!("no section is called {}", quoted(heading))),
+                Some(place) if parts.iter().any(|part| is_called(part, SECTIONS[place])) => {
+                    faults.add(number, format!("{} is there twice", quoted(heading)));
+                }
+                Some(place) if place < last => {
+                    faults.add(number, format!("{} stands too late", quoted(heading)));
+                }
+                Some(place) => last = place,
+            }
+            parts.push(part);
+        } else if let Some(heading) = line.strip_prefix("## ") {
+            match title {
+                None if parts.is_empty() => title = Some((number, heading)),
+                _ => faults.add(number, "there is more than one report"),
+            }
+        } else if let Some(part) = parts.last_mut() {
+            part.body.push((number, line));
+        } else if !line.trim().is_empty() {
+            faults.add(number, format!("{} stands in no section", quoted(line)));
+        }
+    }
+    if title.is_none() {
+        faults.missing("the heading \"## Profile: <kernel> <version>\"");
+    }
+    (title, parts)
+}
+
+/// A row of a table, with its line.
+pub(super) type Row = (usize, Vec<String>);
+
+/// The heading and the rows of the only table of a section.
+pub(super) fn table(part: &Section<'_>, faults: &mut Faults) -> Option<(Row, Vec<Row>)> {
+    let mut rows = Vec::new();
+    let filled = part.body.iter().filter(|(_, line)| !line.trim().is_empty());
+    for (place, (number, line)) in filled.enumerate() {
+        match cells(line).filter(|_| is_closed(line)) {
+            None => faults.add(*number, format!("{} is no row from | to |", quoted(line))),
+            Some(row) if place == 1 && is_rule(&row) => {}
+            Some(_) if rows.len() > ROWS_MAX => {
+                faults.add(*number, format!("there are more than {ROWS_MAX} rows"));
+                break;
+            }
+            Some(row) => rows.push((*number, row)),
+        }
+    }
+    if rows.len() < 2 {
+        let heading = quoted(part.heading);
+        faults.add(part.line, format!("the table of {heading} has no row"));
+        return None;
+    }
+    let heading = rows.remove(0);
+    for (number, row) in &rows {
+        check_cells(*number, row, &heading.1, faults);
+    }
+    Some((heading, rows))
+}
+
+/// The rows of a table that must have these columns, in one of their spellings.
+pub(super) fn rows<const N: usize>(
+    part: &Section<'_>,
+    spellings: &[[&str; N]],
+    faults: &mut Faults,
+) -> (usize, Vec<(usize, [String; N])>) {
+    let Some(((number, heading), rows)) = table(part, faults) else {
+        return (0, Vec::new());
+    };
+    let is = |columns: &[&str; N]| {
+        let same = |(own, want): (&String, &&str)| own.eq_ignore_ascii_case(want);
+        heading.len() == N && heading.iter().zip(columns).all(same)
+    };
+    let Some(spelling) = spellings.iter().position(is) else {
+        let want = spellings.first().map(|columns| columns.join(" | "));
+        faults.add(
+            number,
+            format!("the columns must be {}", want.unwrap_or_default()),
+        );
+        return (0, Vec::new());
+    };
+    let whole = |(number, row): Row| Some((number, <[String; N]>::try_from(row).ok()?));
+    (spelling, rows.into_iter().filter_map(whole).collect())
+}
+
+fn check_cells(number: usize, row: &[String], columns: &[String], faults: &mut Faults) {
+    let (n, want) = (row.len(), columns.len());
+    if n != want {
+        faults.add(number, format!("the row has {n} cells, not {want}"));
+        return;
+    }
+    for (cell, column) in row.iter().zip(columns) {
+        if cell.is_empty() {
+            let what = format!("the cell of {column} is empty; write {NONE} where there is none");
+            faults.add(number, what);
+        } else if cell.chars().count() > CELL_CHARS {
+            let what = format!("the cell of {column} has more than {CELL_CHARS} characters");
+            faults.add(number, what);
+        }
+    }
+}
+
+pub(super) fn quoted(text: &str) -> String {
+    let shown: String = text.trim().chars().take(QUOTE_CHARS).collect();
+    format!("{shown:?}")
+}

@@ -1,0 +1,256 @@
+//! How the profilers are started, and what it means when one fails. Nothing is started here.
+
+use super::Tool;
+use karve_core::profile::ProfileDepth;
+use karve_harness::commands::{DIR_VARIABLE, PRINTED, Printed, ProfilerOutput, ProfilerStart};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The shortest time that a profiler is given: to start one takes some, whatever it looks at.
+const LIMIT_MIN: Duration = Duration::from_secs(30);
+/// The longest one.
+const LIMIT_MAX: Duration = Duration::from_secs(300);
+
+/// Launches that Nsight Compute looks at; it runs each many times.
+const NCU_LAUNCHES: &str = "8";
+/// Events that `perf stat` counts at first.
+const PERF_LIGHT: &str = "task-clock,page-faults,context-switches,cpu-migrations,duration_time,\
+    cycles,instructions,branches,branch-misses";
+/// Events that it counts when all are wanted.
+const PERF_MORE: &str = "L1-dcache-loads,L1-dcache-load-misses,LLC-loads,LLC-load-misses,\
+    cache-references,cache-misses,dTLB-loads,dTLB-load-misses";
+
+/// Why a profiler failed, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hint {
+    /// One sentence without a full stop.
+    pub problem: String,
+    /// What to do; each names a command, a flag or a file.
+    pub hints: Vec<String>,
+}
+
+/// How long a tool may take on a program that takes so long alone: so many times as long, within
+/// bounds. To count costs little, a trace more; what simulates or repeats is slower by far.
+pub fn limit_of(tool: Tool, alone: Duration) -> Duration {
+    let times = match tool {
+        Tool::Perf => 10,
+        Tool::Nsys | Tool::Rocprof => 30,
+        Tool::Ncu
+        | Tool::RocprofCompute
+        | Tool::Cachegrind
+        | Tool::Callgrind
+        | Tool::Ptxas
+        | Tool::Torch => 200,
+    };
+    alone.saturating_mul(times).clamp(LIMIT_MIN, LIMIT_MAX)
+}
+
+/// How a tool is started on a command for a depth, with a directory for its files. A tool that does
+/// not look as deep, or that belongs to a compiler or to the program itself, is not started.
+pub fn start(
+    tool: Tool,
+    depth: ProfileDepth,
+    command: &[String],
+    dir: &Path,
+) -> Option<ProfilerStart> {
+    let file = |name: &str| dir.join(name);
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let one = |words: Vec<String>, output: PathBuf| {
+        Some(ProfilerStart {
+            commands: vec![[words, command.to_vec()].concat()],
+            environment: vec![("LC_ALL".to_owned(), "C".to_owned())],
+            output: ProfilerOutput::File(output),
+            printed: Printed::ByTheTool,
+        })
+    };
+    match (tool, depth) {
+        (Tool::Nsys, ProfileDepth::Light) => Some(nsys(command, dir)),
+        (Tool::Ncu, ProfileDepth::Light) => {
+            let out = file("ncu.csv");
+            one(ncu("basic", &text(&out)), out)
+        }
+        (Tool::Ncu, ProfileDepth::Full | ProfileDepth::Code) => {
+            let out = file("ncu.csv");
+            one(ncu("full", &text(&out)), out)
+        }
+        (Tool::Perf, ProfileDepth::Light) => {
+            let out = file("perf.csv");
+            one(perf(PERF_LIGHT, &text(&out)), out)
+        }
+        (Tool::Perf, ProfileDepth::Full) => {
+            let out = file("perf.csv");
+            one(perf(&format!("{PERF_LIGHT},{PERF_MORE}"), &text(&out)), out)
+        }
+        (Tool::Cachegrind | Tool::Callgrind, ProfileDepth::Full | ProfileDepth::Code) => {
+            Some(valgrind(tool.name(), command))
+        }
+        (Tool::Rocprof, ProfileDepth::Light) => {
+            let flags = "rocprofv3 --kernel-trace --output-format csv";
+            let to = [
+                "-d".to_owned(),
+                text(dir),
+                "-o".to_owned(),
+                "karve".to_owned(),
+            ];
+            Some(ProfilerStart {
+                commands: vec![[words(flags), to.to_vec(), words("--"), aside(command)].concat()],
+                environment: vec![("LC_ALL".to_owned(), "C".to_owned())],
+                output: ProfilerOutput::File(file("karve_kernel_trace.csv")),
+                printed: Printed::ByItself,
+            })
+        }
+        (Tool::RocprofCompute, ProfileDepth::Full) => Some(rocprof_compute(command, dir)),
+        (Tool::Nsys | Tool::Rocprof, ProfileDepth::Full | ProfileDepth::Code)
+        | (Tool::RocprofCompute | Tool::Callgrind | Tool::Cachegrind, ProfileDepth::Light)
+        | (Tool::RocprofCompute | Tool::Perf, ProfileDepth::Code)
+        | (
+            Tool::Ptxas | Tool::Torch,
+            ProfileDepth::Light | ProfileDepth::Full | ProfileDepth::Code,
+        ) => None,
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// The same command with what it prints in a file.
+fn aside(command: &[String]) -> Vec<String> {
+    let line = format!("exec \"$@\" >\"${DIR_VARIABLE}/{PRINTED}\"");
+    let shell = ["sh".to_owned(), "-c".to_owned(), line, "sh".to_owned()];
+    [shell.to_vec(), command.to_vec()].concat()
+}
+
+fn ncu(set: &str, log: &str) -> Vec<String> {
+    let flags = "ncu --csv --page raw --print-units base --clock-control none --launch-count";
+    let rest = [NCU_LAUNCHES, "--set", set, "--log-file", log];
+    [words(flags), rest.map(str::to_owned).to_vec()].concat()
+}
+
+/// Follows the processes that the command starts: what is run may be a shell, or make.
+fn valgrind(name: &str, command: &[String]) -> ProfilerStart {
+    let flags = "--cache-sim=yes --branch-sim=yes --trace-children=yes";
+    // With what each instruction cost, so that it can be told what was in vectors.
+    let more = match name {
+        "callgrind" => words("--dump-instr=yes"),
+        _ => Vec::new(),
+    };
+    let tool = [
+        "valgrind".to_owned(),
+        format!("--tool={name}"),
+        format!("--{name}-out-file=%q{{{DIR_VARIABLE}}}/{name}.%p"),
+    ];
+    ProfilerStart {
+        commands: vec![[tool.to_vec(), words(flags), more, command.to_vec()].concat()],
+        environment: vec![("LC_ALL".to_owned(), "C".to_owned())],
+        output: ProfilerOutput::FileOfEach(format!("{name}.")),
+        printed: Printed::ByTheTool,
+    }
+}
+
+fn perf(events: &str, out: &str) -> Vec<String> {
+    let rest = ["-o", out, "-e", events, "--"];
+    [words("perf stat -x,"), rest.map(str::to_owned).to_vec()].concat()
+}
+
+fn nsys(command: &[String], dir: &Path) -> ProfilerStart {
+    let report = dir.join("karve.nsys-rep").to_string_lossy().into_owned();
+    let out = dir.join("karve.sqlite");
+    let to = out.to_string_lossy().into_owned();
+    let profile = words("nsys profile --trace cuda,nvtx --force-overwrite true --output");
+    let export = words("nsys export --type sqlite --force-overwrite true --output");
+    ProfilerStart {
+        commands: vec![
+            [profile, vec![report.clone()], aside(command)].concat(),
+            [export, vec![to, report]].concat(),
+        ],
+        environment: vec![("LC_ALL".to_owned(), "C".to_owned())],
+        output: ProfilerOutput::File(out),
+        printed: Printed::ByItself,
+    }
+}
+
+fn rocprof_compute(command: &[String], dir: &Path) -> ProfilerStart {
+    let dir = dir.to_string_lossy().into_owned();
+    let profile = words("rocprof-compute profile -n karve -p");
+    let analyze = [words("rocprof-compute analyze -p"), vec![dir.clone()]].concat();
+    ProfilerStart {
+        commands: vec![
+            [profile, vec![dir], words("--"), aside(command)].concat(),
+            analyze,
+        ],
+        environment: vec![("LC_ALL".to_owned(), "C".to_owned())],
+        output: ProfilerOutput::Stdout,
+        printed: Printed::ByItself,
+    }
+}
+
+/// What it means that a tool failed, if that is known: its exit code (none if it could not be
+/// started, 128 and the signal if it was killed by one) and what it said.
+pub fn diagnose_failure(tool: Tool, exit: Option<i32>, said: &str) -> Option<Hint> {
+    let hint = |problem: &str, hints: &[&str]| {
+        Some(Hint {
+            problem: problem.to_owned(),
+            hints: hints.iter().map(|hint| (*hint).to_owned()).collect(),
+        })
+    };
+    if matches!(exit, None | Some(127)) {
+        let problem = format!("{} is not installed, or not in PATH", tool.program());
+        return hint(&problem, &[install(tool)]);
+    }
+    if said.contains("ERR_NVGPUCTRPERM") {
+        return hint(
+            "the driver lets only administrators read the counters of the GPU",
+            &[
+                "write \"options nvidia NVreg_RestrictProfilingToUserGroups=0\" to \
+                 /etc/modprobe.d/nvidia-profiling.conf and load the driver anew",
+                "in a container, give it the capability: --cap-add SYS_ADMIN",
+                "else ask the administrator of the host, and profile with --tool nsys meanwhile",
+            ],
+        );
+    }
+    if said.contains("perf_event_paranoid") {
+        return hint(
+            "the kernel lets only administrators count events",
+            &[
+                "run \"sysctl kernel.perf_event_paranoid=1\" as root",
+                "in a container, give it the capability: --cap-add PERFMON",
+            ],
+        );
+    }
+    let illegal = [
+        "SIGILL",
+        "Illegal instruction",
+        "illegal instruction",
+        "unhandled instruction",
+    ];
+    let is_valgrind = matches!(tool, Tool::Cachegrind | Tool::Callgrind);
+    // Valgrind may write a file all the same, which then tells of the beginning alone.
+    if is_valgrind && (exit == Some(132) || illegal.iter().any(|words| said.contains(words))) {
+        return hint(
+            "valgrind does not know an instruction of the program, such as those of AVX-512",
+            &["build with -march=x86-64-v3 instead of -march=native, and profile that"],
+        );
+    }
+    None
+}
+
+/// How a tool comes to a host.
+fn install(tool: Tool) -> &'static str {
+    match tool {
+        Tool::Ncu => {
+            "install Nsight Compute: \"apt-get install nsight-compute\" (NVIDIA's packages)"
+        }
+        Tool::Nsys => {
+            "install Nsight Systems: \"apt-get install nsight-systems\" (NVIDIA's packages)"
+        }
+        Tool::Ptxas => "install nvcc, which has ptxas: \"pip install nvidia-cuda-nvcc\"",
+        Tool::Perf => "install perf: \"apt-get install linux-perf\" (Ubuntu: linux-tools-generic)",
+        Tool::Cachegrind | Tool::Callgrind => "install valgrind: \"apt-get install valgrind\"",
+        Tool::Rocprof => "install rocprofv3: \"apt-get install rocprofiler-sdk\" (AMD's packages)",
+        Tool::RocprofCompute => {
+            "install rocprof-compute: \"apt-get install rocprofiler-compute\" (AMD's packages)"
+        }
+        Tool::Torch => "install PyTorch: \"pip install torch\"",
+    }
+}

@@ -1,0 +1,473 @@
+//! Takes a profile of a built tree: runs the tools that are there, the light ones first, and goes
+//! deeper while what was read does not tell what limits the kernel.
+
+use super::granted::{Granted, plain_name};
+use super::run::{Hint, diagnose_failure, limit_of, start};
+use super::valgrind::callgrind;
+use super::vectors::{Code, NOT_READ};
+use super::{Parsed, SQLITE, Tool, Unreadable, nsys, own_first, parse, parse_of, sniff, torch};
+use karve_core::knowledge::Situation;
+use karve_core::measurement::Sample;
+use karve_core::profile::{Bottleneck, KernelProfile, ProfileDepth, Remark, RuleSet, diagnose};
+use karve_harness::commands::ProfilerStart;
+use karve_harness::commands::{Call, Harness, PROFILE_DIR, Profiled, Variant};
+use karve_harness::outcome::Gated;
+use karve_numerics::case::Case;
+use karve_os::error::{Context, Result};
+use karve_os::files;
+use karve_os::process::{Exit, Run};
+use std::fs;
+use std::io::{BufReader, Read, Seek};
+use std::path::Path;
+use std::time::Duration;
+
+/// Characters of what a tool said that are looked at.
+const SAID_CHARS: usize = 20_000;
+
+/// Bytes at the beginning of a file in which its tool is looked for.
+const HEAD_BYTES: u64 = 1 << 20;
+
+/// What kind of device a kernel runs on, as far as it decides which tools fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runs {
+    /// On a CPU.
+    Cpu,
+    /// On a GPU of one maker.
+    Cuda,
+    /// On a GPU of another.
+    Rocm,
+}
+
+impl Runs {
+    /// Where a kernel runs, by the words that are true there.
+    pub fn at(situation: &Situation) -> Self {
+        let named =
+            |word: &str| situation.device.contains(word) || situation.language.contains(word);
+        if named("rocm") || named("hip") {
+            Self::Rocm
+        } else if named("cuda") || named("gpu") {
+            Self::Cuda
+        } else {
+            Self::Cpu
+        }
+    }
+
+    /// The tools for it, the light ones first.
+    fn tools(self) -> &'static [Tool] {
+        match self {
+            Self::Cpu => &[Tool::Perf, Tool::Callgrind],
+            Self::Cuda => &[Tool::Nsys, Tool::Ncu],
+            Self::Rocm => &[Tool::Rocprof, Tool::RocprofCompute],
+        }
+    }
+}
+
+/// What is to be profiled.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The built tree.
+    pub tree: &'a Path,
+    /// The case.
+    pub case: &'a Case,
+    /// Where its kernel runs.
+    pub runs: Runs,
+    /// The files that a candidate may change: what they define is the kernel.
+    pub granted: &'a Granted,
+}
+
+/// How it is to be profiled.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wish<'a> {
+    /// With this tool alone.
+    pub tool: Option<Tool>,
+    /// As deep as this; else light first, and deeper where that does not tell.
+    pub depth: Option<ProfileDepth>,
+    /// Not with these.
+    pub without: &'a [Tool],
+}
+
+/// A profile as it was taken.
+#[derive(Clone, Debug, Default)]
+pub struct Taken {
+    /// What was read, of all tools together.
+    pub parsed: Parsed,
+    /// The raw output of each tool.
+    pub raw: Vec<(Tool, Vec<u8>)>,
+    /// Tools that did not give a profile, and what to do.
+    pub failed: Vec<(Tool, Hint)>,
+    /// The benchmark without a profiler, where it is a command.
+    pub alone: Option<Gated<Sample>>,
+}
+
+impl Taken {
+    /// Whether a tool has told something already.
+    fn has_run(&self, tool: Tool) -> bool {
+        self.raw.iter().any(|(ran, _)| *ran == tool)
+    }
+
+    /// Whether a tool has failed: it hung, or does not work here.
+    fn has_failed(&self, tool: Tool) -> bool {
+        self.failed.iter().any(|(failed, _)| *failed == tool)
+    }
+
+    fn fail(&mut self, tool: Tool, problem: String, hint: &str) {
+        let hints = vec![hint.to_owned()];
+        self.failed.push((tool, Hint { problem, hints }));
+    }
+}
+
+/// Takes a profile of a case of a built tree with one tool, or with those that fit.
+pub fn take(
+    harness: &Harness,
+    subject: Subject<'_>,
+    Wish {
+        tool,
+        depth,
+        without,
+    }: Wish<'_>,
+    rules: RuleSet,
+) -> Result<Taken> {
+    let mut taken = Taken::default();
+    let Some(words) = harness.bench_words(subject.tree, subject.case)? else {
+        taken.parsed.notes.push(
+            "karve calls the kernel itself here; name a profiler's output, or commands.profile"
+                .to_owned(),
+        );
+        return Ok(taken);
+    };
+    let Some(alone) = run_alone(harness, subject, &mut taken)? else {
+        return Ok(taken);
+    };
+    let tools = tool
+        .as_ref()
+        .map_or(subject.runs.tools(), std::slice::from_ref);
+    let depths = [ProfileDepth::Light, ProfileDepth::Full, ProfileDepth::Code];
+    for at in depths {
+        // A tool that was named looks as deep as it was told; all together go down step by step.
+        if tool.is_some() && depth.is_some_and(|wanted| wanted != at) {
+            continue;
+        }
+        for tool in tools.iter().filter(|tool| !without.contains(tool)) {
+            // The deepest look of most tools is the one before, and what hung hangs again.
+            let again = at == ProfileDepth::Code && taken.has_run(*tool);
+            let again = again || taken.has_failed(*tool);
+            let start = start(*tool, at, &words, Path::new(PROFILE_DIR)).filter(|_| !again);
+            if let Some(start) = start {
+                run_tool((harness, alone), subject, (*tool, &start), &mut taken)?;
+            }
+        }
+        // A tool that was named looks as deep as it can; else deeper only where that is needed.
+        let enough = match tool {
+            Some(_) => !taken.raw.is_empty() || !taken.failed.is_empty(),
+            None => at == ProfileDepth::Full || tells(&taken, rules),
+        };
+        if depth == Some(at) || (depth.is_none() && enough) {
+            break;
+        }
+    }
+    let has = |name: &str| taken.parsed.kernels.iter().any(|k| k.value(name).is_some());
+    let told = |note: &String| note.starts_with(NOT_READ);
+    let is_told = taken.parsed.notes.iter().any(told) || has("vector_pct");
+    if subject.runs == Runs::Cpu && has("instructions") && !is_told {
+        taken.parsed.notes.push(format!(
+            "{NOT_READ}: no profiler that ran counts operations in vectors, and what asks for it \
+             cannot hold; \"--tool callgrind\" tells it with the help of objdump"
+        ));
+    }
+    Ok(taken)
+}
+
+/// Reads callgrind's output, and how much of the first kernel's arithmetic is in vectors.
+fn with_vectors(
+    harness: &Harness,
+    subject: Subject<'_>,
+    text: &str,
+) -> Result<std::result::Result<Parsed, Unreadable>> {
+    let (mut parsed, code) = match callgrind::parse_code(text, subject.granted) {
+        Ok(read) => read,
+        Err(why) => return Ok(Err(why)),
+    };
+    own_first(&mut parsed, subject.granted);
+    let kernel = parsed.kernels.iter_mut();
+    let same = |code: &Code| kernel.into_iter().find(|kernel| kernel.name == code.kernel);
+    if let Some(code) = code
+        && let Some(kernel) = same(&code)
+    {
+        let run = harness.disassemble(subject.tree, &code.ranges())?;
+        let weighed = match run.exit {
+            Exit::Code(0) if !run.stdout.truncated() => code.weigh(&run.stdout.text(), kernel),
+            Exit::Code(0) => Err("the disassembly is longer than karve takes".to_owned()),
+            Exit::Code(127) => Err("objdump is not installed, which tells what the counted \
+                                    instructions do: \"apt-get install binutils\""
+                .to_owned()),
+            other => Err(format!("objdump: {}", other.describe())),
+        };
+        if let Err(why) = weighed {
+            parsed.notes.push(format!("{NOT_READ}: {why}"));
+        }
+    }
+    Ok(Ok(parsed))
+}
+
+/// Whether what was read tells what limits the kernel.
+fn tells(taken: &Taken, rules: RuleSet) -> bool {
+    let kernel = taken.parsed.kernels.first();
+    kernel.is_some_and(|kernel| diagnose(kernel, rules).bottleneck != Bottleneck::Unknown)
+}
+
+/// How long the benchmark takes without a profiler; nothing is profiled where it fails.
+fn run_alone(
+    harness: &Harness,
+    subject: Subject<'_>,
+    taken: &mut Taken,
+) -> Result<Option<Duration>> {
+    let call = Call::fresh(Variant::Usual)?;
+    let samples = harness.bench(subject.tree, std::slice::from_ref(subject.case), call)?;
+    let wall = match &samples {
+        Ok(samples) => samples.first().map(|s| Duration::from_micros(s.wall_us)),
+        Err(gate) => {
+            let why = gate.describe();
+            let note = format!("nothing was profiled, for the benchmark alone fails: {why}");
+            taken.parsed.notes.push(note);
+            None
+        }
+    };
+    taken.alone = match samples {
+        Ok(samples) => samples.first().copied().map(Ok),
+        Err(gate) => Some(Err(gate)),
+    };
+    Ok(wall)
+}
+
+fn run_tool(
+    (harness, alone): (&Harness, Duration),
+    subject: Subject<'_>,
+    (tool, start): (Tool, &ProfilerStart),
+    taken: &mut Taken,
+) -> Result<()> {
+    let harness = harness.clone().within_limit(limit_of(tool, alone));
+    let Profiled {
+        run,
+        printed,
+        output,
+    } = harness.run_profiler(subject.tree, start)?;
+    if !run.exit.success() {
+        taken.failed.push((tool, failure(tool, &run, alone)));
+        return Ok(());
+    }
+    if run.stdout.truncated() {
+        let problem = "its output is longer than karve takes".to_owned();
+        taken.fail(tool, problem, "profile a shorter case: --case NAME");
+        return Ok(());
+    }
+    if let Err(gate) = harness.said_metric(&printed, subject.case) {
+        let why = gate.describe();
+        let problem = format!(
+            "its profile is not believed, for the benchmark did not do under it what it does \
+             alone: {why}"
+        );
+        taken.fail(tool, problem, &try_another(tool));
+        return Ok(());
+    }
+    let parsed = match tool {
+        Tool::Nsys => read_database(&output)?,
+        Tool::Callgrind => {
+            let text = String::from_utf8_lossy(&output);
+            with_vectors(&harness, subject, &text)?.map_err(|why| why.to_string())
+        }
+        _ => parse_of(tool, &String::from_utf8_lossy(&output), subject.granted)
+            .map_err(|why| why.to_string()),
+    };
+    match parsed {
+        Ok(parsed) => merge(&mut taken.parsed, parsed),
+        Err(why) => taken.fail(
+            tool,
+            format!("its output cannot be read: {why}"),
+            "keep the output and read it with \"karve profile FILE\"",
+        ),
+    }
+    taken.raw.push((tool, output));
+    Ok(())
+}
+
+fn failure(tool: Tool, run: &Run, alone: Duration) -> Hint {
+    let said: String = run.stderr.text().chars().take(SAID_CHARS).collect();
+    let exit = match run.exit {
+        Exit::Code(code) => Some(code),
+        Exit::Signal(signal) => Some(128 + signal),
+        Exit::TimedOut => {
+            let (s, alone) = (run.wall.as_secs_f64(), alone.as_secs_f64());
+            return Hint {
+                problem: format!(
+                    "it was ended after {s:.1} s, with all it had started, and gave nothing; the \
+                     benchmark alone takes {alone:.3} s"
+                ),
+                hints: vec![
+                    "profile a shorter case: --case NAME".to_owned(),
+                    try_another(tool),
+                ],
+            };
+        }
+        Exit::Stopped | Exit::TooMuch(_) => Some(1),
+    };
+    diagnose_failure(tool, exit, &said).unwrap_or_else(|| Hint {
+        problem: format!(
+            "the benchmark, which ends well alone, ends otherwise under it: {}",
+            karve_os::process::excerpt(run)
+        ),
+        hints: vec![try_another(tool)],
+    })
+}
+
+fn try_another(tool: Tool) -> String {
+    format!("try another one: --tool {}", other(tool).name())
+}
+
+fn other(tool: Tool) -> Tool {
+    match tool {
+        Tool::Perf => Tool::Cachegrind,
+        Tool::Ncu => Tool::Nsys,
+        Tool::Nsys => Tool::Ncu,
+        Tool::Rocprof => Tool::RocprofCompute,
+        Tool::RocprofCompute => Tool::Rocprof,
+        Tool::Cachegrind | Tool::Callgrind | Tool::Ptxas | Tool::Torch => Tool::Perf,
+    }
+}
+
+/// Reads a text of a tool.
+pub fn read_text(tool: Tool, text: &str) -> std::result::Result<Parsed, String> {
+    parse(tool, text).map_err(|why| why.to_string())
+}
+
+/// Reads an output of any tool.
+pub fn read_any(bytes: &[u8]) -> Result<std::result::Result<(Tool, Parsed), String>> {
+    if bytes.starts_with(SQLITE.as_bytes()) {
+        return Ok(read_database(bytes)?.map(|parsed| (Tool::Nsys, parsed)));
+    }
+    let text = String::from_utf8_lossy(bytes);
+    Ok(match sniff(&text) {
+        Some(tool) => read_text(tool, &text).map(|parsed| (tool, parsed)),
+        None => Err("it is no output of a profiler that karve reads".to_owned()),
+    })
+}
+
+/// Reads a file with an output of one tool, or of any. A trace and a database are read as they
+/// come; others are taken whole, and are refused where they are too long for that.
+pub fn read_file(
+    path: &Path,
+    tool: Option<Tool>,
+) -> Result<std::result::Result<(Tool, Parsed), String>> {
+    let cannot = || format!("cannot read {}", path.display());
+    let mut file = files::open(path).context(cannot)?;
+    let mut head = Vec::new();
+    let begins = Read::by_ref(&mut file).take(HEAD_BYTES);
+    BufReader::new(begins)
+        .read_to_end(&mut head)
+        .context(cannot)?;
+    if head.starts_with(SQLITE.as_bytes()) {
+        let read = nsys::read(path).map_err(|why| why.to_string());
+        return Ok(read.map(|parsed| (Tool::Nsys, parsed)));
+    }
+    if tool.or_else(|| sniff(&String::from_utf8_lossy(&head))) == Some(Tool::Torch) {
+        file.rewind().context(cannot)?;
+        let read = torch::read(BufReader::new(file)).map_err(|why| why.to_string());
+        return Ok(read.map(|parsed| (Tool::Torch, parsed)));
+    }
+    let bytes = files::read(path, files::RESULT_BYTES_MAX).context(cannot)?;
+    Ok(match tool {
+        Some(Tool::Nsys) | None => read_any(&bytes)?,
+        Some(tool) => {
+            let text = String::from_utf8_lossy(&bytes);
+            read_text(tool, &text).map(|parsed| (tool, parsed))
+        }
+    })
+}
+
+/// A database is read from a file of its own.
+fn read_database(bytes: &[u8]) -> Result<std::result::Result<Parsed, String>> {
+    let dir = tempfile::tempdir().context(|| "cannot make a directory".into())?;
+    let path = dir.path().join("export.sqlite");
+    fs::write(&path, bytes).context(|| format!("cannot write {}", path.display()))?;
+    Ok(nsys::read(&path).map_err(|why| why.to_string()))
+}
+
+/// What a further tool says of the same kernels. Where both speak of one kernel alone, or of one
+/// of the same name, the counters of the later, deeper one are added.
+pub fn merge(into: &mut Parsed, more: Parsed) {
+    for note in more.notes {
+        if !into.notes.contains(&note) {
+            into.notes.push(note);
+        }
+    }
+    if into.timeline.is_none() {
+        into.timeline = more.timeline;
+    }
+    if into.kernels.is_empty() {
+        into.kernels = more.kernels;
+        return;
+    }
+    let alone = into.kernels.len() == 1 && more.kernels.len() == 1;
+    let joined = joined(&into.kernels, &more.kernels);
+    for (kernel, joined) in more.kernels.into_iter().zip(joined) {
+        let mut known = into.kernels.iter();
+        let same = known.position(|known| alone || known.name == kernel.name);
+        match same.or(joined) {
+            Some(same) => add(&mut into.kernels[same], kernel),
+            None => into.kernels.push(kernel),
+        }
+    }
+    // A function says more than the whole program, which holds all that is around it.
+    into.kernels
+        .sort_by_key(|kernel| (!kernel.granted, kernel.value("inst_share_pct").is_none()));
+}
+
+/// Which known kernel each further one is, by its name without arguments, where that is clear: a
+/// compiler and a profiler write the same function in different ways.
+fn joined(known: &[KernelProfile], more: &[KernelProfile]) -> Vec<Option<usize>> {
+    let tool = |kernel: &KernelProfile| {
+        let first = kernel.counters.values().next();
+        first.map(|counter| counter.source.tool.clone())
+    };
+    let alike = |a: &KernelProfile, b: &KernelProfile| plain_name(&a.name) == plain_name(&b.name);
+    let of = |kernel: &KernelProfile| {
+        let is_same = |own: &&KernelProfile| alike(own, kernel) && tool(own) != tool(kernel);
+        let mut found = known.iter().filter(is_same);
+        let (first, second) = (found.next()?, found.next());
+        let others = more.iter().filter(|other| alike(other, kernel)).count();
+        let is_clear = second.is_none() && others == 1;
+        known
+            .iter()
+            .position(|own| is_clear && own.name == first.name)
+    };
+    more.iter().map(of).collect()
+}
+
+/// Says of all values which file they were read from.
+pub fn name_file(parsed: &mut Parsed, name: &str) {
+    let base = Path::new(name).file_name();
+    let base = base.map_or_else(|| name.into(), |base| base.to_string_lossy());
+    for kernel in parsed.kernels.iter_mut().chain(&mut parsed.timeline) {
+        let counters = kernel
+            .counters
+            .values_mut()
+            .map(|counter| &mut counter.source);
+        let remarks = kernel.remarks.iter_mut().map(|remark| &mut remark.source);
+        for source in counters.chain(remarks) {
+            source.file = base.clone().into_owned();
+        }
+    }
+}
+
+fn add(known: &mut KernelProfile, more: KernelProfile) {
+    for (name, counter) in more.counters {
+        known.counters.entry(name).or_insert(counter);
+    }
+    known.granted |= more.granted;
+    // The same output may be given twice.
+    for remark in more.remarks {
+        let same = |own: &Remark| own.rule == remark.rule && own.text == remark.text;
+        if !known.remarks.iter().any(same) {
+            known.remarks.push(remark);
+        }
+    }
+}

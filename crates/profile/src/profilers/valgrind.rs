@@ -1,0 +1,426 @@
+//! Valgrind's cachegrind and callgrind: what each function cost, in simulated events.
+//!
+//! Both files say what all functions cost together. What was read must add up to that, so that a
+//! line that is lost, doubled or misread is noticed. A program that starts others leaves a file for
+//! each process; read one after the other, the process counts that runs the kernel.
+
+pub(super) mod cachegrind;
+pub(super) mod callgrind;
+
+use super::gather::{Notes, Weighed, heaviest};
+use super::granted::{Granted, plain_name};
+use super::number::whole;
+use super::vectors::{Code, Part};
+use super::{PROGRAM, Parsed, Unreadable};
+use karve_core::profile::{KernelProfile, Source};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Events that a file may name.
+const EVENTS_MAX: usize = 64;
+/// Functions that a file may name.
+const FUNCTIONS_MAX: usize = 500_000;
+/// Instructions whose counts are kept one by one.
+const INSTRUCTIONS_MAX: usize = 2_000_000;
+/// Processes that one output may tell of.
+const PROCESSES_MAX: usize = 1_000;
+/// Functions with a smaller share of the instructions are not told one by one, in percent.
+const SHARE_PCT_MIN: f64 = 0.5;
+/// A share is told only of what happens at least once in so many instructions.
+const SELDOM: u64 = 1_000;
+/// Said where the kernel was not found.
+pub const UNSEEN: &str = "no function of the granted files was seen (it may be inlined \
+    elsewhere, or have no name; build with -g): the figures are first those of the whole program";
+/// Said where nothing but starters ran.
+pub const NO_KERNEL: &str = "only programs that start others were seen, no kernel";
+/// Programs that start or build others; they are no kernels.
+const STARTERS: [&str; 30] = [
+    "sh", "bash", "dash", "zsh", "env", "make", "gmake", "cmake", "ninja", "cargo", "rustc", "cc",
+    "c++", "gcc", "g++", "clang", "clang++", "cc1", "cc1plus", "collect2", "as", "ld", "nice",
+    "taskset", "timeout", "time", "xargs", "git", "numactl", "stdbuf",
+];
+
+/// What a function cost.
+#[derive(Debug, Default)]
+struct Cost {
+    /// The line that names it first.
+    line: usize,
+    /// One count for each event, without what it calls.
+    counts: Vec<u64>,
+    /// What those cost that it calls, where the file tells.
+    called: Vec<u64>,
+    /// How much of the first event lies in each file of source.
+    files: BTreeMap<String, u64>,
+    /// How much of it lies in each instruction, by object and address, where the file tells.
+    code: BTreeMap<(u64, u64), u64>,
+    /// The functions that it calls.
+    calls: BTreeSet<String>,
+}
+
+/// What all functions of a process cost.
+#[derive(Debug, Default)]
+struct Costs {
+    /// The command of the process.
+    command: String,
+    events: Vec<String>,
+    functions: BTreeMap<String, Cost>,
+    /// Names of objects by their numbers.
+    objects: BTreeMap<u64, String>,
+    /// Instructions whose counts are kept.
+    n_instructions: usize,
+}
+
+impl Cost {
+    /// The file that most of it lies in.
+    fn file(&self) -> &str {
+        let most = self.files.iter().max_by_key(|(_, count)| **count);
+        most.map_or("", |(file, _)| file)
+    }
+
+    /// With what it calls.
+    fn whole(&self) -> Vec<u64> {
+        let mut whole = self.counts.clone();
+        for (sum, count) in whole.iter_mut().zip(&self.called) {
+            *sum = sum.saturating_add(*count);
+        }
+        whole
+    }
+}
+
+impl Costs {
+    /// Reads the names of events.
+    fn name_events(&mut self, names: &str, line: usize) -> Result<(), Unreadable> {
+        let events: Vec<String> = names.split_whitespace().map(str::to_owned).collect();
+        let mut sorted = events.clone();
+        sorted.sort();
+        sorted.dedup();
+        let usable = !events.is_empty() && events.len() <= EVENTS_MAX;
+        if !usable || sorted.len() != events.len() || !self.events.is_empty() {
+            return Err(Unreadable::at(line, "the events are not named once each"));
+        }
+        self.events = events;
+        Ok(())
+    }
+
+    /// Adds counts to a function; those that are not written are zero.
+    fn add(
+        &mut self,
+        (function, file): (&str, &str),
+        counts: &[u64],
+        line: usize,
+    ) -> Result<(), Unreadable> {
+        let cost = self.cost(function, counts, line)?;
+        add_counts(&mut cost.counts, counts, line)?;
+        let first = counts.first().copied().unwrap_or(0);
+        match cost.files.get_mut(file) {
+            Some(sum) => *sum = sum.saturating_add(first),
+            None => {
+                cost.files.insert(file.to_owned(), first);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what a function cost that another one called.
+    fn add_call(
+        &mut self,
+        (function, callee): (&str, &str),
+        counts: &[u64],
+        line: usize,
+    ) -> Result<(), Unreadable> {
+        let cost = self.cost(function, counts, line)?;
+        if !cost.calls.contains(callee) {
+            cost.calls.insert(callee.to_owned());
+        }
+        add_counts(&mut cost.called, counts, line)
+    }
+
+    /// Adds how often an instruction of a function ran.
+    fn add_instruction(&mut self, function: &str, at: (u64, u64), count: u64) {
+        let Some(cost) = self.functions.get_mut(function) else {
+            return;
+        };
+        if let Some(sum) = cost.code.get_mut(&at) {
+            *sum = sum.saturating_add(count);
+        } else if self.n_instructions < INSTRUCTIONS_MAX {
+            self.n_instructions += 1;
+            cost.code.insert(at, count);
+        }
+    }
+
+    /// How often each instruction of a kernel ran, with all that it calls; nothing where the file
+    /// does not tell, or of too many.
+    fn code_of(&self, kernel: &str) -> Option<Code> {
+        if self.n_instructions == 0 || self.n_instructions == INSTRUCTIONS_MAX {
+            return None;
+        }
+        let mut held: BTreeSet<&str> = BTreeSet::new();
+        let mut open: Vec<&str> = match kernel {
+            PROGRAM => self.functions.keys().map(String::as_str).collect(),
+            kernel => vec![kernel],
+        };
+        while let Some(name) = open.pop() {
+            if let Some((name, cost)) = self.functions.get_key_value(name)
+                && held.insert(name)
+            {
+                open.extend(cost.calls.iter().map(String::as_str));
+            }
+        }
+        let mut parts: BTreeMap<(&str, u64), BTreeMap<u64, u64>> = BTreeMap::new();
+        for name in held {
+            for ((object, address), count) in self.functions.get(name).iter().flat_map(|c| &c.code)
+            {
+                let part = parts.entry((name, *object)).or_default();
+                part.insert(*address, *count);
+            }
+        }
+        let part = |((name, object), counts): ((&str, u64), BTreeMap<u64, u64>)| Part {
+            function: name.to_owned(),
+            object: self.objects.get(&object).cloned().unwrap_or_default(),
+            counts,
+        };
+        Some(Code::of(kernel, parts.into_iter().map(part).collect()))
+    }
+
+    fn cost(
+        &mut self,
+        function: &str,
+        counts: &[u64],
+        line: usize,
+    ) -> Result<&mut Cost, Unreadable> {
+        let n = self.events.len();
+        if counts.len() > n {
+            let reason = format!("there are more than {n} counts");
+            return Err(Unreadable::at(line, reason));
+        }
+        let known = self.functions.contains_key(function);
+        if !known && self.functions.len() == FUNCTIONS_MAX {
+            return Err(Unreadable::at(line, "there are too many functions"));
+        }
+        Ok(self
+            .functions
+            .entry(function.to_owned())
+            .or_insert_with(|| Cost {
+                line,
+                counts: vec![0; n],
+                called: vec![0; n],
+                ..Cost::default()
+            }))
+    }
+
+    /// Whether all functions together cost what the file says.
+    fn check(&self, totals: &[u64], line: usize) -> Result<(), Unreadable> {
+        for (at, event) in self.events.iter().enumerate() {
+            let parts = self.functions.values().map(|cost| cost.counts[at]);
+            let sum = parts.fold(0_u64, u64::saturating_add);
+            let total = totals.get(at).copied().unwrap_or(0);
+            if sum != total {
+                let reason = format!(
+                    "the file says that {event} is {total} in all, but its lines add up to {sum}"
+                );
+                return Err(Unreadable::at(line, reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// Instructions of all functions, or those that some files hold.
+    fn instructions(&self, ir: usize, of: impl Fn(&str, &Cost) -> bool) -> u64 {
+        let functions = self.functions.iter();
+        let held = functions.filter(|(name, cost)| of(name, cost));
+        held.fold(0, |sum, (_, cost)| sum.saturating_add(cost.counts[ir]))
+    }
+
+    /// The name of the program.
+    fn program(&self) -> &str {
+        let program = self.command.split_whitespace().next().unwrap_or_default();
+        program.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Whether the process only starts others.
+    fn is_starter(&self) -> bool {
+        STARTERS.contains(&self.program())
+    }
+
+    /// How likely the kernel runs in the process: an interpreter may start it or hold it.
+    fn rank(&self) -> u8 {
+        match self.program() {
+            _ if self.is_starter() => 0,
+            program if program.starts_with("python") => 1,
+            _ => 2,
+        }
+    }
+
+    /// The functions as kernels: the granted ones with what they call, then those that have most
+    /// instructions themselves.
+    fn parsed(
+        &self,
+        tool: &str,
+        granted: &Granted,
+        mut notes: Notes,
+    ) -> Result<Parsed, Unreadable> {
+        let ir = self.ir()?;
+        let all = self.instructions(ir, |_, _| true);
+        let events = &self.events;
+        let mut kernels = Vec::new();
+        let (mut few, mut few_sum) = (0, 0_u64);
+        let mut whole = Cost {
+            counts: vec![0; events.len()],
+            ..Cost::default()
+        };
+        for (name, cost) in &self.functions {
+            let own = granted.holds(name, cost.file());
+            add_counts(&mut whole.counts, &cost.counts, cost.line)?;
+            if !own && float(cost.counts[ir]) * 100.0 < SHARE_PCT_MIN * float(all) {
+                few += 1;
+                few_sum = few_sum.saturating_add(cost.counts[ir]);
+                continue;
+            }
+            let counts = if own {
+                cost.whole()
+            } else {
+                cost.counts.clone()
+            };
+            let mut profile = kernel((tool, name), events, (cost.line, &counts), all);
+            profile.granted = own;
+            // What drives the kernel may stand in the same file.
+            let first = own && plain_name(name) != "main";
+            let weight = float(counts[ir]) + if first { float(all) } else { 0.0 };
+            kernels.push(Weighed {
+                name: name.clone(),
+                weight,
+                profile,
+            });
+        }
+        if few > 0 {
+            let share = 100.0 * float(few_sum) / float(all.max(1));
+            notes.add(format!(
+                "{few} functions with less than {SHARE_PCT_MIN}% of the instructions each are not \
+                 told; together they have {share:.1}%"
+            ));
+        }
+        if !granted.is_empty() && !kernels.iter().any(|kernel| kernel.profile.granted) {
+            notes.add(UNSEEN);
+            kernels.push(Weighed {
+                name: PROGRAM.to_owned(),
+                weight: 2.0 * float(all),
+                profile: kernel((tool, PROGRAM), events, (0, &whole.counts), all),
+            });
+        }
+        notes.add("the events are simulated; functions of one name are taken together");
+        Ok(Parsed {
+            kernels: heaviest(kernels, &mut notes),
+            timeline: None,
+            notes: notes.finish(),
+        })
+    }
+
+    fn ir(&self) -> Result<usize, Unreadable> {
+        let found = self.events.iter().position(|event| event == "Ir");
+        found.ok_or_else(|| Unreadable::at(1, "the file does not count instructions (Ir)"))
+    }
+}
+
+/// Counters of a function, or of the whole program.
+fn kernel(
+    (tool, name): (&str, &str),
+    events: &[String],
+    (line, counts): (usize, &[u64]),
+    all: u64,
+) -> KernelProfile {
+    let mut profile = KernelProfile::named(name);
+    let said = |quote: &str| Source::at(tool, line, quote);
+    let instructions = sum(events, counts, &["Ir"]).unwrap_or(0);
+    let quote = format!("Ir {instructions}");
+    profile.set("instructions", float(instructions), said(&quote));
+    if all > 0 {
+        let quote = format!("Ir {instructions} of {all}");
+        let share = 100.0 * float(instructions.min(all)) / float(all);
+        profile.set("inst_share_pct", share, said(&quote));
+    }
+    for (counter, parts, wholes) in RATIOS {
+        let found = (sum(events, counts, parts), sum(events, counts, wholes));
+        if let (Some(part), Some(whole @ 1..)) = found
+            && whole >= instructions / SELDOM
+        {
+            let (parts, wholes) = (parts.join(" + "), wholes.join(" + "));
+            let quote = format!("{parts} = {part}, {wholes} = {whole}");
+            profile.set(counter, 100.0 * float(part) / float(whole), said(&quote));
+        }
+    }
+    profile
+}
+
+/// The process that runs the kernel, and the code of its first one: the process that spends most in
+/// granted functions, else the one that works most and does not only start others.
+fn of_processes(
+    mut processes: Vec<Costs>,
+    tool: &str,
+    granted: &Granted,
+) -> Result<(Parsed, Option<Code>), Unreadable> {
+    let mut notes = Notes::default();
+    let n = processes.len();
+    let weight = |costs: &Costs| {
+        let ir = costs.ir().ok()?;
+        let own = costs.instructions(ir, |name, cost| granted.holds(name, cost.file()));
+        Some((own, costs.rank(), costs.instructions(ir, |_, _| true)))
+    };
+    let best = (0..n).max_by_key(|at| weight(&processes[*at]));
+    let Some(best) = best else {
+        return Err(Unreadable::at(1, "no process is told of"));
+    };
+    let costs = processes.swap_remove(best);
+    if n > 1 {
+        let command: String = costs.command.chars().take(120).collect();
+        notes.add(format!("of {n} processes this one counts: {command}"));
+    }
+    if costs.is_starter() && !granted.is_empty() && weight(&costs).is_some_and(|(own, ..)| own == 0)
+    {
+        notes.add(NO_KERNEL);
+    }
+    let parsed = costs.parsed(tool, granted, notes)?;
+    let first = parsed.kernels.first();
+    let code = first.and_then(|kernel| costs.code_of(&kernel.name));
+    Ok((parsed, code))
+}
+
+/// Adds counts; those that are not written are zero.
+fn add_counts(to: &mut [u64], counts: &[u64], line: usize) -> Result<(), Unreadable> {
+    for (sum, count) in to.iter_mut().zip(counts) {
+        let too_large = || Unreadable::at(line, "the counts are too large");
+        *sum = sum.checked_add(*count).ok_or_else(too_large)?;
+    }
+    Ok(())
+}
+
+/// Counters that are some events in percent of others.
+const RATIOS: &[(&str, &[&str], &[&str])] = &[
+    ("l1_miss_pct", &["D1mr"], &["Dr"]),
+    ("llc_miss_pct", &["DLmr", "DLmw"], &["D1mr", "D1mw"]),
+    ("branch_miss_pct", &["Bcm", "Bim"], &["Bc", "Bi"]),
+];
+
+/// The sum of some events of a function, if all are counted.
+fn sum(events: &[String], counts: &[u64], names: &[&str]) -> Option<u64> {
+    let mut found = names.iter().map(|name| {
+        let at = events.iter().position(|event| event == name)?;
+        counts.get(at).copied()
+    });
+    found.try_fold(0_u64, |sum, count| sum.checked_add(count?))
+}
+
+/// Counts that stand on a line.
+fn counts<'a>(words: impl Iterator<Item = &'a str>, line: usize) -> Result<Vec<u64>, Unreadable> {
+    let wrong = |word: &str| Unreadable::at(line, format!("{word:?} is no count"));
+    words
+        .take(EVENTS_MAX + 1)
+        .map(|word| whole(word).ok_or_else(|| wrong(word)))
+        .collect()
+}
+
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "a share of a count needs no more digits"
+)]
+fn float(n: u64) -> f64 {
+    n as f64
+}

@@ -1,0 +1,457 @@
+//! What this host can do at most, measured: operations without memory, and bytes at every level of
+//! the caches.
+//!
+//! A small program in C is compiled for the host and run: so no instruction is missed that the
+//! compiler knows, and karve itself needs no unsafe code for it. The best of many short runs
+//! counts, and how far the usual run is below it is told. What was measured is kept for later,
+//! under the fingerprint of the host.
+
+pub mod cases;
+pub mod counters;
+mod gpu;
+mod levels;
+pub mod plot;
+pub mod text;
+
+pub use gpu::{Gpu, measure_gpu};
+pub use levels::{Level, levels};
+
+pub use karve_numerics::roof::{Cores, Demand, LevelRate, Peaks, Rate, Roof, RoofLevel};
+use karve_numerics::stats;
+use karve_os::error::{CommandError, Context, Result};
+use karve_os::process::{self, Command, StopFlag};
+use karve_os::text::safe;
+use karve_os::{files, host};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The program that measures.
+const PROGRAM: &str = include_str!("roofline/cpu.c");
+/// Compilers that are tried, the system's own first.
+const COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
+/// Flags for the instructions of this host, whichever the compiler takes.
+const NATIVE: [&[&str]; 3] = [&["-march=native"], &["-mcpu=native"], &[]];
+/// How long compiling and measuring may take.
+const COMPILE_LIMIT: Duration = Duration::from_secs(60);
+const MEASURE_LIMIT: Duration = Duration::from_secs(180);
+/// Lines of the program's output at most.
+const LINES_MAX: usize = 100_000;
+/// Bytes of what was kept at most.
+const KEPT_BYTES_MAX: u64 = 1 << 20;
+/// The version of what is kept.
+const VERSION: u32 = 1;
+/// A median run this far below the best one means that others were at work.
+const DISTURBED: f64 = 0.3;
+/// Several cores do so much more than one, at least.
+const MORE_THAN_ONE: f64 = 1.05;
+/// A rate beyond this is a fault of the measurement.
+const RATE_MAX: f64 = 1e18;
+
+/// How long is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// A first impression.
+    Quick,
+    /// What is kept.
+    Usual,
+}
+
+/// The best of many runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Peak {
+    /// Operations or bytes per second.
+    pub best: f64,
+    /// How far the median run is below it, 0 to 1.
+    pub spread: f64,
+    /// How many runs there were.
+    pub runs: usize,
+}
+
+/// With one core, and with all.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    /// With one thread.
+    pub one: Peak,
+    /// With a thread for each core.
+    pub all: Peak,
+}
+
+/// How fast bytes are moved at one level.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Moved {
+    /// Which level: `L1`, `L2`, `LLC` or `memory`.
+    pub level: String,
+    /// A core finds so many bytes there at most; none for memory.
+    pub holds_one: Option<u64>,
+    /// All cores together.
+    pub holds_all: Option<u64>,
+    /// Only read.
+    pub read: Pair,
+    /// Read and written elsewhere.
+    pub copy: Pair,
+    /// Two read, one written, with a multiply-add.
+    pub triad: Pair,
+}
+
+/// What was measured on a host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The version of this record.
+    pub version: u32,
+    /// Which host it was.
+    pub fingerprint: String,
+    /// The model of its CPU.
+    pub cpu: String,
+    /// How many cores took part.
+    pub cores: usize,
+    /// Numbers that a register of the widest instructions holds, in fp32.
+    pub lanes: u32,
+    /// Floating-point operations per second in fp32.
+    pub flops: Pair,
+    /// From the nearest level to memory.
+    pub levels: Vec<Moved>,
+}
+
+/// What some cores reach.
+fn reached(cores: Cores, pair: &Pair) -> f64 {
+    match cores {
+        Cores::One => pair.one.best,
+        Cores::All => pair.all.best,
+    }
+}
+
+impl Moved {
+    /// The fastest way to move bytes there.
+    pub fn best(&self, cores: Cores) -> f64 {
+        let ways = [&self.read, &self.copy, &self.triad];
+        ways.map(|pair| reached(cores, pair))
+            .into_iter()
+            .fold(0.0, f64::max)
+    }
+
+    fn holds(&self, cores: Cores) -> Option<u64> {
+        match cores {
+            Cores::One => self.holds_one,
+            Cores::All => self.holds_all,
+        }
+    }
+}
+
+impl Measured {
+    /// Operations per second.
+    pub fn flops(&self, cores: Cores) -> f64 {
+        reached(cores, &self.flops)
+    }
+
+    /// The level where so many bytes are found, if they are used again and again.
+    pub fn level_of(&self, bytes: f64, cores: Cores) -> Option<&Moved> {
+        let holds = |level: &&Moved| level.holds(cores).is_none_or(|most| bytes <= most as f64);
+        self.levels.iter().find(holds).or(self.levels.last())
+    }
+
+    /// The peaks for a call, with the rate of the level that holds its bytes.
+    pub fn peaks(&self, demand: Demand, cores: Cores) -> Peaks {
+        let level = self.level_of(demand.bytes.unwrap_or(f64::MAX), cores);
+        Peaks {
+            flops: Some(self.flops(cores)),
+            bytes: level.map(|level| level.best(cores)),
+        }
+    }
+
+    /// Whether the usual run was so far below the best one that others were at work.
+    pub fn was_disturbed(&self) -> bool {
+        self.flops.one.spread > DISTURBED
+    }
+
+    /// Takes the better figures of another measurement of the same levels.
+    fn raised_by(&mut self, other: &Self) {
+        let names = |measured: &Self| {
+            let names = measured.levels.iter().map(|level| level.level.clone());
+            (measured.cores, names.collect::<Vec<_>>())
+        };
+        if names(self) != names(other) {
+            return;
+        }
+        raise(&mut self.flops, &other.flops);
+        for (own, other) in self.levels.iter_mut().zip(&other.levels) {
+            raise(&mut own.read, &other.read);
+            raise(&mut own.copy, &other.copy);
+            raise(&mut own.triad, &other.triad);
+        }
+    }
+
+    /// Whether all cores were no faster than one, so that others were at work on the rest.
+    pub fn hid_cores(&self) -> bool {
+        self.cores > 1 && self.flops.all.best < self.flops.one.best * MORE_THAN_ONE
+    }
+
+    /// As a roof: for the plausibility of gains all cores, where each rate holds from what the
+    /// level before it can hold; to show calls under, the levels for one core and for all.
+    pub fn roof(&self) -> Roof {
+        let mut held = 0;
+        let mut rates = Vec::new();
+        for level in &self.levels {
+            let (bytes, per_s) = (held, level.best(Cores::All));
+            rates.push(Rate { bytes, per_s });
+            held = level.holds_all.unwrap_or(held);
+        }
+        let rate = |level: &Moved, cores: Cores| LevelRate {
+            per_s: level.best(cores),
+            holds: level.holds(cores),
+        };
+        let levels = self.levels.iter().map(|level| RoofLevel {
+            name: level.level.clone(),
+            one: rate(level, Cores::One),
+            all: rate(level, Cores::All),
+        });
+        Roof {
+            flops: Some(self.flops(Cores::All)),
+            rates,
+            flops_one: Some(self.flops(Cores::One)),
+            levels: levels.collect(),
+        }
+    }
+}
+
+/// Measures this host.
+pub fn measure(effort: Effort, stop: &StopFlag) -> Result<Measured> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let levels = levels(cores);
+    let dir = tempfile::tempdir().context(|| "cannot make a temporary directory".into())?;
+    let program = compile(dir.path(), stop)?;
+    let (runs, ms) = match effort {
+        Effort::Quick => (15, "1"),
+        Effort::Usual => (60, "2"),
+    };
+    let mut line = vec![program.display().to_string(), cores.min(1024).to_string()];
+    line.extend([runs.to_string(), ms.to_owned()]);
+    for level in &levels {
+        line.extend([level.goes_over_one, level.goes_over_all].map(|n| n.to_string()));
+    }
+    let command = Command::argv(line, dir.path()).limit(MEASURE_LIMIT);
+    let run = process::run(&command, stop)?;
+    if !run.exit.success() {
+        let why = format!(
+            "the program that measures the host failed: {}",
+            run.exit.describe()
+        );
+        return Err(CommandError::environment(why)
+            .cause(safe(run.stderr.text().trim(), 400))
+            .hint("free memory, or try \"karve roofline --quick\""));
+    }
+    let readings = parse_readings(&run.stdout.text());
+    let machine = host::machine();
+    let read = Host {
+        fingerprint: host::fingerprint(&machine),
+        cpu: host::cpu_model().unwrap_or_default(),
+        cores,
+    };
+    put_together(&readings, &levels, read).ok_or_else(|| {
+        CommandError::environment("the program that measures the host printed no figures")
+            .hint("try again with \"karve roofline\" when the host is calm")
+    })
+}
+
+/// Compiles the program for this host.
+fn compile(dir: &Path, stop: &StopFlag) -> Result<PathBuf> {
+    let found = COMPILERS
+        .iter()
+        .find_map(|name| process::find_program(name));
+    let Some(compiler) = found else {
+        return Err(
+            CommandError::environment("there is no C compiler to measure the host with")
+                .hint("install gcc or clang, so that \"cc\" is on the PATH"),
+        );
+    };
+    let (source, program) = (dir.join("cpu.c"), dir.join("cpu"));
+    fs::write(&source, PROGRAM).context(|| format!("cannot write {}", source.display()))?;
+    let mut why = String::new();
+    for native in NATIVE {
+        let mut line = vec![compiler.display().to_string()];
+        line.extend(["-O3", "-std=c11", "-D_POSIX_C_SOURCE=200809L"].map(str::to_owned));
+        line.extend(native.iter().map(|flag| (*flag).to_owned()));
+        line.extend(["-o", "cpu", "cpu.c", "-lpthread"].map(str::to_owned));
+        let run = process::run(&Command::argv(line, dir).limit(COMPILE_LIMIT), stop)?;
+        if run.exit.success() {
+            return Ok(program);
+        }
+        why = run.stderr.text().trim().to_owned();
+    }
+    let what = format!(
+        "{} cannot compile the program that measures",
+        compiler.display()
+    );
+    Err(CommandError::environment(what)
+        .cause(safe(&why, 400))
+        .hint("check that \"cc\" compiles and links a small program"))
+}
+
+/// What is known of the host besides the readings.
+struct Host {
+    fingerprint: String,
+    cpu: String,
+    cores: usize,
+}
+
+/// Readings by kind, bytes and threads.
+#[derive(Debug, Default, PartialEq)]
+struct Readings {
+    flops: BTreeMap<usize, Vec<f64>>,
+    moved: BTreeMap<(String, u64, usize), Vec<f64>>,
+    lanes: u32,
+}
+
+/// Reads what the program printed; lines that make no sense do not count.
+fn parse_readings(text: &str) -> Readings {
+    let rate = |word: &str| {
+        let rate = word.parse::<f64>().ok()?;
+        (rate > 0.0 && rate < RATE_MAX).then_some(rate)
+    };
+    let mut readings = Readings::default();
+    for line in text.lines().take(LINES_MAX) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["lanes", n] => readings.lanes = n.parse().unwrap_or(0),
+            ["flops", threads, found] => {
+                if let (Ok(threads), Some(found)) = (threads.parse(), rate(found)) {
+                    readings.flops.entry(threads).or_default().push(found);
+                }
+            }
+            [kind @ ("read" | "copy" | "triad"), bytes, threads, found] => {
+                let key = (bytes.parse(), threads.parse());
+                if let ((Ok(bytes), Ok(threads)), Some(found)) = (key, rate(found)) {
+                    let key = (kind.to_owned(), bytes, threads);
+                    readings.moved.entry(key).or_default().push(found);
+                }
+            }
+            _ => {}
+        }
+    }
+    readings
+}
+
+fn peak(values: &[f64]) -> Option<Peak> {
+    let best = values.iter().copied().reduce(f64::max)?;
+    let median = stats::median(values)?;
+    Some(Peak {
+        best,
+        spread: (1.0 - median / best).clamp(0.0, 1.0),
+        runs: values.len(),
+    })
+}
+
+/// All cores together do at least what one does; where they seemed slower, they were disturbed.
+fn pair(one: Option<&Vec<f64>>, all: Option<&Vec<f64>>) -> Option<Pair> {
+    let one = peak(one?)?;
+    let all = all
+        .and_then(|all| peak(all))
+        .filter(|all| all.best >= one.best);
+    Some(Pair {
+        one,
+        all: all.unwrap_or(one),
+    })
+}
+
+fn put_together(readings: &Readings, levels: &[Level], host: Host) -> Option<Measured> {
+    let cores = host.cores.min(1024);
+    let flops = pair(readings.flops.get(&1), readings.flops.get(&cores))?;
+    let mut moved = Vec::new();
+    for level in levels {
+        let of = |kind: &str| {
+            let key = |bytes, threads| (kind.to_owned(), bytes, threads);
+            let one = readings.moved.get(&key(level.goes_over_one, 1));
+            pair(one, readings.moved.get(&key(level.goes_over_all, cores)))
+        };
+        moved.push(Moved {
+            level: level.name.to_owned(),
+            holds_one: level.holds_one,
+            holds_all: level.holds_all,
+            read: of("read")?,
+            copy: of("copy")?,
+            triad: of("triad")?,
+        });
+    }
+    // What is nearer is never slower; where it seemed to be, it was disturbed.
+    for index in (1..moved.len()).rev() {
+        let (near, far) = moved.split_at_mut(index);
+        if let (Some(near), Some(far)) = (near.last_mut(), far.first()) {
+            raise(&mut near.read, &far.read);
+            raise(&mut near.copy, &far.copy);
+            raise(&mut near.triad, &far.triad);
+        }
+    }
+    Some(Measured {
+        version: VERSION,
+        fingerprint: host.fingerprint,
+        cpu: host.cpu,
+        cores: host.cores,
+        lanes: readings.lanes,
+        flops,
+        levels: moved,
+    })
+}
+
+fn raise(near: &mut Pair, far: &Pair) {
+    if near.one.best < far.one.best {
+        near.one = far.one;
+    }
+    if near.all.best < far.all.best {
+        near.all = far.all;
+    }
+    if near.all.best < near.one.best {
+        near.all = near.one;
+    }
+}
+
+/// Where what was measured on a host is kept.
+fn kept_at() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let dir = match (set("XDG_CACHE_HOME"), set("HOME")) {
+        (Some(cache), _) => PathBuf::from(cache),
+        (None, Some(home)) => PathBuf::from(home).join(".cache"),
+        (None, None) => return None,
+    };
+    dir.is_absolute().then(|| dir.join("karve/roofline.json"))
+}
+
+/// Keeps what was measured, with what was better before: a busy host lowers no peak. A host that
+/// does not let us is none the worse for it.
+pub fn keep(measured: &Measured) -> Option<PathBuf> {
+    let path = kept_at()?;
+    fs::create_dir_all(path.parent()?).ok()?;
+    let mut best = measured.clone();
+    if let Some(earlier) = kept() {
+        best.raised_by(&earlier);
+    }
+    let text = serde_json::to_vec_pretty(&best).ok()?;
+    files::write_atomic(&path, &text).ok()?;
+    Some(path)
+}
+
+/// What was measured on this host before, if it still is this host.
+pub fn kept() -> Option<Measured> {
+    let text = files::read_text(&kept_at()?, KEPT_BYTES_MAX).ok()?;
+    let fingerprint = host::fingerprint(&host::machine());
+    parse_kept(&text).filter(|kept| kept.fingerprint == fingerprint)
+}
+
+/// What was measured before, unless a figure in it cannot be.
+fn parse_kept(text: &str) -> Option<Measured> {
+    let kept: Measured = serde_json::from_str(text).ok()?;
+    let usable = |peak: &Peak| peak.best > 0.0 && peak.best < RATE_MAX;
+    let both = |pair: &Pair| usable(&pair.one) && usable(&pair.all);
+    let level = |level: &Moved| both(&level.read) && both(&level.copy) && both(&level.triad);
+    let sound = both(&kept.flops) && kept.levels.iter().all(level) && !kept.levels.is_empty();
+    (kept.version == VERSION && sound).then_some(kept)
+}
+
+/// The roof of this host for a campaign, if it was measured before with `karve roofline`.
+pub fn measured_roof() -> Option<Roof> {
+    kept().map(|kept| kept.roof())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! How near a call is to its ceiling, as counters of a profile.
+
+use karve_core::profile::{KernelProfile, Source};
+use karve_core::roofline::Ceiling;
+
+/// A function with so many of the instructions is as good as the whole, in percent.
+const WHOLE_PCT: f64 = 90.0;
+
+/// Adds what the roofline says of a call to the kernel that stands for the call: the granted one,
+/// the only one, one of a device, or the whole program. A function of a library or of the harness
+/// is not the call: where a profiler told of such alone, and where it told of nothing, the call is
+/// a kernel of its own, under the name of the operation. Whose roof it is, is told. Of a call that
+/// cannot be as fast as it is, nothing but its time is believed.
+pub fn add_ceiling(kernels: &mut Vec<KernelProfile>, op: &str, whose: &str, ceiling: &Ceiling) {
+    let is_call = |kernel: &KernelProfile| {
+        let share = kernel.value("inst_share_pct");
+        kernel.granted || share.is_none_or(|share| share >= WHOLE_PCT)
+    };
+    if !kernels.first().is_some_and(is_call) {
+        kernels.insert(0, KernelProfile::named(op));
+    }
+    let Some(kernel) = kernels.first_mut() else {
+        return;
+    };
+    let mut set = |name: &str, value: f64, quote: &str| {
+        kernel.set(name, value, Source::at("roofline", 0, quote));
+    };
+    if !ceiling.is_impossible() {
+        let quote = "metric.work over metric.bytes";
+        set("intensity", ceiling.intensity, quote);
+        let quote = format!("peak over bandwidth ({whose})");
+        set("ridge", ceiling.ridge, &quote);
+    }
+    if let (Some(share), false) = (ceiling.share, ceiling.is_impossible()) {
+        set(
+            "ceiling_pct",
+            share * 100.0,
+            &format!("least time ({whose}) over measured time"),
+        );
+    }
+    if let Some(time) = ceiling.time_s
+        && kernel.value("duration_us").is_none()
+    {
+        let source = Source::at("benchmark", 0, "the time of a call, without a profiler");
+        kernel.set("duration_us", time * 1e6, source);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use karve_core::roofline::Limit;
+
+    #[test]
+    fn without_a_profiler_the_roofline_alone_makes_a_kernel() {
+        let ceiling = Ceiling {
+            work: 2e9,
+            bytes: 1e9,
+            intensity: 2.0,
+            ridge: 10.0,
+            ceiling: 1e11,
+            limit: Limit::Bandwidth,
+            floor_s: 0.02,
+            time_s: Some(0.04),
+            reached: Some(5e10),
+            share: Some(0.5),
+        };
+        let mut kernels = Vec::new();
+        add_ceiling(&mut kernels, "copy", "L2, one core", &ceiling);
+        assert_eq!(kernels[0].name, "copy");
+        assert_eq!(kernels[0].value("ceiling_pct"), Some(50.0));
+        assert_eq!(kernels[0].value("duration_us"), Some(40_000.0));
+        let mut told = KernelProfile::named("k");
+        told.set("duration_us", 7.0, Source::default());
+        let mut kernels = vec![told];
+        add_ceiling(&mut kernels, "copy", "L2, one core", &ceiling);
+        assert_eq!(kernels[0].value("duration_us"), Some(7.0));
+        assert_eq!(kernels[0].value("ridge"), Some(10.0));
+        // What is three times as fast as it can be has wrong work or wrong bytes.
+        let wrong = Ceiling {
+            share: Some(3.0),
+            ..ceiling
+        };
+        let mut kernels = Vec::new();
+        add_ceiling(&mut kernels, "copy", "L2, one core", &wrong);
+        assert_eq!(kernels[0].value("ceiling_pct"), None);
+        assert_eq!(kernels[0].value("intensity"), None);
+        assert_eq!(kernels[0].value("duration_us"), Some(40_000.0));
+        // A function of a library is not the call, the granted one that calls it is.
+        let function = |name: &str, share: f64, granted: bool| {
+            let mut kernel = KernelProfile::named(name);
+            kernel.set("inst_share_pct", share, Source::default());
+            kernel.granted = granted;
+            kernel
+        };
+        let mut kernels = vec![function("expf", 46.0, false)];
+        add_ceiling(&mut kernels, "softmax", "L2, one core", &ceiling);
+        assert_eq!((kernels.len(), &*kernels[0].name), (2, "softmax"));
+        assert_eq!(kernels[1].value("ceiling_pct"), None);
+        let mut kernels = vec![function("row_softmax", 70.0, true)];
+        add_ceiling(&mut kernels, "softmax", "L2, one core", &ceiling);
+        assert_eq!(kernels[0].value("ceiling_pct"), Some(50.0));
+    }
+}

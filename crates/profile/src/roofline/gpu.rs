@@ -1,0 +1,108 @@
+//! What a GPU can do at most, measured, where there is one and a compiler for it.
+
+use super::{Peak, peak};
+use karve_os::error::{Context, Result};
+use karve_os::process::{self, Command, StopFlag};
+use karve_os::text::safe;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+/// The program that measures.
+const PROGRAM: &str = include_str!("gpu.cu");
+/// How long compiling and measuring may take.
+const LIMIT: Duration = Duration::from_secs(120);
+/// Characters of a name at most.
+const NAME_MAX: usize = 80;
+/// Lines that are read at most.
+const LINES_MAX: usize = 10_000;
+
+/// What was measured on a GPU.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Gpu {
+    /// Its name, as the driver tells it.
+    pub name: String,
+    /// Multiply-adds in fp32, in operations per second.
+    pub fp32: Option<Peak>,
+    /// Matrix products in fp16 with sums in fp32, by instructions that every tensor core has;
+    /// newer ones have faster instructions, too.
+    pub fp16: Option<Peak>,
+    /// Bytes read and written per second while memory is copied.
+    pub copy: Option<Peak>,
+}
+
+/// Measures the first GPU, or says why that cannot be done.
+pub fn measure_gpu(stop: &StopFlag) -> Result<std::result::Result<Gpu, String>> {
+    if process::find_program("nvidia-smi").is_none() {
+        return Ok(Err(
+            "there is no nvidia-smi, so no GPU was looked for".to_owned()
+        ));
+    }
+    if process::find_program("nvcc").is_none() {
+        return Ok(Err(
+            "nvcc is not there, so the GPU was not measured".to_owned()
+        ));
+    }
+    let dir = tempfile::tempdir().context(|| "cannot make a temporary directory".into())?;
+    let source = dir.path().join("gpu.cu");
+    fs::write(&source, PROGRAM).context(|| format!("cannot write {}", source.display()))?;
+    let line = ["nvcc", "-O3", "-arch=native", "-o", "gpu", "gpu.cu"];
+    let built = process::run(&Command::argv(line, dir.path()).limit(LIMIT), stop)?;
+    if !built.exit.success() {
+        let why = safe(built.stderr.text().trim(), 300);
+        return Ok(Err(format!("nvcc failed: {why}")));
+    }
+    let run = process::run(
+        &Command::argv(["./gpu", "20"], dir.path()).limit(LIMIT),
+        stop,
+    )?;
+    if !run.exit.success() {
+        let why = safe(run.stderr.text().trim(), 300);
+        let how = run.exit.describe();
+        return Ok(Err(format!("the GPU was not measured ({how}): {why}")));
+    }
+    Ok(parse_gpu(&run.stdout.text()).ok_or_else(|| "the GPU gave no figures".to_owned()))
+}
+
+fn parse_gpu(text: &str) -> Option<Gpu> {
+    let mut name = None;
+    let mut rates: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for line in text.lines().take(LINES_MAX) {
+        match line.split_once(' ') {
+            Some(("name", rest)) => name = Some(safe(rest.trim(), NAME_MAX)),
+            Some((kind, rest)) => {
+                let rate = rest.trim().parse::<f64>().ok();
+                let rate = rate.filter(|rate| *rate > 0.0 && *rate < super::RATE_MAX);
+                rates.entry(kind).or_default().extend(rate);
+            }
+            None => {}
+        }
+    }
+    let of = |kind: &str| rates.get(kind).and_then(|rates| peak(rates));
+    let gpu = Gpu {
+        name: name?,
+        fp32: of("fp32"),
+        fp16: of("fp16"),
+        copy: of("copy"),
+    };
+    (gpu.fp32.is_some() && gpu.copy.is_some()).then_some(gpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_of_all_runs_counts() {
+        let text = "name NVIDIA H200\nfp32 5e13\nfp32 6e13\nfp32 nan\ncopy 4e12\ncopy -1\nodd\n";
+        let gpu = parse_gpu(text).expect("a GPU");
+        assert_eq!(gpu.name, "NVIDIA H200");
+        assert_eq!(gpu.fp32.map(|peak| (peak.best, peak.runs)), Some((6e13, 2)));
+        assert_eq!(gpu.copy.map(|peak| peak.best), Some(4e12));
+        assert_eq!(gpu.fp16, None);
+        assert_eq!(parse_gpu("name X\n"), None);
+        assert_eq!(parse_gpu("fp32 1e13\ncopy 1e12\n"), None);
+        assert_eq!(parse_gpu(""), None);
+    }
+}
