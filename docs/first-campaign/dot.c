@@ -1,7 +1,7 @@
 // The kernel: the only file that a candidate may change.
 #include "dot.h"
 
-// Independent sums. One sum waits for its last addition; several do not.
+// Independent sums, so that an addition does not wait for the previous one.
 // karve: knob LANES in 1,2,4,8,16
 #define LANES 1
 

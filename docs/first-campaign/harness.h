@@ -1,11 +1,11 @@
-// What the test and the benchmark share: the case, the inputs and the exact answer.
+// Shared by the test and the benchmark: the case, the inputs and the exact result.
 #include "dot.h"
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-// A number in [-1, 1) from a seed (splitmix64).
+// A random number in [-1, 1) (splitmix64).
 static float draw(uint64_t *seed)
 {
     uint64_t z = (*seed += 0x9e3779b97f4a7c15u);
@@ -14,7 +14,7 @@ static float draw(uint64_t *seed)
     return (float)((int64_t)(z ^ (z >> 31)) >> 40) / 8388608.0f;
 }
 
-// Reads "n=4096" and a seed; fills two new arrays.
+// Parses "n=4096" and a seed; allocates and fills two arrays.
 static size_t inputs(int argc, char **argv, float **x, float **y)
 {
     size_t n = 0;
@@ -36,7 +36,7 @@ static size_t inputs(int argc, char **argv, float **x, float **y)
     return n;
 }
 
-// Whether a result is right within what single precision allows in any order of summation.
+// Whether a result is within the error of single precision for any order of summation.
 static int is_right(float result, const float *x, const float *y, size_t n)
 {
     double exact = 0, size = 0;

@@ -1,8 +1,8 @@
-//! Whether an event says of a turn what its exchange does: who edits the log by hand leaves the
-//! exchange, whose name is its hash.
+//! Whether an event agrees with the session log of its turn: an edit of the event log by hand does
+//! not change the session log, whose name is its hash.
 //!
-//! What karve wrote down by itself is compared: what it took for the answer, and what was used. The
-//! lines between are as a command-line agent printed them, and prove nothing; the last is karve's.
+//! Only karve's own lines are compared: the answer it accepted, and the usage. The lines between
+//! are the output of a command-line agent and prove nothing; the last line is karve's.
 
 use super::answer::{self, ProposalAnswer};
 use super::api;
@@ -14,14 +14,14 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// A first line, or an exchange with an answer, is read up to this size.
+/// A first line, or a session log with an answer, is read up to this size.
 const READ_BYTES_MAX: u64 = 16 << 20;
-/// The last line, which holds the answer, is looked for in so many bytes.
+/// The last line, which holds the answer, is searched for in this many bytes at the end.
 const LAST_BYTES_MAX: u64 = 8 << 20;
-/// By how much two amounts of money may differ that were written and read as text.
+/// The tolerance for amounts of money that were written and read as text.
 const USD_SLACK: f64 = 1e-9;
 
-/// How an event differs from what its exchange says; nothing where that cannot be told.
+/// How an event differs from its session log; empty if they cannot be compared.
 pub fn differences(event: &Event, exchange: &Path) -> Vec<String> {
     let agent = first_line(exchange).and_then(|brief| text_of(&brief, "agent"));
     let Some(agent) = agent else {
@@ -36,7 +36,7 @@ pub fn differences(event: &Event, exchange: &Path) -> Vec<String> {
     };
     let used_at = match api::Kind::by_name(&agent) {
         Some(_) => Some(&end),
-        // What an older karve wrote at the end of a turn is of its whole conversation.
+        // Older versions of karve wrote the usage of the whole conversation at the end of a turn.
         None => end.get("used"),
     };
     let mut found = text_of(&end, "answer").map_or_else(Vec::new, |said| of_words(event, &said));
@@ -44,7 +44,7 @@ pub fn differences(event: &Event, exchange: &Path) -> Vec<String> {
     found
 }
 
-/// What was used as it stands in the last line.
+/// Compares the usage in the last line.
 fn of_usage(event: &Event, told: &Value) -> Option<String> {
     let stored = usage_of(event)?;
     let told = Usage {
@@ -55,14 +55,14 @@ fn of_usage(event: &Event, told: &Value) -> Option<String> {
     used(stored, told)
 }
 
-/// The answer of a program or a visitor, with what it claims to have used: nobody counted.
+/// Compares the answer of a program or an external agent, with the usage that it claims.
 fn of_answer(event: &Event, agent: &str, said: &str) -> Vec<String> {
     let (stored, claimed) = match event {
         Event::Proposed { usage, .. } => match answer::parse_proposal(said) {
             Ok(ProposalAnswer::Stated(_, claimed)) => (usage, claimed),
             Ok(_) | Err(_) => return Vec::new(),
         },
-        // A visitor hands in its change, and what it says of it.
+        // An external agent submits its change with a summary.
         Event::Implemented {
             candidate, usage, ..
         } if agent == VISITOR => {
@@ -81,7 +81,7 @@ fn of_answer(event: &Event, agent: &str, said: &str) -> Vec<String> {
     found
 }
 
-/// An answer is read as it was then; one that cannot be read any more tells nothing.
+/// An answer is parsed as it was then; one that no longer parses shows nothing.
 fn of_words(event: &Event, said: &str) -> Vec<String> {
     match event {
         Event::Proposed { hypothesis, .. } => match answer::parse_proposal(said) {
@@ -102,7 +102,7 @@ fn of_words(event: &Event, said: &str) -> Vec<String> {
 
 fn differ(what: &str, stored: &str, told: &str) -> impl Iterator<Item = String> + use<> {
     let differs = stored != told;
-    let said = differs.then(|| format!("the {what} is {stored:?}, the exchange says {told:?}"));
+    let said = differs.then(|| format!("the {what} is {stored:?}, the session log has {told:?}"));
     said.into_iter()
 }
 
@@ -112,7 +112,7 @@ fn usage_of(event: &Event) -> Option<Usage> {
         | Event::ProposalRefused { usage, .. }
         | Event::Implemented { usage, .. }
         | Event::NotImplemented { usage, .. } => Some(*usage),
-        // A reviewer may be asked twice, and the exchange is of the last time.
+        // A reviewer may be asked twice, and the session log is the last one.
         _ => None,
     }
 }
@@ -122,7 +122,7 @@ fn used(stored: Usage, told: Usage) -> Option<String> {
     let same = stored.tokens == told.tokens && (stored.usd - told.usd).abs() <= slack;
     (!same).then(|| {
         format!(
-            "{} tokens and ${} were used, the exchange says {} and ${}",
+            "{} tokens and ${} were used, the session log has {} and ${}",
             stored.tokens, stored.usd, told.tokens, told.usd
         )
     })
@@ -151,7 +151,7 @@ fn last_line(path: &Path) -> Option<Value> {
     (last.get("karve")? == "end").then_some(last)
 }
 
-/// All lines of such an exchange are karve's; one of them is the answer.
+/// All lines of such a session log are karve's; one of them is the answer.
 fn answer_in(path: &Path) -> Option<String> {
     let text = files::read_text(path, READ_BYTES_MAX).ok()?;
     let lines = text.lines().map(serde_json::from_str::<Value>);
@@ -208,7 +208,7 @@ mod tests {
         let lines = |agent: &str, end: Value| {
             [
                 json!({"karve": "brief", "agent": agent, "brief": "…"}),
-                // As an agent would like it to be.
+                // As a dishonest agent would write it.
                 json!({"karve": "end", "answer": "{}", "used": {"tokens": 1, "usd": 0}}),
                 end,
             ]
@@ -226,7 +226,7 @@ mod tests {
             check(implemented("wider", 7), &lines, &[]);
             check(implemented("better", 8), &lines, &want);
         }
-        // An older karve wrote other things.
+        // Older versions of karve wrote other things.
         let old = lines("claude", json!({"karve": "end", "tokens": 70, "usd": 0.7}));
         check(implemented("better", 8), &old, &[]);
         let old = lines(

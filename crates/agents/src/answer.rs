@@ -1,7 +1,7 @@
-//! What an agent answers, read strictly: JSON, a fenced JSON block, or the Markdown contract.
+//! An agent's answer, parsed strictly: JSON, a fenced JSON block, or the Markdown contract.
 //!
-//! An answer is data. Nothing in it is obeyed; it is either a claim in the contract or refused
-//! with every error listed.
+//! An answer is data, never an instruction: it is either a claim in the contract, or refused with
+//! every error listed.
 
 use super::form::{self, ProposalForm};
 use crate::messages;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// Characters of one text field.
 const FIELD_CHARS_MAX: usize = 2_000;
-/// Characters of one part of what a round taught, in words.
+/// Characters of one part of a lesson.
 const WORDS_CHARS_MAX: usize = 400;
 /// The largest speedup that a hypothesis may expect.
 const EXPECTED_MAX: f64 = 10_000.0;
@@ -27,15 +27,15 @@ pub(super) enum ProposalAnswer {
     Exhausted(String),
 }
 
-/// What an answer says that it used.
+/// The usage that an answer reports.
 pub(super) fn parse_usage(text: &str) -> Usage {
     let fields = json_of(text.trim()).ok().flatten();
     fields.map_or_else(Usage::default, |fields| usage(&fields))
 }
 
-/// Reads a proposal, or lists everything that is wrong with it.
+/// Parses a proposal, or lists everything that is wrong with it.
 pub(super) fn parse_proposal(text: &str) -> Result<ProposalAnswer, Vec<String>> {
-    // An agent may speak the contract of a published workflow.
+    // An agent may use the contract of a published workflow.
     if let Ok(Some(said)) = messages::hypothesis_of(text) {
         return said.map(|hypothesis| ProposalAnswer::Stated(hypothesis, parse_usage(text)));
     }
@@ -48,7 +48,7 @@ pub(super) fn parse_proposal(text: &str) -> Result<ProposalAnswer, Vec<String>> 
     Ok(ProposalAnswer::Stated(Box::new(hypothesis), usage(&fields)))
 }
 
-/// What a form claims, or everything that is wrong with it.
+/// The claim of a form, or everything that is wrong with it.
 fn hypothesis_of(form: &ProposalForm) -> Result<Hypothesis, Vec<String>> {
     let mut errors = Vec::new();
     let title = required(("title", &form.title), &mut errors);
@@ -93,7 +93,7 @@ fn hypothesis_of(form: &ProposalForm) -> Result<Hypothesis, Vec<String>> {
     })
 }
 
-/// Reads what an agent says after it implemented; plain text is a summary too.
+/// Parses the answer after an implementation; plain text is a summary too.
 pub(super) fn parse_implementation(text: &str) -> Result<(String, Usage), String> {
     if let Ok(Some(said)) = messages::summary_of(text) {
         let broken = |errors: Vec<String>| format!("malformed: {}", errors.join("; "));
@@ -114,8 +114,8 @@ pub(super) fn parse_implementation(text: &str) -> Result<(String, Usage), String
     Ok((bounded(&summary), usage(&fields)))
 }
 
-/// Reads what an agent says a round taught: an object of texts, all of which may be left out. What
-/// cannot be used is told with what it cost.
+/// Parses an agent's lesson from a round: an object of texts, all of them optional. An unusable
+/// answer is an error, with its usage.
 pub(super) fn parse_words(text: &str) -> Result<(Words, Usage), (String, Usage)> {
     let none = |why: String| (why, Usage::default());
     let fields = json_of(text.trim()).map_err(none)?;
@@ -147,7 +147,7 @@ fn one_line(text: &str) -> String {
     bounded(&line).chars().take(WORDS_CHARS_MAX).collect()
 }
 
-/// The fields of an answer, from whichever form it has.
+/// The fields of an answer, in whichever form it has.
 fn fields_of(text: &str) -> Result<Map<String, Value>, String> {
     let trimmed = text.trim();
     if let Some(fields) = json_of(trimmed)? {
@@ -160,7 +160,7 @@ fn fields_of(text: &str) -> Result<Map<String, Value>, String> {
     Ok(fields)
 }
 
-/// The fields of a JSON object, alone or in the last fenced block; nothing if there is none.
+/// The fields of a JSON object, alone or in the last fenced block; none if there is no object.
 fn json_of(trimmed: &str) -> Result<Option<Map<String, Value>>, String> {
     if trimmed.is_empty() {
         return Err("the answer is empty".into());

@@ -1,26 +1,26 @@
-//! Model APIs directly, for people without an agent: karve asks the model itself and gives it a few
-//! tools of its own.
+//! Model APIs, called directly for users without an agent: karve asks the model itself and gives it
+//! a few tools.
 //!
-//! One loop serves all APIs. An API is data: where it is, how a question is written, and how the
-//! events of an answer are read, both as pure functions. What is tried again, what a question may
-//! cost and what is left out of a long conversation is decided in `karve_core::asking`.
+//! One loop serves all APIs. An API is data: its address, and pure functions that write a request
+//! and parse the events of a response. Retries, the cost of a request and what is left out of a
+//! long conversation are decided in `karve_core::asking`.
 //!
 //! ```text
 //! anthropic, openai, chat, google   one API each
-//! talk     a conversation, in no API's form
-//! reply    what was heard of an answer so far
-//! sse      events out of bytes
-//! hear     hears one answer, in bounded memory
+//! talk     a conversation, independent of any API
+//! reply    the part of a response received so far
+//! sse      decodes events from bytes
+//! hear     receives one response, in bounded memory
 //! http     the client
-//! advice   what a person can do about a refusal
-//! retry    what a failure is called, and whether it may pass
-//! files    reads, searches and writes a worktree, and nothing beside
-//! tools    what the model may ask for
-//! turn     one turn, from the brief to the last words
-//! exchange writes a turn down
-//! tells    what such a writing tells people
+//! advice   what the user can do about a refusal
+//! retry    how a failure is classified, and whether it is transient
+//! files    reads, searches and writes a worktree, and nothing else
+//! tools    the tools that the model may call
+//! turn     one turn, from the brief to the final reply
+//! exchange writes the session log of a turn
+//! tells    reads a session log for display
 //! key      where the key comes from
-//! trial    a small turn, to see whether it works from here
+//! trial    a small turn, to check that the API works from here
 //! ```
 
 mod advice;
@@ -68,7 +68,7 @@ use karve_os::process::StopFlag;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// Where a model answers, in words.
+/// Where a model answers, as the brief says it.
 const ANSWER_TO: &str = "as your last message, in one fenced `json` block";
 
 /// A kind of model API.
@@ -78,7 +78,7 @@ pub enum Kind {
     Anthropic,
     /// The Responses API of OpenAI.
     Openai,
-    /// Chat Completions of OpenAI, and of servers that speak like it.
+    /// Chat Completions of OpenAI, and of compatible servers.
     OpenaiChat,
     /// The Gemini API of Google.
     Google,
@@ -93,17 +93,17 @@ impl Kind {
         Self::Google,
     ];
 
-    /// The kind of a name.
+    /// The kind with a name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// What it is called in `karve.toml` and after `--agent`.
+    /// Its name in `karve.toml` and for `--agent`.
     pub fn name(self) -> &'static str {
         self.wire().name
     }
 
-    /// What people call it.
+    /// Its display name.
     pub fn title(self) -> &'static str {
         self.wire().title
     }
@@ -113,17 +113,17 @@ impl Kind {
         self.wire().key_env
     }
 
-    /// Where it usually is.
+    /// Its default address.
     pub fn base_url(self) -> &'static str {
         self.wire().base_url
     }
 
-    /// Tokens that an answer may have, unless somebody says otherwise.
+    /// The default token limit of a response.
     pub fn max_tokens(self) -> u32 {
         self.wire().max_tokens
     }
 
-    /// Tokens that its models can take in, unless somebody says otherwise.
+    /// The default context size of its models, in tokens.
     pub fn context_tokens(self) -> u64 {
         self.wire().context_tokens
     }
@@ -147,42 +147,42 @@ struct Wire {
     base_url: &'static str,
     max_tokens: u32,
     context_tokens: u64,
-    /// Whether what goes in is put into a cache, for a price.
+    /// Whether writing input to the cache has a price.
     writes_cache: bool,
-    /// What every question carries, with the key if there is one.
+    /// The headers of every request, with the key if there is one.
     headers: fn(Option<&str>) -> Vec<(&'static str, String)>,
-    /// How a question is written.
+    /// Writes a request.
     post: fn(&Ask<'_>) -> Post,
-    /// Takes in one event of an answer.
+    /// Processes one event of a response.
     read: fn(&mut Reply, &Value),
-    /// Makes words, calls and what is sent back out of the parts of a whole answer.
+    /// Turns the parts of a complete response into text, calls and the content to send back.
     settle: fn(&mut Reply),
 }
 
-/// A key as most servers want it.
+/// A key in the form that most servers expect.
 fn bearer(key: Option<&str>) -> Vec<(&'static str, String)> {
     let key = key.map(|key| ("authorization", format!("Bearer {key}")));
     key.into_iter().collect()
 }
 
-/// What an API must know to write a question.
+/// What an API needs to write a request.
 struct Ask<'a> {
     model: &'a str,
     max_tokens: u32,
     system: &'a str,
     tools: &'a [Tool],
     items: &'a [Item],
-    /// Whether it goes to the server that the API is named after.
+    /// Whether it goes to the vendor's own server.
     is_usual: bool,
 }
 
-/// A question as it is sent.
+/// A request.
 struct Post {
     path: String,
     body: Value,
 }
 
-/// A model, ready to be asked.
+/// A model, ready for requests.
 #[derive(Debug)]
 struct Model {
     config: ApiConfig,
@@ -194,7 +194,7 @@ struct Model {
 }
 
 impl Model {
-    /// Takes the key from where it is.
+    /// Gets the key from its source.
     fn open(agent: &str, config: &ApiConfig, stop: &StopFlag) -> Result<Self> {
         let wire = config.kind.wire();
         let key = key::key_of(agent, config, stop)?;
@@ -222,26 +222,26 @@ pub struct ApiAgent {
     learns: bool,
     limit_s: u64,
     usd_max: Option<f64>,
-    /// Made when it is first asked, for a command may have to be asked for the key.
+    /// Created on first use, because a command may have to provide the key.
     model: Option<Model>,
     talk: Option<Talk>,
 }
 
 impl ApiAgent {
-    /// A model API under a name, with what it may use.
+    /// A model API under a name, with its budget.
     pub fn new(name: &str, config: ApiConfig, learns: bool, charter: &Charter) -> Result<Self> {
-        // The table is called like this, whatever model was named along with it.
+        // This is the name of the table, whatever model was given with it.
         let name = name.split(':').next().unwrap_or(name);
         config.model_for(name)?;
         key::check(name, &config)?;
         let limits = &charter.limits;
         if limits.agent_usd.is_some() && config.price.is_none() {
             return Err(CommandError::usage(format!(
-                "limits.agent_usd cannot be held: the agent {name} has no price"
+                "limits.agent_usd cannot be enforced: the agent {name} has no price"
             ))
             .hint(format!(
                 "set agents.{name}.price = {{ input = …, output = … }} in karve.toml, in US \
-                 dollars for a million tokens; a local server costs 0.0"
+                 dollars per million tokens; a local server costs 0.0"
             )));
         }
         if !charter.sandbox.agent_network && !config.is_loopback() {
@@ -285,7 +285,7 @@ impl ApiAgent {
             None => Model::open(&self.name, &self.config, desk.stop)?,
         };
         let last = match Rights::of(task) {
-            // Without tools, a conversation that used some cannot go on.
+            // Without tools, a conversation that used some cannot continue.
             Rights::Answer => None,
             Rights::Read | Rights::Work => self.talk.take(),
         };
@@ -303,11 +303,11 @@ impl ApiAgent {
         let mut bench = Bench::new(desk, Rights::of(task), granted, (&secrets, until))?;
         let told = turn::run(&mut model, &mut talk, Some(&mut bench), &place)?;
         self.model = Some(model);
-        // After a failure the next brief begins anew; it holds all that matters.
+        // After a failure the next brief starts a new conversation; it has all that matters.
         self.talk = told.fault.is_none().then_some(talk);
         Ok(Turned {
             ended: match told.fault {
-                // To be asked again would not help.
+                // Asking again would not help.
                 Some(fault @ Fault::Budget(_)) => Ended::Spent(fault.describe()),
                 Some(fault) => Ended::Failed(fault.describe()),
                 None => Ended::Said(told.text),

@@ -1,5 +1,5 @@
-//! The built-in strategy: tunes all declared knobs at once, then applies what the library knows and
-//! a machine can do, and turns knobs one at a time; each is a hypothesis.
+//! The built-in strategy: tunes all declared knobs at once, then applies library recipes that need
+//! no agent, and moves knobs one at a time; each is a hypothesis.
 
 mod recipes;
 mod tasks;
@@ -18,10 +18,10 @@ use karve_os::error::{CommandError, Context, Result};
 use std::fs;
 use std::path::Path;
 
-/// What a sweep is expected to gain, before anything is known.
+/// The expected gain of a sweep, before anything is known.
 const SWEEP_RATIO: f64 = 1.2;
 
-/// Proposes knob settings from what the history says.
+/// Proposes knob settings based on the history.
 #[derive(Debug)]
 pub struct Builtin {
     granted: Vec<String>,
@@ -29,7 +29,7 @@ pub struct Builtin {
 }
 
 impl Builtin {
-    /// The strategy for the knobs in the granted files and in `karve.toml`.
+    /// The strategy for the knobs in the editable files and in `karve.toml`.
     pub fn new(granted: Vec<String>, declared: Vec<KnobDeclaration>) -> Self {
         Self { granted, declared }
     }
@@ -52,7 +52,7 @@ impl Agent for Builtin {
             &self.declared,
         )?);
         let texts = recipes::texts_at(desk.repo, &brief.parent, &self.granted)?;
-        // Where all knobs were tuned at once, single values of an entry are known already.
+        // If all knobs were tuned together, single values of an entry are already covered.
         let alone = if knobs.len() > 1 { &[][..] } else { &knobs };
         let recipe = recipes::next(&brief.recall, &texts, alone);
         let turn = search::propose(&knobs, &base, &brief.trials, brief.seed);
@@ -76,11 +76,11 @@ impl Agent for Builtin {
     fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
         let usage = Usage::default();
         if step.mend.is_some() {
-            let why = "a knob setting that fails cannot be mended".to_owned();
+            let why = "a failing knob setting cannot be fixed".to_owned();
             return Ok(Implementation::NotDone { why, usage });
         }
         if step.hypothesis.sweep {
-            // The tuner makes the change, from where the knobs stand.
+            // The tuner makes the change, starting from the current knob values.
             let summary = String::new();
             return Ok(Implementation::Done { summary, usage });
         }
@@ -118,7 +118,7 @@ impl Builtin {
         let texts = recipes::texts_at(desk.repo, &step.parent, &self.granted)?;
         let change = action.and_then(|action| recipes::apply(action, &texts, knobs));
         let Some(recipes::Change::Texts(changed)) = change else {
-            let why = "the library changed, and the recipe changes nothing any more".to_owned();
+            let why = "the library changed, and the recipe no longer changes anything".to_owned();
             return Ok(Implementation::NotDone { why, usage });
         };
         for text in &changed {
@@ -132,14 +132,14 @@ impl Builtin {
 
 fn exhausted(n_knobs: usize) -> String {
     match n_knobs {
-        0 => "no entry of the library can be applied by a machine here, and the granted files \
+        0 => "karve cannot apply any library entry here without an agent, and the editable files \
               declare no knobs (\"// karve: knob TILE in 8,16,32\")"
             .to_owned(),
-        n => format!("no move of the {n} knobs and no entry of the library promises a gain"),
+        n => format!("no move of the {n} knobs and no library entry promises a gain"),
     }
 }
 
-/// Sets knobs in a worktree; gives what was changed, in words.
+/// Sets knobs in a worktree; returns a description of the change.
 pub fn write_config(tree: &Path, knobs: &[Knob], config: &Config) -> Result<Vec<String>> {
     let mut set = Vec::new();
     for knob in knobs {
@@ -158,7 +158,7 @@ pub fn write_config(tree: &Path, knobs: &[Knob], config: &Config) -> Result<Vec<
     Ok(set)
 }
 
-/// The knobs declared in the granted files of a commit, in the order of the files.
+/// The knobs declared in the editable files of a commit, in the order of the files.
 pub fn knobs_at(
     repo: &Repo,
     commit: &str,
@@ -173,28 +173,28 @@ pub fn knobs_at(
         let found = parse_knobs(&file, &text, declared).map_err(|reason| {
             CommandError::usage("cannot read the knobs")
                 .cause(no_json(&file, &text, declared).unwrap_or(reason))
-                .hint(format!("mend the declaration in {file} or in karve.toml"))
+                .hint(format!("fix the declaration in {file} or in karve.toml"))
         })?;
         knobs.extend(found);
     }
     if knobs.len() > KNOBS_MAX {
         return Err(
             CommandError::usage(format!("there are more than {KNOBS_MAX} knobs"))
-                .hint("declare fewer in the granted files or in karve.toml"),
+                .hint("declare fewer in the editable files or in karve.toml"),
         );
     }
     Ok(knobs)
 }
 
-/// Why a file in which a knob is declared by its keys is no JSON, and where.
+/// Why a file whose keys are declared as knobs is not valid JSON, and where.
 fn no_json(file: &str, text: &str, declared: &[KnobDeclaration]) -> Option<String> {
     let is_json = |knob: &KnobDeclaration| knob.deliver == Delivery::Json && knob.file == file;
     declared.iter().find(|knob| is_json(knob))?;
     let read = serde_json::from_str::<serde::de::IgnoredAny>(text);
-    Some(format!("{file} is no JSON: {}", read.err()?))
+    Some(format!("{file} is not valid JSON: {}", read.err()?))
 }
 
-/// The values that stand there now.
+/// The current values.
 pub fn config_of(knobs: &[Knob]) -> Config {
     knobs
         .iter()
@@ -202,7 +202,7 @@ pub fn config_of(knobs: &[Knob]) -> Config {
         .collect()
 }
 
-/// All knobs at once, as the tuner searches them: one hypothesis.
+/// All knobs together, as the tuner searches them: one hypothesis.
 fn state_sweep(knobs: &[Knob]) -> Hypothesis {
     let mut files: Vec<String> = knobs.iter().map(|knob| knob.file.clone()).collect();
     files.dedup();
@@ -210,8 +210,8 @@ fn state_sweep(knobs: &[Knob]) -> Hypothesis {
         title: format!("tune all {} knobs", knobs.len()),
         bottleneck: String::new(),
         mechanism: format!(
-            "I expect {SWEEP_RATIO:.2}x because knobs that stand at their first values are rarely \
-             the best together"
+            "I expect {SWEEP_RATIO:.2}x because the initial values of knobs are rarely \
+             the best combination"
         ),
         expected_ratio: SWEEP_RATIO,
         direction: Direction::Tile,

@@ -1,15 +1,15 @@
-//! Command-line agents: programs that talk to a model and work in a worktree by themselves.
+//! Command-line agents: programs that talk to a model and work in a worktree on their own.
 //!
-//! One adapter drives all of them. A kind is data: how its program is called, which variables it
-//! needs, and how its events are read. What counts as a failure is decided in one place, `heard`.
+//! One adapter drives all of them. A kind is data: how to start its program, which variables it
+//! needs, and how to parse its events. What counts as a failure is decided in one place, `heard`.
 //!
 //! ```text
 //! claude, codex, gemini, opencode, aider   one kind each
-//! heard    what was heard of a turn, and what makes it a failure
-//! listen   hears an agent while it speaks, in bounded memory
-//! left     what a turn left in its worktree
-//! turn     one turn: the program is started, heard, and ended with all it started
-//! trial    a small turn, to see whether an agent works here
+//! heard    the state parsed from a turn's output, and what makes it a failure
+//! listen   reads an agent's output as it arrives, in bounded memory
+//! left     what a turn changed in its worktree
+//! turn     one turn: the program is started, read, and ended with all its child processes
+//! trial    a small turn, to check whether an agent works here
 //! ```
 
 mod aider;
@@ -44,10 +44,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Where such an agent answers, in words.
+/// Where such an agent answers, as the brief says it.
 const ANSWER_TO: &str = "as your last message, in one fenced `json` block";
 
-/// The least that a program is told it may cost; the campaign stops by itself when all is spent.
+/// The smallest budget passed to a program; the campaign itself stops when everything is spent.
 const USD_MIN: f64 = 0.01;
 
 /// A kind of command-line agent.
@@ -75,17 +75,17 @@ impl Kind {
         Self::Aider,
     ];
 
-    /// The kind of a name.
+    /// The kind with a name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// What it is called in `karve.toml` and after `--agent`.
+    /// Its name in `karve.toml` and for `--agent`.
     pub fn name(self) -> &'static str {
         self.spec().name
     }
 
-    /// What people call it.
+    /// Its display name.
     pub fn title(self) -> &'static str {
         self.spec().title
     }
@@ -111,7 +111,7 @@ impl Kind {
     }
 }
 
-/// What a line that an agent printed tells people; a kind that is not known is taken as text.
+/// Parses a line of an agent's output for display; an unknown kind is treated as text.
 pub fn told_of(agent: &str, line: &[u8]) -> Vec<Told> {
     let more = || vec![Told::More(String::from_utf8_lossy(line).into_owned())];
     let Some(spec) = Kind::by_name(agent).map(Kind::spec) else {
@@ -129,29 +129,29 @@ struct Spec {
     title: &'static str,
     program: &'static str,
     install: &'static str,
-    /// Variables of karve that pass to it; a star stands for any rest.
+    /// Environment variables that are passed to it; a star matches any suffix.
     variables: &'static [&'static str],
     /// Variables that are set for it.
     set: &'static [(&'static str, &'static str)],
-    /// Where in the user's home it keeps who it is.
+    /// Where in the user's home it keeps its credentials and configuration.
     homes: &'static [&'static str],
-    /// Variables that lead it elsewhere.
+    /// Variables that point it to another directory.
     home_variables: &'static [&'static str],
-    /// What is its own in the directories that those name.
+    /// Its own subdirectory in the directories that those name.
     below: &'static str,
-    /// The hosts of its model, each with a variable that must be set for it, if any; none if they
-    /// depend on how it is configured.
+    /// The hosts of its model, each with the variable that enables it, if any; empty if they depend
+    /// on its configuration.
     hosts: &'static [(&'static str, &'static str)],
-    /// Variables that lead it to a model elsewhere.
+    /// Variables that point it to another model server.
     host_variables: &'static [&'static str],
-    /// Where else its own files in a directory lead it.
+    /// Other hosts that its own files in a directory name.
     addresses: fn(&Path) -> Vec<String>,
     speaks: Speaks,
-    /// What an event tells, for people.
+    /// Parses an event for display.
     tells: fn(&Value) -> Vec<Told>,
-    /// How it is called for a turn.
+    /// Its command line for a turn.
     arguments: fn(&Ask<'_>) -> Vec<String>,
-    /// Variables that say what it may do in a turn.
+    /// Variables that set its permissions in a turn.
     settings: fn(&Ask<'_>) -> Vec<(String, String)>,
 }
 
@@ -160,17 +160,17 @@ struct Spec {
 enum Speaks {
     /// One JSON object on each line.
     Events(fn(&mut Heard, &Value)),
-    /// Text for people.
+    /// Plain text.
     Text(fn(&mut Heard, &str)),
 }
 
-/// What a kind must know to be called for a turn.
+/// What a kind needs to build its command line for a turn.
 struct Ask<'a> {
     task: Task,
     model: Option<&'a str>,
-    /// The conversation to go on with.
+    /// The conversation to resume.
     session: Option<&'a str>,
-    /// What that has used so far.
+    /// What it has used so far.
     used_before: Usage,
     /// Whether karve confines the program.
     confined: bool,
@@ -178,7 +178,7 @@ struct Ask<'a> {
     usd_left: Option<f64>,
     /// How long it may take, in seconds.
     limit_s: u64,
-    /// The granted files that are named in full.
+    /// The editable files that are named without globs.
     files: &'a [String],
     brief_file: &'a Path,
 }
@@ -186,10 +186,10 @@ struct Ask<'a> {
 /// A conversation within a round.
 #[derive(Debug)]
 struct Talk {
-    /// The round, and which of several realizations.
+    /// The round, and which of several implementations.
     of: (u32, u32),
     session: String,
-    /// What the conversation used so far, where only that is told.
+    /// The usage of the conversation so far, if only that is reported.
     used: Usage,
 }
 
@@ -204,7 +204,7 @@ pub struct CliAgent {
 }
 
 impl CliAgent {
-    /// The program of a configuration, with what it may use.
+    /// The agent of a configuration, with its budget.
     pub fn new(
         config: CliConfig,
         env: BTreeMap<String, String>,
@@ -220,7 +220,7 @@ impl CliAgent {
         })
     }
 
-    /// The same, with what it may reach.
+    /// The same, with the hosts it may reach.
     #[must_use]
     pub fn reaching(mut self, reach: Reach) -> Self {
         self.caller.reach = reach;
@@ -234,7 +234,7 @@ impl CliAgent {
         self
     }
 
-    /// What may still be spent, given what the campaign has used. A program that goes on with a
+    /// What may still be spent, given what the campaign has used. A program that resumes a
     /// conversation counts all of it.
     fn usd_left(&self, spent: Usage, talk: Option<&Talk>) -> Option<f64> {
         let counted = talk.map_or(0.0, |talk| talk.used.usd);
@@ -270,7 +270,7 @@ impl CliAgent {
                 mut fault,
                 talk_used: used,
             } = turn::run(&self.caller, &ask, brief, &place)?;
-            // Some programs forget a conversation; then it is begun anew, once.
+            // Some programs lose a conversation; then a new one is started, once.
             let is_lost = fault.as_ref().is_some_and(Fault::is_of_start) && heard.is_unheard();
             if is_lost && session.take().is_some() {
                 continue;
@@ -298,7 +298,7 @@ impl CliAgent {
     }
 }
 
-/// Granted files that are named in full and are there; the other patterns are for people.
+/// Editable files that are named without globs and exist; programs cannot use the other patterns.
 fn plain_files(granted: &[String], tree: &Path) -> Vec<String> {
     let named = granted.iter().filter(|name| tree.join(name).is_file());
     named.cloned().collect()
@@ -314,7 +314,7 @@ impl Agent for CliAgent {
 
     fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
         let text = prompt::render_implement(step) + &format!("\nAnswer {ANSWER_TO}.\n");
-        // Its conversations are there, where it has no home.
+        // Without a home it keeps its conversations there.
         notes::clear(desk.notes, step, &[turn::STATE])?;
         let asked = ((step.round, step.variant), text.as_str());
         let turned = self.turn(Task::of(step), asked, &step.brief.granted, desk)?;

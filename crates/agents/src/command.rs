@@ -31,10 +31,10 @@ use std::time::Duration;
 /// An answer is read up to this size.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// Variables that a program did not get are named up to this many.
+/// At most this many withheld variables are named.
 const KEPT_TOLD_MAX: usize = 4;
 
-/// Where a program answers, in words.
+/// Where a program answers, as the brief says it.
 const ANSWER_TO: &str = "on standard output or in the file named by KARVE_ANSWER";
 
 /// An external program.
@@ -45,16 +45,16 @@ pub struct CommandAgent {
     limit_s: u64,
     tag: String,
     secrets: Secrets,
-    /// Names of variables with keys that it gets.
+    /// Names of variables with keys that are passed to it.
     pass: Vec<String>,
     /// Whether it is asked what a round taught.
     learns: bool,
-    /// What it may reach.
+    /// The hosts it may reach.
     reach: Reach,
 }
 
 impl CommandAgent {
-    /// A command line, with what is added to its environment and its limit.
+    /// A command line, with additions to its environment and its time limit.
     pub fn new(line: String, env: BTreeMap<String, String>, limit_s: u64, tag: String) -> Self {
         Self {
             secrets: Secrets::of(&env),
@@ -68,7 +68,7 @@ impl CommandAgent {
         }
     }
 
-    /// The same, with what it may reach.
+    /// The same, with the hosts it may reach.
     #[must_use]
     pub fn reaching(mut self, reach: Reach) -> Self {
         self.reach = reach;
@@ -89,7 +89,7 @@ impl CommandAgent {
         self
     }
 
-    /// The variables of karve with keys: those that it gets, and the names of the others.
+    /// karve's environment variables with keys: those passed to it, and the names of the others.
     fn keys(&self, desk: &Desk<'_>) -> (Vec<(String, String)>, Vec<String>) {
         let own: Vec<&str> = self.pass.iter().map(String::as_str).collect();
         let passed = sandbox::variables_of_agent(desk.sandbox, &own);
@@ -103,12 +103,12 @@ impl CommandAgent {
         (given, kept.into_iter().map(|(name, _)| name).collect())
     }
 
-    /// A command as it may be run, with the gate of its network if it has one.
+    /// A confined command, with its network gateway if it has one.
     fn confine(&self, mut command: Command, desk: &Desk<'_>) -> Result<(Command, Option<Gateway>)> {
         let Some(sandbox) = desk.sandbox else {
             return Ok((command, None));
         };
-        // Its own script may lie in a home or among temporary files, which are not there.
+        // Its own script may be in a home or temporary directory, which the sandbox hides.
         let own = own::files(&self.line, sandbox);
         let places = Places {
             read: &own,
@@ -165,13 +165,13 @@ impl CommandAgent {
         drop(gateway);
         let ended = match run.exit {
             Exit::Code(0) => read_answer(&answer_path, &run),
-            Exit::TimedOut => Err(format!("the agent ran past {limit_s} s")),
+            Exit::TimedOut => Err(format!("the agent ran for more than {limit_s} s")),
             Exit::Code(_) | Exit::Signal(_) | Exit::Stopped | Exit::TooMuch(_) => {
                 let unseen = desk.sandbox.map(|sandbox| own::unseen(&self.line, sandbox));
                 Err(why_failed(&run, &kept, unseen.unwrap_or_default()))
             }
         };
-        // What an agent says is stored, and a key is not.
+        // The answer is stored, so keys are removed from it.
         let ended = ended.map(|text| self.secrets.redact(&text));
         let ended = ended.map_err(|why| self.secrets.redact(&why));
         let asked = Asked {
@@ -188,12 +188,12 @@ impl CommandAgent {
     }
 }
 
-/// How a program failed, and what it may have missed.
+/// How a program failed, and what may have been missing.
 fn why_failed(run: &Run, kept: &[String], unseen: String) -> String {
     let lacks = match kept {
         [] => String::new(),
         kept => format!(
-            "; it did not get {}: name what it needs in pass of its table in karve.toml",
+            "; it did not get {}: list what it needs under pass in its table in karve.toml",
             kept.iter()
                 .take(KEPT_TOLD_MAX)
                 .cloned()
@@ -204,12 +204,12 @@ fn why_failed(run: &Run, kept: &[String], unseen: String) -> String {
     format!("the agent failed: {}{lacks}{unseen}", excerpt(run))
 }
 
-/// The answer file if there is one, else the standard output, whole or not at all.
+/// The answer file if there is one, else the standard output; never truncated.
 fn read_answer(path: &Path, run: &Run) -> std::result::Result<String, String> {
     let too_long = || Err(format!("the answer exceeds {ANSWER_BYTES_MAX} bytes"));
-    // A pipe would never end, and a link could lead anywhere.
+    // A pipe would never end, and a symlink could point anywhere.
     match fs::symlink_metadata(path) {
-        Ok(meta) if !meta.is_file() => Err("the answer is not a plain file".into()),
+        Ok(meta) if !meta.is_file() => Err("the answer is not a regular file".into()),
         Ok(meta) if meta.len() > ANSWER_BYTES_MAX as u64 => too_long(),
         Ok(_) => match files::read(path, ANSWER_BYTES_MAX as u64) {
             Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),

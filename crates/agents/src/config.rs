@@ -8,30 +8,30 @@ use karve_os::sandbox::Host;
 use karve_os::text::shown;
 use std::collections::BTreeMap;
 
-/// A program that can be named as the agent.
+/// A program that can be selected as the agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentConfig {
     /// What is started.
     pub runs: Runs,
     /// Added to its environment.
     pub env: BTreeMap<String, String>,
-    /// Names of variables with keys that a program gets.
+    /// Names of the variables with keys that are passed to a program.
     pub pass: Vec<String>,
-    /// Whether it is asked what a round taught.
+    /// Whether it is asked what was learned in a round.
     pub learn: bool,
-    /// What it may reach.
+    /// Its network access.
     pub reach: Reach,
 }
 
-/// What an agent may reach on the network, where it may use that at all.
+/// Which hosts an agent may reach, if it has network access at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Reach {
-    /// Its model, where its kind says where that is; else all.
+    /// Its model's hosts, if its kind defines them; otherwise all hosts.
     #[default]
     Usual,
     /// Everything.
     All,
-    /// These hosts, and where its own variables lead.
+    /// These hosts, and the ones its own variables point to.
     Only(Vec<Host>),
 }
 
@@ -48,7 +48,7 @@ impl AgentConfig {
     }
 }
 
-/// The agent of a name: its table, or a kind that needs none. A model API may be named with its
+/// The agent of this name: its table, or a kind that needs none. A model API may be named with its
 /// model: `anthropic:MODEL`.
 pub fn agent_named(name: &str, tables: &BTreeMap<String, AgentConfig>) -> Option<AgentConfig> {
     let bare = |name: &str| {
@@ -82,60 +82,60 @@ pub enum Runs {
 /// A command-line agent of a known kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CliConfig {
-    /// Which.
+    /// Its kind.
     pub kind: Kind,
     /// Its program, if it is not the usual one.
     pub program: Option<String>,
-    /// The model it is to use.
+    /// The model it should use.
     pub model: Option<String>,
     /// Further arguments.
     pub args: Vec<String>,
 }
 
-/// Tries after the first, unless the file says otherwise.
+/// Default number of retries.
 const RETRIES: u32 = 6;
 
-/// The first wait between two tries in milliseconds, unless the file says otherwise.
+/// Default wait before the first retry, in milliseconds.
 const BACKOFF_MS: u64 = 1_000;
 
 /// A model API, asked by karve itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiConfig {
-    /// Which.
+    /// Its kind.
     pub kind: api::Kind,
     /// The model to ask.
     pub model: Option<String>,
-    /// Where it is, if it is not where it usually is.
+    /// Its base URL, if not the default.
     pub base_url: Option<String>,
     /// Where its key comes from.
     pub key: KeySource,
     /// What tokens cost.
     pub price: Option<Price>,
-    /// Tokens that one answer may have.
+    /// Most tokens of one reply.
     pub max_tokens: u32,
-    /// Tokens that the model can take in.
+    /// The context window of the model, in tokens.
     pub context_tokens: u64,
     /// Tokens that a campaign may use.
     pub tokens_max: Option<u64>,
-    /// Tries after the first.
+    /// Number of retries.
     pub retries: u32,
-    /// The first wait between two tries, in milliseconds.
+    /// The wait before the first retry, in milliseconds.
     pub backoff_ms: u64,
 }
 
 /// Where a key comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
-    /// The usual variable of the kind.
+    /// The default variable of the kind.
     Usual,
     /// Another variable.
     Variable(String),
-    /// What a command prints.
+    /// The output of a command.
     Command(String),
 }
 
 impl ApiConfig {
-    /// A kind as it is without any configuration.
+    /// The defaults of a kind.
     pub fn of(kind: api::Kind) -> Self {
         Self {
             kind,
@@ -151,7 +151,7 @@ impl ApiConfig {
         }
     }
 
-    /// Where it is.
+    /// Its base URL.
     pub fn url(&self) -> &str {
         self.base_url.as_deref().unwrap_or(self.kind.base_url())
     }
@@ -161,12 +161,12 @@ impl ApiConfig {
         is_loopback(self.url())
     }
 
-    /// Whether nobody can read along on the way there.
+    /// Whether the connection is encrypted or stays on this machine.
     pub fn is_private(&self) -> bool {
         self.url().starts_with("https://") || self.is_loopback()
     }
 
-    /// Whether it may be asked without a key: a server of one's own.
+    /// Whether it may be used without a key: the user's own server.
     pub fn needs_no_key(&self) -> bool {
         let is_own = self.kind == api::Kind::OpenaiChat && self.base_url.is_some();
         is_own && self.key == KeySource::Usual

@@ -1,5 +1,5 @@
-//! Writes down a turn of an agent that only answers: what it was asked, what it said, and how that
-//! ended. JSON lines, as those of command-line agents.
+//! Writes the session log of an agent that only answers: the brief, the reply, and how the turn
+//! ended. JSON lines, like the session logs of command-line agents.
 
 use super::secrets::Secrets;
 use karve_os::error::{Context, Result};
@@ -7,21 +7,21 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
-/// The version of the form of an exchange.
+/// The format version of a session log.
 pub(super) const VERSION: u32 = 1;
 
-/// What was asked.
+/// The request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'a> {
-    /// Who: its kind, or its name.
+    /// The agent: its kind, or its name.
     pub(super) agent: &'a str,
-    /// What for.
+    /// The task.
     pub(super) task: &'a str,
     /// The brief.
     pub(super) brief: &'a str,
 }
 
-/// Writes it down, without the values of keys.
+/// Writes the log, without the values of keys.
 pub(super) fn write_down(
     path: &Path,
     asked: Asked<'_>,
@@ -43,7 +43,7 @@ pub(super) fn write_down(
     write_lines(path, &lines)
 }
 
-/// Writes lines down, in an exchange of its own.
+/// Writes lines as a separate session log.
 pub(super) fn write_lines(path: &Path, lines: &[Value]) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     if let Some(dir) = path.parent() {

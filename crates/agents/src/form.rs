@@ -1,8 +1,8 @@
-//! The form of a proposal: what `karve propose` reads from a file, and what the tool `propose` of
-//! the server takes as its arguments. Both are this one type.
+//! The form of a proposal: what `karve propose` reads from a file, and what the server's tool
+//! `propose` takes as arguments. Both use this type.
 //!
-//! It is read leniently: a number may be written as a text, a list as a line with commas, and what
-//! is null is left out. What is wrong with its meaning is told by `answer`.
+//! It is parsed leniently: a number may be a string, a list may be a line with commas, and null
+//! means absent. Errors in its meaning are reported by `answer`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -33,12 +33,12 @@ pub(super) const FIELDS: [&str; 18] = [
     "usd",
 ];
 
-/// A hypothesis, as it is stated.
+/// A hypothesis.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct ProposalForm {
-    /// The id of the item of the agenda that is due, where the brief names one.
+    /// The id of the agenda item that is due, if the brief names one.
     #[serde(deserialize_with = "text", skip_serializing_if = "is_unset")]
     pub task: String,
     /// One line: the change.
@@ -50,7 +50,7 @@ pub struct ProposalForm {
     /// I expect X because Y.
     #[serde(deserialize_with = "text", skip_serializing_if = "is_unset")]
     pub mechanism: String,
-    /// The speedup that is expected, such as 1.15.
+    /// The expected speedup, such as 1.15.
     #[serde(deserialize_with = "number", skip_serializing_if = "is_unset")]
     pub expected_ratio: Option<f64>,
     /// algorithm, memory, tile, pipeline, resource or backend.
@@ -68,22 +68,22 @@ pub struct ProposalForm {
     /// A predicate over case parameters under which the change is active.
     #[serde(deserialize_with = "text", skip_serializing_if = "is_unset")]
     pub gate: String,
-    /// A question to the person whose campaign it is.
+    /// A question for the user who runs the campaign.
     #[serde(deserialize_with = "text", skip_serializing_if = "is_unset")]
     pub question: String,
     /// Change nothing and let karve tune the declared knobs.
     #[serde(deserialize_with = "truth", skip_serializing_if = "is_unset")]
     pub sweep: bool,
-    /// The id of an entry of the library that is applied.
+    /// The id of the library entry that is applied.
     #[serde(deserialize_with = "text", skip_serializing_if = "is_unset")]
     pub entry: String,
     /// What is different, if it repeats a refuted entry.
     #[serde(deserialize_with = "text", skip_serializing_if = "is_unset")]
     pub differs: String,
-    /// Why nothing is left to try; ends the campaign, or the item of the agenda that is due.
+    /// Why nothing is left to try; ends the campaign, or the agenda item that is due.
     #[serde(deserialize_with = "text", skip_serializing_if = "is_unset")]
     pub exhausted: String,
-    /// What it cost to find.
+    /// What the proposal cost.
     #[serde(deserialize_with = "cost", skip_serializing_if = "is_unset")]
     pub usage: Cost,
     /// The same as in usage.
@@ -94,20 +94,20 @@ pub struct ProposalForm {
     pub usd: Option<f64>,
 }
 
-/// What an agent says that it used.
+/// The usage that an agent reports.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default)]
 pub struct Cost {
     /// Tokens of a model.
     #[serde(deserialize_with = "number", skip_serializing_if = "is_unset")]
     pub tokens: Option<f64>,
-    /// Money.
+    /// US dollars.
     #[serde(deserialize_with = "number", skip_serializing_if = "is_unset")]
     pub usd: Option<f64>,
 }
 
 impl ProposalForm {
-    /// The form of an answer; what is no field of it says nothing.
+    /// The form of an answer; unknown fields are ignored.
     pub(super) fn of(fields: &Map<String, Value>) -> Result<Self, String> {
         let known = fields
             .iter()
@@ -121,7 +121,7 @@ fn is_unset<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// What a value says as a text.
+/// A value as text.
 pub(super) fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

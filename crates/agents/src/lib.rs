@@ -1,4 +1,4 @@
-//! Who proposes and implements. An agent never measures, never judges, never settles.
+//! Agents propose and implement. An agent never measures, never judges, never settles.
 
 pub mod agreement;
 mod answer;
@@ -39,7 +39,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
-/// What an agent answers when it is asked for a hypothesis.
+/// An agent's answer to a request for a hypothesis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Proposal {
     /// A hypothesis.
@@ -48,12 +48,12 @@ pub enum Proposal {
     Refused(Refusal, Usage),
 }
 
-/// What an agent answers when it is asked to realize one.
+/// An agent's answer to a request to implement one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Implementation {
     /// The worktree holds the change.
     Done {
-        /// What the agent says about it.
+        /// The agent's summary.
         summary: String,
         /// What it used.
         usage: Usage,
@@ -76,7 +76,7 @@ pub struct Desk<'a> {
     pub tree: &'a Path,
     /// Where briefs and answers are kept, outside the worktree.
     pub notes: &'a Path,
-    /// Where it may write down what was said in a turn; the agent does not see this file.
+    /// Where the session log of a turn goes; the agent does not see this file.
     pub exchange: &'a Path,
     /// What the user asked for with Ctrl-C.
     pub stop: &'a StopFlag,
@@ -84,45 +84,45 @@ pub struct Desk<'a> {
     pub sandbox: Option<&'a Sandbox>,
     /// The campaign's commands, for an agent that builds and tests through karve.
     pub harness: &'a Harness,
-    /// The cases that it may know.
+    /// The cases that it may see.
     pub cases: &'a [Case],
     /// What the campaign has used so far.
     pub spent: Usage,
 }
 
-/// A participant that proposes hypotheses and realizes them.
+/// A participant that proposes hypotheses and implements them.
 pub trait Agent: Debug {
     /// Asks for the next hypothesis.
     fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal>;
 
-    /// Asks to realize one in the desk's worktree.
+    /// Asks to implement one in the given worktree.
     fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation>;
 
     /// Whether it needs a worktree to propose.
     fn reads_worktree(&self) -> bool;
 
-    /// Whether a step must wait until somebody comes with an answer.
+    /// Whether a step must wait until an external agent answers.
     fn awaits(&self, _: &Step) -> bool {
         false
     }
 
-    /// Variables of karve that hold its keys, which no command of the project gets.
+    /// Environment variables of karve that hold its keys; no command of the project gets them.
     fn key_variables(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The name of who is asked in a role, or without one, where it is known.
+    /// The name of the agent that is asked in a role, or without one, if known.
     fn called(&self, role: Option<&str>) -> Option<&str> {
         let _ = role;
         None
     }
 
-    /// Whether some bytes hold a key that it alone knows, as one that a command told it.
+    /// Whether some bytes contain a key that only it knows, such as one that a command printed.
     fn knows_key_in(&self, _: &[u8]) -> bool {
         false
     }
 
-    /// Asks for an answer in words, to a question that is whole: the worktree is only read.
+    /// Asks a self-contained question; the answer is text, and the worktree is only read.
     fn ask(&mut self, question: &Question<'_>, desk: &Desk<'_>) -> Result<Answered> {
         let _ = (question, desk);
         Ok(Answered::Failed {
@@ -131,7 +131,7 @@ pub trait Agent: Debug {
         })
     }
 
-    /// Whether it is asked what a round taught that somebody made in a role.
+    /// Whether it is asked what a round taught that was made in a role.
     fn learns(&self, role: Option<&str>) -> bool {
         let _ = role;
         false
@@ -144,7 +144,7 @@ pub trait Agent: Debug {
     }
 }
 
-/// A question that is whole.
+/// A self-contained question.
 #[derive(Debug)]
 pub struct Question<'a> {
     /// The round.
@@ -153,16 +153,16 @@ pub struct Question<'a> {
     pub retry: u32,
     /// The role that is asked.
     pub role: &'a str,
-    /// All that is needed for the answer.
+    /// Everything needed for the answer.
     pub brief: &'a str,
 }
 
-/// What became of a question.
+/// The result of a question.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answered {
     /// An answer.
     Said {
-        /// As it was given.
+        /// The text of the answer, unchanged.
         text: String,
         /// What it used.
         usage: Usage,
@@ -176,7 +176,7 @@ pub enum Answered {
     },
 }
 
-/// What a round taught in numbers, for who is asked to put it in words.
+/// What a round taught in numbers, for the agent that puts it in words.
 #[derive(Debug)]
 pub struct Taught<'a> {
     /// The round.
@@ -185,7 +185,7 @@ pub struct Taught<'a> {
     pub role: Option<&'a str>,
     /// What was claimed.
     pub hypothesis: &'a Hypothesis,
-    /// What became of it.
+    /// The outcome.
     pub lesson: &'a str,
     /// Counters that it expected to move, and whether they did.
     pub foretold: &'a [Foretold],
@@ -193,26 +193,26 @@ pub struct Taught<'a> {
     pub learning: &'a Learning,
 }
 
-/// What an agent answers when it is asked what a round taught.
+/// An agent's answer to the question what a round taught.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Said {
     /// Its words.
     pub words: Words,
-    /// Why there are none, if the answer is of no use.
+    /// Why there are none, if the answer cannot be used.
     pub failed: String,
     /// What it used.
     pub usage: Usage,
 }
 
-/// What a visitor is asked at a step, in words, with the directory where the files lie; nothing at
-/// the steps that karve does itself.
+/// The brief of a step for an external agent, with the directory of its files; none for the steps
+/// that karve does itself.
 pub fn brief_of(step: &Step, answer_to: &str, files_in: &Path) -> Option<String> {
     let brief = match step {
         Step::Propose { brief, .. } => prompt::render_propose(brief, answer_to),
         Step::Implement(step) => prompt::render_implement(step),
         _ => return None,
     };
-    // It stands in the first sentence, which is karve's own; a visitor stands elsewhere.
+    // It is in the first sentence, which is karve's own; an external agent runs elsewhere.
     Some(brief.replacen(prompt::HERE, &files_in.display().to_string(), 1))
 }
 
@@ -227,7 +227,7 @@ pub fn agent_of(
     agent_named(&charter.agent, charter, agents, tag)
 }
 
-/// The agent of a name, with what a charter allows it.
+/// The agent with a name, with what a charter allows it.
 fn agent_named(
     name: &str,
     charter: &Charter,
@@ -253,8 +253,8 @@ fn agent_named(
         let known: Vec<&str> = agents.keys().map(String::as_str).collect();
         return Err(
             CommandError::usage(format!("there is no agent {name:?}")).hint(format!(
-                "use \"builtin\", a name of \"karve agents\", \"visitor\", \
-                 \"replay:<campaign directory>\", or name it in karve.toml under \
+                "use \"builtin\", a name from \"karve agents\", \"visitor\", \
+                 \"replay:<campaign directory>\", or define it in karve.toml under \
                  [agents.{name}]; configured now: {}",
                 if known.is_empty() {
                     "none".to_owned()

@@ -1,5 +1,5 @@
 //! The messages of the published workflows: their forms from `crates/karve/data/messages.toml`, how
-//! they are written and read, and what of them karve can take as an answer.
+//! they are written and parsed, and which of them karve accepts as an answer.
 
 mod taken;
 
@@ -13,9 +13,9 @@ use std::sync::LazyLock;
 /// The forms of all messages.
 const BUILT_IN: &str = include_str!("../data/messages.toml");
 
-/// Bytes of a message that is read.
+/// The longest message that is parsed, in bytes.
 pub const BYTES_MAX: usize = 256 << 10;
-/// What is said of text that is no object.
+/// The error for text that is not an object.
 const UNREADABLE: &str = "the object cannot be read";
 
 /// The file of forms.
@@ -25,7 +25,7 @@ struct Forms {
     message: Vec<Message>,
 }
 
-/// The forms, read once.
+/// The forms, parsed once.
 static FORMS: LazyLock<Result<Vec<Message>, String>> = LazyLock::new(|| {
     let forms: Forms = toml::from_str(BUILT_IN).map_err(|error| error.to_string())?;
     let faults = forms.message.iter().flat_map(Message::faults);
@@ -45,7 +45,7 @@ pub fn all() -> Result<&'static [Message]> {
     }
 }
 
-/// The form of that name.
+/// The form with that name.
 pub fn form(name: &str) -> Result<&'static Message> {
     let forms = all()?;
     forms.iter().find(|form| form.name == name).ok_or_else(|| {
@@ -70,8 +70,8 @@ pub fn render(form: &Message, datum: &Datum) -> std::result::Result<String, Vec<
     }
 }
 
-/// Reads a message, or names everything that is wrong with it. An object may stand alone, or in the
-/// last fenced `json` block of a longer text.
+/// Parses a message, or names everything that is wrong with it. An object may be the whole text, or
+/// be in the last fenced `json` block of a longer text.
 pub fn parse(form: &Message, text: &str) -> std::result::Result<Datum, Vec<String>> {
     if text.len() > BYTES_MAX {
         return Err(vec![format!(

@@ -1,12 +1,12 @@
-//! The notes of an agent: its brief, its answer, and what it leaves there for its next turn.
+//! The notes directory of an agent: its brief, its answer, and files for its next turn.
 
 use karve_core::campaign::ImplementStep;
 use karve_os::error::{Context, Result};
 use karve_os::sandbox;
 use std::path::{Path, PathBuf};
 
-/// Where one of several is to realize a hypothesis, it finds nothing that another left; `kept` is
-/// what its program cannot do without.
+/// When several agents implement the same hypothesis, each starts with empty notes; `kept` names
+/// what its program needs.
 pub(super) fn clear(notes: &Path, step: &ImplementStep, kept: &[&str]) -> Result<()> {
     match step.of > 1 && notes.exists() {
         true => empty(notes, kept),

@@ -1,4 +1,4 @@
-//! A recorded campaign as an agent: the same hypotheses and patches, judged anew.
+//! A recorded campaign as an agent: the same hypotheses and patches, judged again.
 
 use super::{Agent, Answered, Desk, Implementation, Proposal, Question, Said, Taught};
 use crate::messages;
@@ -21,15 +21,15 @@ pub struct Replay {
     hypotheses: BTreeMap<u32, Box<Hypothesis>>,
     /// By round, retry and variant.
     candidates: BTreeMap<(u32, u32, u32), Candidate>,
-    /// Why there is none, by the same.
+    /// Why there is none, by the same keys.
     absent: BTreeMap<(u32, u32, u32), String>,
-    /// Which variant went on, by round.
+    /// Which variant advanced, by round.
     chosen: BTreeMap<u32, u32>,
     /// What reviewers said, by round and attempt.
     reviews: BTreeMap<(u32, u32), Review>,
-    /// What was said about rounds.
+    /// Lessons by round.
     words: BTreeMap<u32, Words>,
-    /// The last round that was settled.
+    /// The last settled round.
     last: u32,
 }
 
@@ -38,14 +38,14 @@ impl Replay {
     pub fn open(path: &Path) -> Result<Self> {
         let (Some(root), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(CommandError::usage(format!(
-                "{} is no campaign",
+                "{} is not a campaign",
                 path.display()
             )));
         };
         let dir = CampaignDir::new(root, &name.to_string_lossy());
         if !dir.exists() {
             return Err(
-                CommandError::usage(format!("{} holds no campaign", path.display()))
+                CommandError::usage(format!("{} contains no campaign", path.display()))
                     .hint("name the directory of a recorded campaign; \"karve list\" shows them"),
             );
         }
@@ -70,7 +70,7 @@ impl Replay {
             Event::Proposed {
                 round, hypothesis, ..
             } => {
-                // A duplicate that was refused is followed by another one.
+                // A refused duplicate is followed by another proposal.
                 self.hypotheses.insert(round, hypothesis);
             }
             Event::Implemented {
@@ -115,8 +115,8 @@ impl Replay {
 }
 
 impl Replay {
-    /// What was recorded at a step. Where one realization is asked for and several were recorded,
-    /// it is the one that went on.
+    /// The recording of a step. If one implementation is requested and several were recorded, it is
+    /// the one that advanced.
     fn recorded(&self, step: &ImplementStep) -> Option<&Candidate> {
         let (round, retry) = (step.round, step.retry);
         let at = |variant: u32| self.candidates.get(&(round, retry, variant));
@@ -129,14 +129,14 @@ impl Replay {
     }
 }
 
-/// The artifact with all that was changed, what was forbidden too: without that part a change
-/// might pass that was refused.
+/// The artifact with the whole change, including files that it must not change: without that part
+/// a refused change might pass.
 fn change_of(candidate: &Candidate) -> std::result::Result<&str, String> {
     match (&candidate.whole, candidate.out_of_scope.as_slice()) {
         (Some(whole), _) => Ok(whole),
         (None, []) => Ok(&candidate.patch),
         (None, strays) => Err(format!(
-            "the recorded change touched {} too, which the recording does not hold",
+            "the recorded change also touched {}, which the recording does not contain",
             strays.join(", ")
         )),
     }
@@ -148,7 +148,7 @@ impl Agent for Replay {
         Ok(match self.hypotheses.get(&brief.round) {
             Some(hypothesis) => {
                 let mut again = hypothesis.clone();
-                let anew = || "a recording is judged anew".to_owned();
+                let anew = || "a recording is judged again".to_owned();
                 again.differs.get_or_insert_with(anew);
                 Proposal::Stated(again, usage)
             }
@@ -176,7 +176,7 @@ impl Agent for Replay {
             Err(why) => return Ok(Implementation::NotDone { why, usage }),
         };
         if step.mend.is_some() {
-            // The patch is the whole change, so what is to be mended must not be there.
+            // The patch is the whole change, so the refused change is removed first.
             let parent = Oid::named(&step.parent)?;
             desk.repo.worktree_add(desk.tree, &parent)?;
         }
@@ -241,6 +241,6 @@ mod tests {
         assert_eq!(change_of(&candidate(&[], None)), Ok("granted"));
         assert_eq!(change_of(&candidate(&["bench.c"], Some("all"))), Ok("all"));
         let why = change_of(&candidate(&["bench.c"], None)).unwrap_err();
-        assert!(why.contains("touched bench.c too"), "{why}");
+        assert!(why.contains("also touched bench.c"), "{why}");
     }
 }

@@ -1,6 +1,6 @@
-//! An agent that was recorded: it says again what it said, and changes again what it changed. For
-//! `karve demo --agent scripted`, without a model and a key. What it changes is built, gated and
-//! measured like any other change.
+//! A recorded agent: it repeats its replies and its changes. For `karve demo --agent scripted`,
+//! which needs no model and no key. Its changes are built, gated and measured like any other
+//! change.
 
 use super::answer::{self, ProposalAnswer};
 use super::exchange;
@@ -34,7 +34,7 @@ struct Recording {
     turn: Vec<Turn>,
 }
 
-/// One turn: what was said, and what was changed.
+/// One turn: the messages and the changes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Turn {
@@ -46,7 +46,7 @@ struct Turn {
 }
 
 impl Turn {
-    /// What is said last: the answer.
+    /// The last message: the answer.
     fn last_words(&self) -> &str {
         let said = self.said.iter().rev();
         let mut words = said.filter_map(|said| said.says.as_deref());
@@ -54,7 +54,7 @@ impl Turn {
     }
 }
 
-/// Words, or the use of a tool.
+/// Text, or a tool call.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Said {
@@ -64,7 +64,7 @@ struct Said {
     gives: Option<String>,
 }
 
-/// A part of a file, and what stands in its place afterwards.
+/// A part of a file, and its replacement.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Edit {
@@ -74,7 +74,7 @@ struct Edit {
 }
 
 impl Scripted {
-    /// Reads the recording.
+    /// Parses the recording.
     pub fn open() -> Result<Self> {
         let recording = toml::from_str(RECORDING).map_err(|error| {
             CommandError::new(ErrorKind::Bug, "the recording cannot be read").cause(error)
@@ -82,7 +82,7 @@ impl Scripted {
         Ok(Self { recording })
     }
 
-    /// Plays a turn: writes down what is said, and gives the last words.
+    /// Plays a turn: logs its messages, and returns the last one.
     fn play(
         &self,
         (round, task): (u32, &str),
@@ -124,7 +124,7 @@ impl Scripted {
     }
 }
 
-/// Changes a file as it was changed; says why if that is not possible here.
+/// Repeats a change of a file; says why if that is not possible here.
 fn change(tree: &Path, edit: &Edit) -> Result<Option<String>> {
     let path = tree.join(&edit.file);
     let text = match files::read_text(&path, files::WRITTEN_BYTES_MAX) {
@@ -132,7 +132,7 @@ fn change(tree: &Path, edit: &Edit) -> Result<Option<String>> {
         Err(error) => return Ok(Some(format!("cannot read {}: {error}", edit.file))),
     };
     if text.matches(&edit.old).count() != 1 {
-        let why = format!("{} is not as it was when this was recorded", edit.file);
+        let why = format!("{} has changed since this was recorded", edit.file);
         return Ok(Some(why));
     }
     let text = text.replacen(&edit.old, &edit.new, 1);

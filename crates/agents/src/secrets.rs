@@ -1,8 +1,8 @@
 //! The values of keys, kept out of everything that is stored.
 //!
-//! What is a key is told by the name of its variable. An agent's words, its errors and the brief go
-//! through here before they become an artifact or an event. What holds one is not taken for a
-//! candidate, whoever made it.
+//! A key is recognized by the name of its variable. An agent's output, its errors and the brief go
+//! through here before they become an artifact or an event. A change that contains a key never
+//! becomes a candidate, whoever made it.
 
 use crate::config::{AgentConfig, KeySource, Runs};
 use regex::bytes::{Regex, RegexBuilder};
@@ -13,19 +13,19 @@ use std::fmt;
 /// Parts of the names of variables that hold keys.
 const NAMES: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
 
-/// A shorter value is no key; to take it out everywhere would garble the text.
+/// A shorter value is not a key; removing it everywhere would garble the text.
 const KEY_BYTES_MIN: usize = 8;
 
-/// What a pattern of all keys may take in memory.
+/// Memory limit for the pattern of all keys.
 const PATTERN_BYTES_MAX: usize = 256 << 20;
 
-/// What stands in the place of a key.
+/// The replacement for a key.
 const IN_PLACE: &str = "[key]";
 
 /// The values of keys.
 #[derive(Clone, Default)]
 pub struct Secrets {
-    /// Any of them; none if there are no keys.
+    /// A pattern that matches any of them; none if there are no keys.
     any: Option<Regex>,
     /// The length of the longest, in bytes.
     longest: usize,
@@ -33,13 +33,13 @@ pub struct Secrets {
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The pattern is made of them.
+        // The pattern contains them.
         f.write_str("[keys]")
     }
 }
 
 impl Secrets {
-    /// Those of karve's environment, and of all agents that are configured, asked or not.
+    /// The keys in karve's environment, and of all configured agents, used or not.
     pub fn known(agents: &BTreeMap<String, AgentConfig>) -> Self {
         let mut more = Vec::new();
         for agent in agents.values() {
@@ -48,14 +48,14 @@ impl Secrets {
                 && let KeySource::Variable(name) = &config.key
                 && let Ok(value) = std::env::var(name)
             {
-                // Whatever the variable is called, it holds a key.
+                // Whatever its name, this variable holds a key.
                 more.push(("API_KEY".to_owned(), value));
             }
         }
         Self::of(more.iter().map(|(name, value)| (name, value)))
     }
 
-    /// Those among the variables of karve and some more.
+    /// The keys among karve's environment variables and some more.
     pub(super) fn of<'a>(more: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
         let own = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -69,7 +69,7 @@ impl Secrets {
     fn among(variables: impl Iterator<Item = (String, String)>) -> Self {
         let mut values = BTreeSet::new();
         for (_, value) in variables.filter(|(name, value)| is_key(name, value)) {
-            // In JSON some characters are written differently.
+            // JSON escapes some characters.
             let quoted = serde_json::to_string(&value).unwrap_or_default();
             let inner = quoted
                 .strip_prefix('"')
@@ -78,11 +78,11 @@ impl Secrets {
             values.extend(disguises(value.as_bytes()));
             values.insert(value);
         }
-        // The longest first: one may begin with another.
+        // The longest first: one may be a prefix of another.
         let mut values: Vec<String> = values.into_iter().collect();
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
         let patterns: Vec<String> = values.iter().map(|value| regex::escape(value)).collect();
-        // An environment is far smaller than what this allows.
+        // An environment is far smaller than this limit.
         let any = || {
             let mut builder = RegexBuilder::new(&patterns.join("|"));
             builder.size_limit(PATTERN_BYTES_MAX).build()
@@ -110,7 +110,7 @@ impl Secrets {
         self.any.as_ref().is_some_and(|any| any.is_match(bytes))
     }
 
-    /// Takes them out of bytes that come in pieces.
+    /// Removes them from bytes that arrive in pieces.
     pub(super) fn redacting(&self) -> Redacting {
         Redacting {
             secrets: self.clone(),
@@ -119,13 +119,13 @@ impl Secrets {
         }
     }
 
-    /// Whether a text has what stands in the place of a key.
+    /// Whether a text contains the replacement for a key.
     pub(super) fn stood_in(text: &str) -> bool {
         text.contains(IN_PLACE)
     }
 }
 
-/// Whether a variable is called as one that holds a key.
+/// Whether a variable has the name of one that holds a key.
 pub(super) fn is_key_name(name: &str) -> bool {
     let name = name.to_uppercase();
     NAMES.iter().any(|part| name.contains(part))
@@ -133,12 +133,12 @@ pub(super) fn is_key_name(name: &str) -> bool {
 
 fn is_key(name: &str, value: &str) -> bool {
     let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
-    // Where a key lies is no key.
+    // The location of a key is not a key.
     let is_path = value.starts_with('/');
     is_key_name(name) && value.len() >= KEY_BYTES_MIN && !is_number && !is_path
 }
 
-/// How a key looks in hexadecimal and in base64, wherever it begins in what was encoded.
+/// A key in hexadecimal and in base64, at any offset in the encoded data.
 fn disguises(value: &[u8]) -> Vec<String> {
     let hex = |digits: &dyn Fn(&u8) -> String| value.iter().map(digits).collect();
     let mut all = vec![
@@ -153,7 +153,7 @@ fn disguises(value: &[u8]) -> Vec<String> {
     all
 }
 
-/// The characters of base64 that a value alone determines, after some bytes that are not known.
+/// The base64 characters that a value alone determines, after some unknown bytes.
 fn in_base64(value: &[u8], before: usize, last: &str) -> String {
     let digits: Vec<char> = ('A'..='Z')
         .chain('a'..='z')
@@ -168,18 +168,18 @@ fn in_base64(value: &[u8], before: usize, last: &str) -> String {
         .collect()
 }
 
-/// Takes keys out of a stream; a key may lie across two pieces.
+/// Removes keys from a stream; a key may span two pieces.
 #[derive(Debug)]
 pub(super) struct Redacting {
     secrets: Secrets,
-    /// The end of what came, which may be the beginning of a key.
+    /// The end of the input so far, which may be the beginning of a key.
     held: Vec<u8>,
-    /// Whether one was taken out.
+    /// Whether one was removed.
     pub(super) found: bool,
 }
 
 impl Redacting {
-    /// Takes in a piece and gives what is certain by now.
+    /// Takes a piece and returns what is certain by now.
     pub(super) fn push<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let Some(any) = &self.secrets.any else {
             return Cow::Borrowed(bytes);

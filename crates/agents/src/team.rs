@@ -1,7 +1,7 @@
-//! Agents in roles: each question goes to the agent of the role that is asked.
+//! Agents in roles: each question goes to the agent of its role.
 //!
-//! Which role that is was decided before, and stands in the brief. A role without an agent of its
-//! own is taken by the campaign's.
+//! The role was decided earlier and is in the brief. For a role without its own agent, the
+//! campaign's agent is used.
 
 use super::{
     Agent, Answered, Desk, Implementation, Proposal, Question, Said, Taught, agent_named, agent_of,
@@ -13,14 +13,14 @@ use karve_core::charter::Charter;
 use karve_os::error::Result;
 use std::collections::BTreeMap;
 
-/// Who of the roles keeps its agent in a run.
+/// Which roles keep their agents in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeps {
     /// Every role.
     All,
-    /// Who reviews: somebody else proposes and implements in this run.
+    /// Only the reviewers: another agent proposes and implements in this run.
     Reviewer,
-    /// Nobody.
+    /// None.
     None,
 }
 
@@ -39,14 +39,14 @@ struct Member {
 }
 
 impl Member {
-    /// The name is what people call it: without the model or the directory that was named along.
+    /// The display name: without the model or the directory that was given with it.
     fn new(name: &str, agent: Box<dyn Agent>) -> Self {
         let name = name.split(':').next().unwrap_or(name).to_owned();
         Self { name, agent }
     }
 }
 
-/// Who acts in a run: the campaign's agent, with those of the roles beside it if there are any.
+/// The agents of a run: the campaign's agent, plus those of the roles if there are any.
 pub fn team_of(
     charter: &Charter,
     agents: &BTreeMap<String, AgentConfig>,
@@ -56,7 +56,7 @@ pub fn team_of(
     with_roles((&charter.agent, own), (charter, Keeps::All), agents, tag)
 }
 
-/// An agent under its name, with those of the roles that keep theirs.
+/// A named agent, plus those of the roles that keep theirs.
 pub fn with_roles(
     (name, own): (&str, Box<dyn Agent>),
     (charter, keeps): (&Charter, Keeps),
@@ -116,7 +116,7 @@ impl Agent for Team {
         self.of(Some(question.role)).ask(question, desk)
     }
 
-    /// One of them may.
+    /// Any of them may.
     fn reads_worktree(&self) -> bool {
         let mut roles = self.roles.values();
         self.own.agent.reads_worktree() || roles.any(|member| member.agent.reads_worktree())
@@ -135,7 +135,7 @@ impl Agent for Team {
         self.seen(role).agent.awaits(step)
     }
 
-    /// Those of all: no command of the project gets any of them.
+    /// The keys of all agents: no command of the project gets any of them.
     fn key_variables(&self) -> Vec<String> {
         let members = self.roles.values().chain([&self.own]);
         let mut all: Vec<String> = members.flat_map(|one| one.agent.key_variables()).collect();
@@ -153,7 +153,7 @@ impl Agent for Team {
         self.seen(role).agent.learns(role)
     }
 
-    /// Who made a round knows best what it taught.
+    /// The agent that made a round knows best what it taught.
     fn learn(&mut self, taught: &Taught<'_>, desk: &Desk<'_>) -> Result<Said> {
         self.of(taught.role).learn(taught, desk)
     }
@@ -176,7 +176,7 @@ mod tests {
             roles: [("designer".to_owned(), member("other", false))].into(),
         };
         assert!(!team.learns(Some("designer")));
-        // A role without an agent of its own is taken by the campaign's.
+        // For a role without its own agent, the campaign's agent is used.
         assert!(team.learns(Some("profiler")) && team.learns(None));
     }
 }

@@ -1,34 +1,34 @@
-//! What was said in a turn, in words that all kinds of agents share.
+//! The messages of a turn, in a form common to all kinds of agents.
 
 use serde_json::Value;
 
-/// One thing that was said.
+/// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// The agent said this.
+    /// Text from the agent.
     Says(String),
-    /// It went on with what it was saying.
+    /// A continuation of the last text.
     More(String),
-    /// It used a tool.
+    /// A tool call.
     Calls {
         /// The tool.
         tool: String,
-        /// What it gave to it.
+        /// Its input.
         with: String,
     },
-    /// A tool answered.
+    /// Tool output.
     Gives {
-        /// What it said.
+        /// The output.
         text: String,
         /// Whether it failed.
         failed: bool,
     },
-    /// Something else that is worth knowing.
+    /// Any other note.
     Notes(String),
 }
 
 impl Told {
-    /// A tool that was used with what a value says.
+    /// A tool call with a JSON value as input.
     pub(super) fn calls(tool: &str, with: Option<&Value>) -> Self {
         Self::Calls {
             tool: tool.to_owned(),
@@ -36,7 +36,7 @@ impl Told {
         }
     }
 
-    /// What a tool answered.
+    /// Tool output.
     pub(super) fn gives(said: Option<&Value>, failed: bool) -> Self {
         Self::Gives {
             text: said.map(words_of).unwrap_or_default(),
@@ -45,7 +45,7 @@ impl Told {
     }
 }
 
-/// A value in words: texts as they are, lists of them joined, anything else as JSON.
+/// A value as text: strings unchanged, lists of strings joined, anything else as JSON.
 fn words_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,7 +1,7 @@
-//! A turn of an agent that is asked in words: what it is for, and what its end is as an answer.
+//! A turn of an agent that answers in text: its task, and how its result becomes an answer.
 //!
-//! Every kind of agent ends a turn with last words or with a reason why there are none. What that
-//! is as a proposal, a change, a review or a lesson is read here, for all of them.
+//! Every kind of agent ends a turn with a reply or with the reason why there is none. For all of
+//! them, the reply is parsed here as a proposal, a change, a review or a lesson.
 
 use super::answer::{self, ProposalAnswer};
 use super::{Answered, Implementation, Proposal, Said};
@@ -11,7 +11,7 @@ use karve_core::spending::Usage;
 /// How long an agent may take to say what a round taught, in seconds.
 const LEARN_S: u64 = 300;
 
-/// What a turn is for.
+/// The task of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Task {
     Propose,
@@ -23,7 +23,7 @@ pub(super) enum Task {
 }
 
 impl Task {
-    /// What a step asks for.
+    /// The task of a step.
     pub(super) fn of(step: &ImplementStep) -> Self {
         match step.mend {
             Some(_) => Self::Mend,
@@ -31,7 +31,7 @@ impl Task {
         }
     }
 
-    /// How long it may take, given what any turn may take. A lesson is short, and a round waits.
+    /// Its time limit, given the limit for any turn. A lesson is short, and the round waits for it.
     pub(super) fn limit_s(self, any_s: u64) -> u64 {
         match self {
             Self::Learn => any_s.min(LEARN_S),
@@ -39,7 +39,7 @@ impl Task {
         }
     }
 
-    /// Its name, as programs and exchanges know it.
+    /// Its name for programs and in session logs.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Propose => "propose",
@@ -55,20 +55,20 @@ impl Task {
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// With these last words.
+    /// With this reply.
     Said(String),
-    /// With none, and why.
+    /// Without a reply, and why.
     Failed(String),
-    /// With none, and to be asked again would not help.
+    /// Without a reply, and asking again would not help.
     Spent(String),
 }
 
-/// Who says what a turn used.
+/// Where the usage of a turn comes from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Used {
-    /// Who ran it counted.
+    /// The adapter counted it.
     Counted(Usage),
-    /// Nobody counted, so what the answer claims is taken.
+    /// It was not counted, so the answer's own claim is used.
     Claimed,
 }
 
@@ -81,7 +81,7 @@ impl Used {
     }
 }
 
-/// A turn that is over.
+/// A finished turn.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Turned {
     pub(super) ended: Ended,
@@ -89,7 +89,7 @@ pub(super) struct Turned {
 }
 
 impl Turned {
-    /// As an answer to who asked for a hypothesis.
+    /// As the answer to a request for a hypothesis.
     pub(super) fn proposal(self) -> Proposal {
         let used = self.used;
         let refused = |refusal| Proposal::Refused(refusal, used.or(Usage::default()));
@@ -98,7 +98,7 @@ impl Turned {
             Ended::Failed(why) => return refused(Refusal::AgentFailed { why }),
             Ended::Spent(why) => return refused(Refusal::LimitReached { why }),
         };
-        // What it used counts, whatever the answer is worth.
+        // Its usage counts, even if the answer is useless.
         let refused = |refusal| Proposal::Refused(refusal, used.or(answer::parse_usage(&text)));
         match answer::parse_proposal(&text) {
             Ok(ProposalAnswer::Stated(hypothesis, claimed)) => {
@@ -109,7 +109,7 @@ impl Turned {
         }
     }
 
-    /// As an answer to who asked for a change.
+    /// As the answer to a request for a change.
     pub(super) fn implementation(self) -> Implementation {
         let not_done = |why, claimed| Implementation::NotDone {
             why,
@@ -128,7 +128,7 @@ impl Turned {
         }
     }
 
-    /// As an answer in words.
+    /// As an answer in text.
     pub(super) fn answered(self) -> Answered {
         match self.ended {
             Ended::Said(text) => Answered::Said {
@@ -142,7 +142,7 @@ impl Turned {
         }
     }
 
-    /// As an answer to who asked what a round taught.
+    /// As the answer to a request for a lesson.
     pub(super) fn said(self) -> Said {
         let read = match self.ended {
             Ended::Said(text) => answer::parse_words(&text),

@@ -1,8 +1,8 @@
-//! Whoever comes with an answer: a person with an editor, a script, or an agent that drives karve.
+//! An external agent: a person with an editor, a script, or an agent that drives karve.
 //!
-//! A visitor is not asked; the campaign stands still at its next question until one comes and
-//! answers it. What is handed in is data like every other answer, and it is gated and measured in
-//! the same way.
+//! karve does not call an external agent; the campaign pauses at its next question until one
+//! answers it. A submission is data like any other answer, and it is gated and measured in the
+//! same way.
 
 use super::exchange::{self, Asked};
 use super::prompt;
@@ -24,17 +24,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The name of this agent in a charter.
 pub const VISITOR: &str = "visitor";
 
-/// Files that are taken from a directory at most.
+/// Most files that are copied from a directory.
 const FILES_MAX: usize = 1_000;
-/// Bytes of one of them.
+/// Largest file, in bytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// What a visitor brings.
+/// What an external agent submits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// A proposal in the contract.
     Proposal(String),
-    /// A change, with what its author says of it.
+    /// A change, with its author's summary.
     Change(Change, String),
     /// No change, and why.
     GiveUp(String),
@@ -45,30 +45,30 @@ pub enum Answer {
 pub enum Change {
     /// In a patch against the parent.
     Patch(Vec<u8>),
-    /// In a directory that holds the project at the parent, changed.
+    /// In a changed copy of the project at the parent.
     Tree(PathBuf),
 }
 
-/// A visitor with an answer, or one who only looks.
+/// An external agent with an answer, or without one.
 #[derive(Debug, Default)]
 pub struct Visitor {
     answer: Option<Answer>,
     left: Brings,
 }
 
-/// Whether an answer was taken, for who sent the visitor.
+/// Whether an answer was used, for the caller.
 #[derive(Clone, Debug, Default)]
 pub struct Brings(Arc<AtomicBool>);
 
 impl Brings {
-    /// Whether the answer is still there, because nobody asked for it.
+    /// Whether the answer is unused, because no step asked for it.
     pub fn is_left(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 impl Visitor {
-    /// One who brings an answer.
+    /// An external agent with an answer.
     pub fn with(answer: Answer) -> Self {
         Self {
             answer: Some(answer),
@@ -76,12 +76,12 @@ impl Visitor {
         }
     }
 
-    /// Tells later whether the answer was taken.
+    /// Says later whether the answer was used.
     pub fn brings(&self) -> Brings {
         self.left.clone()
     }
 
-    /// What it says is stored, and a key is not.
+    /// The answer is stored, so keys are removed from it.
     fn take(&mut self) -> Option<Answer> {
         self.left.0.store(false, Ordering::Relaxed);
         let keys = Secrets::of(&BTreeMap::new());
@@ -124,7 +124,7 @@ impl Agent for Visitor {
         )?;
         let parent = Oid::named(&step.parent)?;
         if step.mend.is_some() {
-            // What is handed in is the whole change, so the one to be mended must not be there.
+            // The submission is the whole change, so the refused one is removed first.
             desk.repo.worktree_add(desk.tree, &parent)?;
         }
         match change {
@@ -149,7 +149,7 @@ impl Agent for Visitor {
     }
 }
 
-/// Writes down what was asked and what a visitor said; the change itself is the candidate's.
+/// Logs the brief and the reply; the change itself is stored with the candidate.
 fn write_down(desk: &Desk<'_>, (task, brief): (&str, &str), said: &str) -> Result<()> {
     let asked = Asked {
         agent: VISITOR,
@@ -160,23 +160,23 @@ fn write_down(desk: &Desk<'_>, (task, brief): (&str, &str), said: &str) -> Resul
     exchange::write_down(desk.exchange, asked, Ok(said), &secrets)
 }
 
-/// What was handed in is no change. A slip of the hand costs no round: nothing is recorded, and the
-/// round waits on.
+/// The error for a submission without a usable change. A slip does not cost a round: nothing is
+/// recorded, and the round keeps waiting.
 fn no_change(why: &str, step: &ImplementStep) -> CommandError {
     let message = format!(
-        "the change was not taken, and round {} waits on",
+        "the change was not accepted, and round {} is still waiting",
         step.round
     );
     CommandError::new(ErrorKind::Negative, message)
         .cause(why)
         .hint(
-            "hand it in again: \"karve submit\" takes the desk, --diff FILE a patch against the \
-             parent, --tree DIR a directory that holds the parent, changed",
+            "try again: \"karve submit\" takes the workspace, --diff FILE a patch against the \
+             parent, --tree DIR a changed copy of the parent",
         )
         .hint("or end the round with \"karve submit --give-up WHY\"")
 }
 
-/// A sweep changes nothing: karve tunes what is there.
+/// A sweep changes nothing: karve tunes the existing knobs.
 fn is_due(n_changes: usize, step: &ImplementStep) -> Result<()> {
     match n_changes == 0 && !step.hypothesis.sweep {
         true => Err(no_change("nothing differs from the parent", step)),
@@ -195,10 +195,10 @@ fn take_patch(patch: &[u8], desk: &Desk<'_>, step: &ImplementStep) -> Result<()>
     }
 }
 
-/// Brings what differs in a directory to the desk. What is granted is decided later, as always.
+/// Copies what differs in a directory to the worktree. Which files are editable is checked later.
 fn take_over(from: &Path, desk: &Desk<'_>, (parent, step): (&Oid, &ImplementStep)) -> Result<()> {
     let mut changes = desk.repo.changes(from, parent)?;
-    // In a checkout the campaigns lie among the files, this visitor's own desk, too.
+    // In a checkout the campaigns are among the files, and so is this agent's own workspace.
     let (top, campaigns) = (settled(from), campaigns_of(desk.exchange));
     changes.retain(|change| !is_no_source(&top, &change.path, campaigns.as_deref()));
     let mut taken = 0;
@@ -211,7 +211,7 @@ fn take_over(from: &Path, desk: &Desk<'_>, (parent, step): (&Oid, &ImplementStep
             .components()
             .all(|part| matches!(part, Component::Normal(_)));
         if !inside {
-            let why = format!("{} is no path of the project", change.path);
+            let why = format!("{} is not a path in the project", change.path);
             return Err(no_change(&why, step));
         }
         let to = desk.tree.join(&change.path);
@@ -222,7 +222,7 @@ fn take_over(from: &Path, desk: &Desk<'_>, (parent, step): (&Oid, &ImplementStep
             continue;
         }
         if change.is_symlink() || !change.mode.is_file() {
-            let why = format!("{} is no plain file", change.path);
+            let why = format!("{} is not a regular file", change.path);
             return Err(no_change(&why, step));
         }
         let bytes = files::read(&from.join(&change.path), FILE_BYTES_MAX);
@@ -230,7 +230,7 @@ fn take_over(from: &Path, desk: &Desk<'_>, (parent, step): (&Oid, &ImplementStep
             let why = format!("cannot read {}: {error}", change.path);
             no_change(&why, step)
         })?;
-        // A worktree may differ from the parent by itself: the hidden cases are not in it.
+        // A worktree differs from the parent even without edits: it lacks the hidden cases.
         if files::read(&to, FILE_BYTES_MAX).is_ok_and(|there| there == bytes) {
             continue;
         }
@@ -252,8 +252,8 @@ fn settled(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Whether a path of a directory belongs to git or to karve, wherever campaigns are kept. The desk
-/// lies among these itself, and holds sources.
+/// Whether a path of a directory belongs to git or to karve, wherever campaigns are kept. The
+/// workspace is itself below that directory, but holds sources.
 fn is_no_source(top: &Path, path: &str, campaigns: Option<&Path>) -> bool {
     let own = |part: &std::ffi::OsStr| part == ".git" || part == ".karve";
     Path::new(path).iter().any(own)
@@ -263,7 +263,10 @@ fn is_no_source(top: &Path, path: &str, campaigns: Option<&Path>) -> bool {
 }
 
 fn nobody() -> CommandError {
-    CommandError::new(ErrorKind::Bug, "a visitor was asked who brought no answer")
+    CommandError::new(
+        ErrorKind::Bug,
+        "an external agent was asked but has no answer",
+    )
 }
 
 #[cfg(test)]

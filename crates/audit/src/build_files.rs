@@ -30,7 +30,7 @@ const LOOSE: [&str; 24] = [
     "-cl-unsafe-math-optimizations",
     "/fp:fast",
 ];
-/// What puts other code in the place of the harness's own.
+/// Flags that replace the harness's own code.
 const TRICKS: [&str; 20] = [
     "--wrap",
     "--defsym",
@@ -64,7 +64,7 @@ const FETCHING: [&str; 7] = [
     "git+ssh",
 ];
 
-/// Whether a file tells how something is built.
+/// Whether a file is a build file.
 pub fn is_build_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     const NAMES: [&str; 15] = [
@@ -88,7 +88,7 @@ pub fn is_build_file(path: &str) -> bool {
     NAMES.contains(&name) || ENDS.iter().any(|end| name.ends_with(end))
 }
 
-/// Looks at a build file, line by line.
+/// Scans a build file, line by line.
 pub(super) fn read(text: &str, scene: &Scene<'_>, reading: &mut Reading) {
     for (line, number) in text.lines().zip(1..) {
         let code = line.split(" #").next().unwrap_or(line);
@@ -100,7 +100,7 @@ pub(super) fn read(text: &str, scene: &Scene<'_>, reading: &mut Reading) {
             flag(word, number, reading);
             define(word, scene, (number, reading));
         }
-        // The linker's flags are joined by commas.
+        // Linker flags are joined by commas.
         for trick in TRICKS.iter().filter(|trick| trick.contains(',')) {
             if code.contains(trick) {
                 saw_trick(trick, number, reading);
@@ -150,7 +150,7 @@ fn define(word: &str, scene: &Scene<'_>, (line, reading): (u32, &mut Reading)) {
     let named = flagged.unwrap_or(word);
     let name = named.split('=').next().unwrap_or(named);
     if scene.reads.contains(name) {
-        let what = format!("{name} is defined, which the harness reads");
+        let what = format!("the build defines {name}, which the harness reads");
         reading.saw("harness-define", name, line, what);
     }
     if let (Some(_), Some((name, value))) = (flagged, named.split_once('=')) {

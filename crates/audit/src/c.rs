@@ -1,4 +1,4 @@
-//! C, C++ and CUDA: names, macros, pragmas, attributes and inline assembler.
+//! C, C++ and CUDA: names, macros, pragmas, attributes and inline assembly.
 
 use super::c_flow;
 use super::names::{Speech, Use};
@@ -6,7 +6,7 @@ use super::reading::Reading;
 use super::tree::{Ix, Tree};
 use std::collections::BTreeSet;
 
-/// Looks at a file.
+/// Scans a file.
 pub(super) fn read(tree: &Tree<'_>, weights: &[String], reading: &mut Reading) {
     let known = Known::of(tree);
     for node in tree.all() {
@@ -84,7 +84,7 @@ fn name(tree: &Tree<'_>, node: Ix, known: &Known<'_>, reading: &mut Reading) {
     let called = parent == "call_expression" && tree.place(node) == Some("function");
     let own = known.functions.contains(path.as_str());
     let foreign = !own && !known.variables.contains(path.as_str());
-    // A function may be called by another name: `f = time`.
+    // A function may be called through another name: `f = time`.
     let taken = ["value", "right"].map(Some).contains(&tree.place(node))
         || (parent == "pointer_expression" && tree.place(node) == Some("argument"));
     let value = foreign && tree.kind(node) == "identifier" && taken;
@@ -148,8 +148,8 @@ fn directive(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
     }
 }
 
-/// The body of a macro is not parsed: a name is called where a parenthesis follows, or where it is
-/// all there is.
+/// The body of a macro is not parsed: a name is called if a parenthesis follows, or if it is the
+/// whole body.
 fn macro_text(text: &str, line: u32, reading: &mut Reading) {
     let code = without_comments(text);
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -226,7 +226,7 @@ fn expression(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
                 .filter(|p| tree.kind(*p) == "call_expression");
             if field == "detach" && parent.is_some_and(|call| tree.text(call).ends_with("detach()"))
             {
-                let what = format!("`{}` is not waited for", tree.excerpt(node));
+                let what = format!("nothing waits for `{}`", tree.excerpt(node));
                 reading.saw("background", "detach", line, what);
             }
         }
@@ -249,7 +249,7 @@ fn compared(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
     }
 }
 
-/// A name that gets a number: `const int N = 1024`.
+/// A name that is set to a number: `const int N = 1024`.
 fn constant(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
     let (name, value) = match tree.kind(node) {
         "init_declarator" => ("declarator", "value"),

@@ -1,4 +1,4 @@
-//! C, C++ and CUDA: functions, taken apart for `flow`.
+//! C, C++ and CUDA: functions, broken down for `flow`.
 
 use super::c::declared;
 use super::flow::{Addresses, Function, Grammar, Program};
@@ -7,7 +7,7 @@ use super::reading::Reading;
 use super::tree::{Ix, Tree};
 use std::collections::BTreeSet;
 
-/// Methods that change what they are called on.
+/// Methods that change the object they are called on.
 const CHANGING: [&str; 12] = [
     "emplace",
     "insert",
@@ -140,7 +140,7 @@ impl Grammar for Speaker {
     }
 }
 
-/// Whether an expression takes an address as such, not what is there.
+/// Whether an expression takes an address itself, not the data there.
 fn is_identity(tree: &Tree<'_>, leaf: Ix, expression: Ix) -> bool {
     let mut node = leaf;
     while node != expression {

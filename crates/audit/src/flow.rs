@@ -1,7 +1,7 @@
-//! What outlives a call: which names are written from inside functions and read again, and whether
-//! something is kept under the identity or the content of an input.
+//! State that outlives a call: which names functions write and read again, and whether something is
+//! cached by the identity or the content of an input.
 //!
-//! A grammar takes functions apart into the few things that matter here; the rest is the same in
+//! A grammar breaks functions down into the few things that matter here; the rest is the same for
 //! every language.
 
 use super::names::{is_version, is_weight};
@@ -9,20 +9,20 @@ use super::reading::Reading;
 use super::tree::{Ix, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A function, as far as this file needs it.
+/// A function, as far as this module needs it.
 #[derive(Debug, Default)]
 pub(super) struct Function {
     /// Its parameters; true for those that are addresses or tensors.
     pub(super) params: BTreeMap<String, bool>,
-    /// Of these, those whose bare name is an identity.
+    /// Those of them whose bare name is an identity.
     pub(super) addresses: BTreeSet<String>,
-    /// Names that begin and end with a call.
+    /// Names whose lifetime is one call.
     pub(super) locals: BTreeSet<String>,
     /// Targets and values of assignments.
     pub(super) assigned: Vec<(Ix, Ix)>,
-    /// What is changed in place: by `++`, by `+=`, by methods.
+    /// Names that are changed in place: by `++`, by `+=`, by methods.
     pub(super) changed: Vec<Ix>,
-    /// Of these, what is counted up.
+    /// Those of them that are incremented.
     pub(super) counted: Vec<Ix>,
     /// Two sides that are compared for equality.
     pub(super) compared: Vec<(Ix, Ix)>,
@@ -30,9 +30,9 @@ pub(super) struct Function {
     pub(super) looked_up: Vec<(Ix, Ix)>,
     /// Conditions.
     pub(super) tested: Vec<Ix>,
-    /// What an output is copied from, and what is returned.
+    /// Sources that are copied to an output, and returned values.
     pub(super) given: Vec<Ix>,
-    /// Whether it prepares an object: what it writes there is new.
+    /// Whether it is a constructor: the state it writes is new.
     pub(super) prepares: bool,
 }
 
@@ -56,11 +56,11 @@ pub(super) struct Program<'a> {
     pub(super) tree: &'a Tree<'a>,
     pub(super) grammar: &'a dyn Grammar,
     pub(super) functions: Vec<Function>,
-    /// Names that outlive calls although nothing is assigned to them.
+    /// Names that outlive calls although nothing assigns to them.
     pub(super) kept: BTreeSet<String>,
     /// The names that can be state, if the file declares them all.
     pub(super) declared: Option<BTreeSet<String>>,
-    /// Names of arguments that the user calls weights.
+    /// Names of arguments that the user declares as weights.
     pub(super) weights: &'a [String],
 }
 
@@ -74,11 +74,11 @@ struct Taint {
     alias: BTreeMap<String, String>,
 }
 
-/// Passes over the assignments of a function; chains of locals that are longer are not followed.
+/// Passes over the assignments of a function; longer chains of locals are not followed.
 const PASSES: usize = 4;
 
 impl Program<'_> {
-    /// Everything in an expression that is a variable.
+    /// Every variable in an expression.
     fn names(&self, expression: Ix) -> Vec<&str> {
         let within = self.tree.within(expression);
         within
@@ -86,7 +86,7 @@ impl Program<'_> {
             .collect()
     }
 
-    /// The variable that an expression begins with: `cache` of `cache[key].value`.
+    /// The variable at the start of an expression: `cache` of `cache[key].value`.
     fn root(&self, expression: Ix) -> Option<&str> {
         let mut within = self.tree.within(expression);
         within.find_map(|node| self.grammar.name(self.tree, node))
@@ -100,7 +100,7 @@ impl Program<'_> {
             && !function.locals.contains(name)
     }
 
-    /// Names that are written from inside functions, though they do not belong to them.
+    /// Names that functions write, though they are not local to them.
     fn written(&self) -> BTreeSet<String> {
         let mut written = self.kept.clone();
         for function in &self.functions {
@@ -129,7 +129,7 @@ impl Program<'_> {
         self.grammar.name(self.tree, node).is_some()
     }
 
-    /// Locals that stand for something outside.
+    /// Locals that are aliases of outer state.
     fn aliases(&self, function: &Function) -> BTreeMap<String, String> {
         let mut alias = BTreeMap::new();
         for (target, value) in &function.assigned {
@@ -214,7 +214,7 @@ impl Program<'_> {
         })
     }
 
-    /// The state that an expression speaks of.
+    /// The state that an expression refers to.
     fn outer(
         &self,
         function: &Function,
@@ -233,7 +233,7 @@ impl Program<'_> {
         })
     }
 
-    /// Looks at all functions.
+    /// Scans all functions.
     pub(super) fn examine(&self, reading: &mut Reading) {
         let written = self.written();
         let taints: Vec<Taint> = self.functions.iter().map(|f| self.taint(f)).collect();
@@ -248,7 +248,7 @@ impl Program<'_> {
                 };
                 let rule = self.cache_rule(function, taint, (key, looked_up));
                 if let Some((rule, what)) = rule {
-                    let what = format!("{name} is kept under {what}");
+                    let what = format!("{name} is keyed on {what}");
                     reading.saw(rule, &name, self.tree.line(key), what);
                     cached.insert(name);
                 }
@@ -256,12 +256,12 @@ impl Program<'_> {
         }
         self.examine_state((&taints, &written), &cached, reading);
         if self.tree.is_exhausted() {
-            let what = "too much to look at; the rest was not read".to_owned();
+            let what = "too much to analyze; the rest was not read".to_owned();
             reading.saw("unaudited", "fuel", 0, what);
         }
     }
 
-    /// What a key that meets state makes of it.
+    /// The rule for a key that is used with state.
     fn cache_rule(
         &self,
         function: &Function,
@@ -300,7 +300,7 @@ impl Program<'_> {
         function.tested.iter().find(holds).copied()
     }
 
-    /// State that decides, counts or is given out again.
+    /// State that decides a branch, counts, or is returned again.
     fn examine_state(
         &self,
         (taints, written): (&[Taint], &BTreeSet<String>),
@@ -331,7 +331,7 @@ impl Program<'_> {
                 continue;
             }
             let what = format!(
-                "`{}` gives out what an earlier call left",
+                "`{}` returns data from an earlier call",
                 self.tree.excerpt(node)
             );
             reading.saw("replay", &name, self.tree.line(node), what);
@@ -341,11 +341,14 @@ impl Program<'_> {
                 continue;
             }
             let (rule, what) = if decides.contains(&name) && counts.contains(&name) {
-                ("call-counter", format!("{name} counts calls and decides"))
+                (
+                    "call-counter",
+                    format!("{name} counts calls and decides a branch"),
+                )
             } else if decides.contains(&name) {
                 (
                     "static-state",
-                    format!("{name} outlives a call, is written and decides"),
+                    format!("{name} outlives a call, is written and decides a branch"),
                 )
             } else {
                 (

@@ -1,7 +1,7 @@
-//! The static audit: what a change brings that no honest kernel needs, read from the syntax tree.
+//! The static audit: what a change adds that no honest kernel needs, found in the syntax tree.
 //!
-//! Each changed file is read as it was and as it is. Something counts if the change has it and the
-//! parent does not, or has more of it. Nothing here runs, builds or trusts the files.
+//! Each changed file is parsed before and after the change. A Finding counts if the candidate has
+//! it and the parent does not, or has fewer. The files are never run, built or trusted.
 
 mod build_files;
 mod c;
@@ -26,13 +26,13 @@ use names::Speech;
 use reading::{Reading, Seen};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Files of one change that are read.
+/// Maximum number of files of one change that are read.
 const FILES_MAX: usize = 256;
 
-/// A file as it was and as it is.
+/// A file before and after the change.
 #[derive(Clone, Debug, Default)]
 pub struct Change {
-    /// From the top of the repository.
+    /// Relative to the root of the repository.
     pub path: String,
     /// Its bytes in the parent; `None` if it is new.
     pub before: Option<Vec<u8>>,
@@ -40,16 +40,16 @@ pub struct Change {
     pub after: Option<Vec<u8>>,
 }
 
-/// What an audit knows of a campaign.
+/// What an audit knows about a campaign.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {
     /// The visible cases.
     pub cases: &'a [Case],
-    /// What the user says.
+    /// The user's settings.
     pub rule: &'a AuditRule,
-    /// Names of the harness's files that a kernel must not use, without directories and ends.
+    /// Names of harness files that a kernel must not use, without directories and extensions.
     pub harness: &'a [String],
-    /// Names that the harness reads when it is compiled.
+    /// Names that the harness reads at compile time.
     pub reads: &'a BTreeSet<String>,
 }
 
@@ -75,7 +75,7 @@ pub fn audit(changes: &[Change], scene: &Scene<'_>) -> Vec<Finding> {
     in_order(weighed.collect())
 }
 
-/// A file, what was seen there, and the text of its line.
+/// A file, the Finding there, and the text of its line.
 type Place = (String, Seen, String);
 
 /// All changed files in one version.
@@ -123,7 +123,7 @@ impl Version {
         }
     }
 
-    /// What this version has and the other has not.
+    /// What this version has and the other does not.
     fn beyond(&self, before: &Self) -> Vec<Finding> {
         let mut findings = Vec::new();
         let had_library = before.seen.keys().any(|(rule, _)| *rule == "library-call");
@@ -160,7 +160,7 @@ impl Version {
                 let (rule, what) = match before.tolerances.get(name) {
                     None => ("new-tolerance", format!("{name} is {value:e}")),
                     Some((old, ..)) if is_looser(name, *value, *old) => {
-                        ("tolerance", format!("{name} is {value:e}, and was {old:e}"))
+                        ("tolerance", format!("{name} is {value:e}, was {old:e}"))
                     }
                     Some(_) => return None,
                 };
@@ -170,7 +170,7 @@ impl Version {
     }
 }
 
-/// A ratio of signal to noise is looser when it is lower, everything else when it is higher.
+/// A lower signal-to-noise ratio is looser; everything else is looser when it is higher.
 fn is_looser(name: &str, value: f64, than: f64) -> bool {
     if names::words(name).iter().any(|word| word == "snr") {
         value < than

@@ -1,9 +1,9 @@
-//! What the audit knows by name; `names.txt` lists it.
+//! The names that the audit knows; `names.txt` lists them.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// How a name must stand to count.
+/// The context in which a name counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
     Name,
@@ -28,7 +28,7 @@ struct Row {
     names: Vec<&'static str>,
 }
 
-/// A name as it stands in a file, with its parts joined by dots.
+/// A name in a file, with its parts joined by dots.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Use<'a> {
     pub(super) path: &'a str,
@@ -76,7 +76,7 @@ struct Known {
     name: &'static str,
 }
 
-/// The names of one language by the part they begin with; open ends are under the empty part.
+/// The names of one language by their first part; names with an open start are under "".
 type Index = HashMap<&'static str, Vec<Known>>;
 
 fn index(speech: Speech) -> &'static Index {
@@ -121,7 +121,7 @@ pub(super) fn known(speech: Speech, found: Use<'_>) -> Vec<(&'static str, &'stat
     hits
 }
 
-/// The rules that a string or a piece of assembler breaks.
+/// The rules that a string or a piece of assembly breaks.
 pub(super) fn in_text(speech: Speech, how: How, text: &str) -> Vec<(&'static str, &'static str)> {
     let text = text.to_ascii_lowercase();
     let holds = |name: &&&'static str| match how {
@@ -144,7 +144,7 @@ fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
-/// Whether a name of the list means a path.
+/// Whether a name in the list is a path.
 fn is_meant(speech: Speech, path: &str, name: &str) -> bool {
     if let Some(method) = name.strip_prefix('.') {
         return path.contains('.') && path.rsplit('.').next() == Some(method);
@@ -195,7 +195,7 @@ pub(super) fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Whether a name speaks of a hash.
+/// Whether a name suggests a hash.
 pub(super) fn is_hash(name: &str) -> bool {
     const HASHES: [&str; 12] = [
         "hash",
@@ -216,7 +216,7 @@ pub(super) fn is_hash(name: &str) -> bool {
         .any(|word| HASHES.contains(&word.as_str()))
 }
 
-/// Whether a name speaks of a version.
+/// Whether a name suggests a version.
 pub(super) fn is_version(name: &str) -> bool {
     const VERSIONS: [&str; 6] = ["version", "ver", "epoch", "revision", "generation", "stamp"];
     words(name)
@@ -224,7 +224,7 @@ pub(super) fn is_version(name: &str) -> bool {
         .any(|word| VERSIONS.contains(&word.as_str()))
 }
 
-/// Whether a name speaks of weights.
+/// Whether a name suggests weights.
 pub(super) fn is_weight(name: &str, declared: &[String]) -> bool {
     const WEIGHTS: [&str; 6] = ["weight", "weights", "wt", "w", "param", "params"];
     declared.iter().any(|weight| weight == name)
@@ -233,7 +233,7 @@ pub(super) fn is_weight(name: &str, declared: &[String]) -> bool {
             .any(|word| WEIGHTS.contains(&word.as_str()))
 }
 
-/// Whether a name speaks of the reference.
+/// Whether a name suggests the reference.
 pub(super) fn is_reference(name: &str) -> bool {
     const NOT: [&str; 8] = [
         "as_ref", "by_ref", "from_ref", "cref", "to_ref", "into_ref", "ref", "Ref",

@@ -1,4 +1,4 @@
-//! Python, and Triton in it: imports and what they are called, decorators, classes, patches.
+//! Python, including Triton: imports and their aliases, decorators, classes, patches.
 
 use super::names::{Speech, Use, known};
 use super::python_flow;
@@ -6,7 +6,7 @@ use super::reading::Reading;
 use super::tree::{Ix, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Methods that answer when an object is looked at, compared or converted.
+/// Methods that run when an object is inspected, compared or converted.
 const TELLTALE: [&str; 17] = [
     "__eq__",
     "__ne__",
@@ -26,7 +26,7 @@ const TELLTALE: [&str; 17] = [
     "__bool__",
     "__float__",
 ];
-/// Classes whose children pass for results.
+/// Classes whose subclasses can pass as results.
 const RESULTS: [&str; 8] = [
     "torch.Tensor",
     "torch.nn.Parameter",
@@ -37,12 +37,12 @@ const RESULTS: [&str; 8] = [
     "list",
     "numpy.ma.MaskedArray",
 ];
-/// Errors whose handling is ordinary.
+/// Exceptions that are ordinary to handle.
 const ORDINARY: [&str; 3] = ["ImportError", "ModuleNotFoundError", "AttributeError"];
-/// Words of a library of which an operator is a call.
+/// Words of a library whose operators count as calls.
 const MATMUL: &str = "@";
 
-/// Looks at a file.
+/// Scans a file.
 pub(super) fn read(tree: &Tree<'_>, weights: &[String], reading: &mut Reading) {
     let names = Names::of(tree);
     for node in tree.all() {
@@ -56,7 +56,7 @@ pub(super) fn read(tree: &Tree<'_>, weights: &[String], reading: &mut Reading) {
     python_flow::examine(tree, weights, reading);
 }
 
-/// What the names of a file stand for.
+/// What the names in a file refer to.
 #[derive(Debug, Default)]
 pub(super) struct Names<'a> {
     modules: BTreeMap<&'a str, String>,
@@ -76,7 +76,7 @@ impl<'a> Names<'a> {
                     .extend(tree.child(node, "name").map(|name| tree.text(name)));
             }
         }
-        // A module by another name.
+        // A module under another name.
         for node in tree.find(0, &["assignment"]) {
             let (Some(left), Some(right)) = (tree.child(node, "left"), tree.child(node, "right"))
             else {
@@ -93,7 +93,7 @@ impl<'a> Names<'a> {
         names
     }
 
-    /// The full path of a name or an attribute that begins with something imported.
+    /// The full path of a name or an attribute that starts with something imported.
     pub(super) fn resolved(&self, tree: &Tree<'_>, node: Ix) -> Option<String> {
         let text: String = tree.text(node).split_whitespace().collect();
         let (root, rest) = text.split_once('.').unwrap_or((&text, ""));
@@ -105,7 +105,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The names that an import brings, each with what it stands for.
+/// The names that an import adds, each with what it refers to.
 fn imports<'a>(tree: &Tree<'a>, node: Ix) -> Vec<(&'a str, String)> {
     let from = match tree.kind(node) {
         "import_statement" => "",
@@ -130,7 +130,7 @@ fn imports<'a>(tree: &Tree<'a>, node: Ix) -> Vec<(&'a str, String)> {
         }
         let name = tree.text(child);
         if from.is_empty() {
-            // `import a.b` brings a.
+            // `import a.b` adds a.
             let root = name.split('.').next().unwrap_or(name);
             found.push((root, root.to_owned()));
         } else {
@@ -164,7 +164,7 @@ fn imported(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
             for (_, path) in imports(tree, node) {
                 found(&path);
             }
-            // Everything of a module: as if its worst were named.
+            // Everything in a module: as if its worst name were used.
             if tree.text(node).trim_end().ends_with('*') {
                 for name in [
                     "perf_counter",
@@ -206,7 +206,7 @@ fn named(tree: &Tree<'_>, node: Ix, names: &Names<'_>, reading: &mut Reading) {
         };
         reading.saw_name(Speech::Python, found, line);
     } else if kind == "attribute" {
-        // Of an object that is not known only methods are.
+        // For an unknown object, only methods are known.
         let method = format!("?.{}", text.rsplit('.').next().unwrap_or_default());
         let found = Use {
             path: &method,
@@ -220,7 +220,7 @@ fn named(tree: &Tree<'_>, node: Ix, names: &Names<'_>, reading: &mut Reading) {
     }
 }
 
-/// Whether a name is a part of a longer one, or is being given.
+/// Whether a name is part of a longer one, or is being assigned.
 fn is_inner(tree: &Tree<'_>, node: Ix) -> bool {
     let Some(parent) = tree.parent(node) else {
         return true;
@@ -265,7 +265,7 @@ fn found_by_name(tree: &Tree<'_>, callee: Ix, names: &Names<'_>, reading: &mut R
             "socket",
         ];
         if SENSITIVE.contains(&module.split('.').next().unwrap_or_default()) {
-            let what = format!("a name of {module} is made at run time");
+            let what = format!("a name in {module} is built at run time");
             reading.saw("dynamic-code", "getattr", line, what);
         }
     }
@@ -283,7 +283,7 @@ pub(super) fn arguments(tree: &Tree<'_>, callee: Ix) -> Vec<Ix> {
         .collect()
 }
 
-/// Assignments to what belongs to others.
+/// Assignments to names that belong to other modules.
 fn patch(tree: &Tree<'_>, node: Ix, names: &Names<'_>, reading: &mut Reading) {
     let line = tree.line(node);
     let target = match tree.kind(node) {
@@ -317,7 +317,7 @@ fn patch(tree: &Tree<'_>, node: Ix, names: &Names<'_>, reading: &mut Reading) {
     let Some(path) = names.resolved(tree, target) else {
         return;
     };
-    // Settings are assigned to, too.
+    // Settings are also assigned to.
     let settings = ["backends", "config", "knobs"];
     if path.split('.').any(|part| settings.contains(&part)) {
         reading.saw("env-write", &path, line, format!("`{path}` is set"));
@@ -409,7 +409,7 @@ fn fallback(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
     }
 }
 
-/// What a memoized function takes decides what kind of memory it is.
+/// The arguments of a memoized function decide which kind of cache it is.
 fn decorator(tree: &Tree<'_>, node: Ix, names: &Names<'_>, reading: &mut Reading) {
     let mut parts = tree.find(node, &["attribute", "identifier"]);
     let Some(path) = parts.next().and_then(|part| names.resolved(tree, part)) else {

@@ -1,4 +1,4 @@
-//! Python: functions, taken apart for `flow`.
+//! Python: functions, broken down for `flow`.
 
 use super::flow::{Addresses, Function, Grammar, Program};
 use super::names::{Speech, Use, is_hash, known, words};
@@ -7,7 +7,7 @@ use super::reading::Reading;
 use super::tree::{Ix, Tree};
 use std::collections::BTreeSet;
 
-/// Methods that change what they are called on.
+/// Methods that change the object they are called on.
 const CHANGING: [&str; 11] = [
     "append",
     "update",
@@ -23,7 +23,7 @@ const CHANGING: [&str; 11] = [
 ];
 /// Methods that take a key.
 const LOOKING: [&str; 4] = ["get", "setdefault", "pop", "__getitem__"];
-/// Functions and methods that tell which object something is.
+/// Functions and methods that return an object's identity.
 const IDENTITIES: [&str; 6] = [
     "data_ptr",
     "untyped_storage",
@@ -32,7 +32,7 @@ const IDENTITIES: [&str; 6] = [
     "storage_ptr",
     "ctypes",
 ];
-/// Functions and methods that make a short value of a long one.
+/// Functions and methods that reduce a long value to a short one.
 const DIGESTS: [&str; 5] = ["hash", "tobytes", "tostring", "hash_tensor", "dumps"];
 /// Attributes and methods that tensors have.
 const OF_TENSORS: [&str; 16] = [
@@ -53,7 +53,7 @@ const OF_TENSORS: [&str; 16] = [
     "numel",
     "is_contiguous",
 ];
-/// Words of parameters that are plain, though they are indexed.
+/// Names of parameters that are plain values, though they are indexed.
 const PLAIN: [&str; 7] = ["shape", "shapes", "size", "sizes", "dims", "strides", "key"];
 
 pub(super) fn examine(tree: &Tree<'_>, weights: &[String], reading: &mut Reading) {
@@ -222,7 +222,7 @@ fn function(tree: &Tree<'_>, node: Ix) -> Function {
         let Some(name) = tree.find(parameter, &["identifier"]).next() else {
             continue;
         };
-        // A default that can be changed outlives the call.
+        // A mutable default outlives the call.
         let default = tree
             .child(parameter, "value")
             .map_or("", |value| tree.kind(value));

@@ -1,14 +1,14 @@
-//! What one version of a file shows, before it is compared with the other.
+//! What one version of a file contains, before it is compared with the other.
 
 use super::Scene;
 use super::names::{How, Speech, Use, in_text, is_reference, known, words};
 
-/// Findings of one file at most; a file that has more is bad enough.
+/// Maximum number of Findings in one file; more do not matter.
 const SEEN_MAX: usize = 2_000;
-/// A case's value below this is too common to mean anything.
+/// Smaller values of a case are too common to mean anything.
 const VALUE_MIN: u64 = 16;
 
-/// Something that a rule knows, at a line. The same key in parent and candidate is the same thing.
+/// A match of a rule at a line. The same key in parent and candidate is the same match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) rule: &'static str,
@@ -17,7 +17,7 @@ pub(super) struct Seen {
     pub(super) what: String,
 }
 
-/// What a file shows.
+/// What a file contains.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     pub(super) seen: Vec<Seen>,
@@ -32,7 +32,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// An empty one that knows the campaign.
+    /// An empty one for the campaign.
     pub(super) fn of(scene: &Scene<'_>) -> Self {
         let numbers = |value: &String| value.parse::<u64>().is_ok_and(|n| n >= VALUE_MIN);
         let mut values = Vec::new();
@@ -49,7 +49,7 @@ impl Reading {
         }
     }
 
-    /// Notes something.
+    /// Adds a match.
     pub(super) fn saw(&mut self, rule: &'static str, key: &str, line: u32, what: String) {
         if self.seen.len() < SEEN_MAX {
             self.seen.push(Seen {
@@ -61,7 +61,7 @@ impl Reading {
         }
     }
 
-    /// Notes what a name is known for; says whether it is known at all.
+    /// Adds what is known about a name; returns whether it is known at all.
     pub(super) fn saw_name(&mut self, speech: Speech, found: Use<'_>, line: u32) -> bool {
         let hits = known(speech, found);
         for (rule, name) in &hits {
@@ -78,17 +78,17 @@ impl Reading {
         !hits.is_empty()
     }
 
-    /// Notes what a string holds.
+    /// Adds what a string contains.
     pub(super) fn saw_string(&mut self, speech: Speech, text: &str, line: u32) {
         for (rule, name) in in_text(speech, How::Text, text) {
-            self.saw(rule, name, line, format!("the string holds {name}"));
+            self.saw(rule, name, line, format!("the string contains {name}"));
         }
     }
 
-    /// Notes what a piece of assembler holds.
+    /// Adds what a piece of assembly contains.
     pub(super) fn saw_asm(&mut self, speech: Speech, text: &str, line: u32) {
         for (rule, name) in in_text(speech, How::Asm, text) {
-            self.saw(rule, name, line, format!("assembler with {name}"));
+            self.saw(rule, name, line, format!("assembly with {name}"));
         }
         // A label may give a function another name.
         for word in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
@@ -98,10 +98,10 @@ impl Reading {
             };
             self.saw_name(Speech::C, found, line);
         }
-        self.saw("inline-asm", "asm", line, "inline assembler".to_owned());
+        self.saw("inline-asm", "asm", line, "inline assembly".to_owned());
     }
 
-    /// Notes a call of the reference or of the harness.
+    /// Adds a call of the reference or of the harness.
     pub(super) fn saw_call(&mut self, name: &str, line: u32) {
         if is_reference(name) {
             self.saw("reference-call", name, line, format!("`{name}` is called"));
@@ -121,7 +121,7 @@ impl Reading {
         }
     }
 
-    /// Notes a file that is included or imported, by its path or dotted name.
+    /// Adds a file that is included or imported, by its path or dotted name.
     pub(super) fn saw_import(&mut self, path: &str, line: u32) {
         let last = path.rsplit(['/', '.']).find(|part| !part.is_empty());
         let stem = path
@@ -138,7 +138,7 @@ impl Reading {
         }
     }
 
-    /// Notes a number that something is compared with, if it is a value of a case.
+    /// Adds a number that something is compared with, if it is a value of a case.
     pub(super) fn saw_number(&mut self, text: &str, line: u32) {
         let digits = text
             .trim_end_matches(['u', 'U', 'l', 'L', 'z', 'Z'])
@@ -151,7 +151,7 @@ impl Reading {
         self.saw("shape-constant", &digits, line, what);
     }
 
-    /// Notes a constant that has the name and the value of a case's parameter.
+    /// Adds a constant that has the name and the value of a case's parameter.
     pub(super) fn saw_constant(&mut self, name: &str, value: &str, line: u32) {
         let lower = name.to_lowercase();
         let value = value.trim();
@@ -166,7 +166,7 @@ impl Reading {
         self.saw_tolerance(name, value, line);
     }
 
-    /// Notes a number that is called a tolerance.
+    /// Adds a number that is called a tolerance.
     pub(super) fn saw_tolerance(&mut self, name: &str, value: &str, line: u32) {
         const NAMES: [&str; 6] = ["rtol", "atol", "tol", "tolerance", "tolerances", "snr"];
         let words = words(name);

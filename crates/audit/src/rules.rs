@@ -1,15 +1,15 @@
-//! The rules of the audit: what each one means, and how grave it is. `docs/audit.md` shows them.
+//! The rules of the audit: what each one means, and its severity. `docs/audit.md` lists them.
 
 use karve_core::integrity::{Bucket, Severity};
 
 /// A rule of the audit.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// Its name, as `[audit]` and Findings say it.
+    /// Its name in `[audit]` and in Findings.
     pub name: &'static str,
-    /// How grave it is unless `[audit]` says otherwise.
+    /// Its severity, unless `[audit]` says otherwise.
     pub severity: Severity,
-    /// Where a gain would come from, if the rule tells.
+    /// Where a gain would come from, if the rule says.
     pub bucket: Option<Bucket>,
     /// What it finds.
     pub finds: &'static str,
@@ -49,20 +49,20 @@ const fn of(bucket: Bucket, rule: Rule) -> Rule {
     }
 }
 
-/// All rules, the gravest first.
+/// All rules, the most severe first.
 pub const RULES: [Rule; 47] = [
     of(
         Bucket::W2,
         forbidden(
             "identity-cache",
-            "something is kept under the identity of an input: id(), data_ptr(), its address",
+            "something is cached by the identity of an input: id(), data_ptr(), its address",
         ),
     ),
     of(
         Bucket::W3,
         forbidden(
             "content-cache",
-            "something is kept under a hash or a sample of the inputs",
+            "something is cached by a hash or a sample of the inputs",
         ),
     ),
     of(
@@ -73,16 +73,16 @@ pub const RULES: [Rule; 47] = [
         Bucket::W2,
         forbidden(
             "weak-reference",
-            "weak references, as caches of objects need them",
+            "weak references, which object caches need",
         ),
     ),
     forbidden(
         "timer",
-        "clocks, cycle counters, events that time, and sleeping",
+        "clocks, cycle counters, timing events, and sleeping",
     ),
-    forbidden("argv-read", "how the process was started"),
+    forbidden("argv-read", "reading how the process was started"),
     forbidden("process", "starting processes"),
-    forbidden("network", "sockets and what is built on them"),
+    forbidden("network", "sockets and anything built on them"),
     forbidden(
         "file-write",
         "writing files or shared memory, which other runs could read",
@@ -96,7 +96,7 @@ pub const RULES: [Rule; 47] = [
     forbidden("patching", "changing imported modules and their functions"),
     forbidden(
         "output-object",
-        "objects that compare or compute when they are looked at",
+        "objects that compare or compute when they are inspected",
     ),
     forbidden(
         "reference-call",
@@ -105,14 +105,14 @@ pub const RULES: [Rule; 47] = [
     forbidden("raw-syscall", "system calls by number, filters on them"),
     forbidden(
         "memory-tamper",
-        "the pages, memory or descriptors of processes",
+        "the pages, memory or file descriptors of processes",
     ),
-    forbidden("exit-hook", "code that runs at the end or on signals"),
+    forbidden("exit-hook", "code that runs at exit or on signals"),
     forbidden(
         "early-exit",
-        "ending or signalling processes, leaving without a result",
+        "ending or signaling processes, exiting without a result",
     ),
-    forbidden("tolerance", "a tolerance that was there became looser"),
+    forbidden("tolerance", "an existing tolerance became looser"),
     forbidden(
         "harness-define",
         "a build defines a name that the harness reads",
@@ -125,45 +125,45 @@ pub const RULES: [Rule; 47] = [
         Bucket::W1,
         suspicious(
             "weight-cache",
-            "prepared weights are kept under identity and version",
+            "prepared weights are cached by identity and version",
         ),
     ),
     suspicious(
         "static-state",
-        "state that outlives a call is written and decides",
+        "state that outlives a call is written and decides a branch",
     ),
-    suspicious("call-counter", "calls are counted, and the count decides"),
     suspicious(
-        "replay",
-        "an output is copied from what an earlier call left",
+        "call-counter",
+        "calls are counted, and the count decides a branch",
     ),
+    suspicious("replay", "an output is copied from data of an earlier call"),
     suspicious("value-memo", "a function of plain values is memoized"),
     suspicious("env-read", "the environment is read"),
     suspicious("env-write", "the environment is changed"),
     suspicious("file-read", "files are read"),
     suspicious("foreign-call", "foreign libraries are loaded from a script"),
-    suspicious("background", "threads or streams that nobody waits for"),
+    suspicious("background", "threads or streams that nothing waits for"),
     suspicious("scheduling", "priorities, affinity and limits of processes"),
     suspicious("prints", "output, which may look like that of the harness"),
     suspicious("load-hook", "code that runs when the library is loaded"),
     suspicious(
         "float-env",
-        "rounding, denormals and precision for the whole process",
+        "process-wide rounding, denormal or precision modes",
     ),
     suspicious("fast-math", "flags that let the compiler change results"),
     suspicious(
         "library-call",
-        "a library does the work, where the incumbent had none",
+        "a library does the work, but the incumbent used none",
     ),
     suspicious(
         "fallback",
-        "errors of the kernel are caught and something else is done",
+        "kernel errors are caught and something else is done",
     ),
     suspicious(
         "shape-constant",
-        "a case's own value is compared or built in",
+        "a value of a case is compared with or hard-coded",
     ),
-    suspicious("new-tolerance", "a tolerance that was not there"),
+    suspicious("new-tolerance", "a new tolerance"),
     suspicious(
         "cache-policy",
         "data is pinned in caches or memory beyond the call",
@@ -174,11 +174,11 @@ pub const RULES: [Rule; 47] = [
     ),
     advice("threads", "threads, OpenMP and parallel libraries"),
     advice("precision", "types with fewer bits than before"),
-    advice("inline-asm", "inline assembler"),
+    advice("inline-asm", "inline assembly"),
     advice("unparsed", "text that does not parse"),
 ];
 
-/// Rules that only tell the bucket of an honest change.
+/// Rules that only determine the bucket of an honest change.
 pub const KINDS: [Rule; 3] = [
     of(
         Bucket::K2,
@@ -194,7 +194,7 @@ pub const KINDS: [Rule; 3] = [
     advice("static-buffer", "a buffer or table that outlives a call"),
 ];
 
-/// A rule by its name.
+/// The rule with that name.
 pub fn rule(name: &str) -> Option<&'static Rule> {
     RULES.iter().chain(&KINDS).find(|rule| rule.name == name)
 }

@@ -1,4 +1,4 @@
-//! Rust: paths and what `use` calls them, macros, foreign functions.
+//! Rust: paths and `use` aliases, macros, foreign functions.
 
 use super::names::{Speech, Use};
 use super::reading::Reading;
@@ -6,7 +6,7 @@ use super::rust_flow;
 use super::tree::{Ix, Tree};
 use std::collections::BTreeMap;
 
-/// Looks at a file.
+/// Scans a file.
 pub(super) fn read(tree: &Tree<'_>, weights: &[String], reading: &mut Reading) {
     let aliases = aliases(tree);
     for node in tree.all() {
@@ -25,7 +25,7 @@ fn dotted(text: &str) -> String {
         .replace("::", ".")
 }
 
-/// What the names of a file stand for, by its `use` declarations.
+/// What the names in a file refer to, by its `use` declarations.
 fn aliases<'a>(tree: &Tree<'a>) -> BTreeMap<&'a str, String> {
     let mut found = BTreeMap::new();
     for declaration in tree.find(0, &["use_declaration"]) {
@@ -93,7 +93,7 @@ fn path(tree: &Tree<'_>, node: Ix, aliases: &BTreeMap<&str, String>, reading: &m
         };
         reading.saw_name(Speech::Rust, found, line);
     }
-    // A single word that nothing imports is a name of the file itself.
+    // A single word that is not imported is a name of the file itself.
     if path.contains('.') || ["f16"].contains(&path.as_str()) {
         let found = Use {
             path: &path,
@@ -163,7 +163,7 @@ fn expression(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
     }
 }
 
-/// The words of a macro are not parsed: paths are put together again.
+/// The tokens of a macro are not parsed: paths are joined again.
 fn macro_call(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
     let line = tree.line(node);
     let name = tree.child(node, "macro").map_or("", |name| tree.text(name));

@@ -1,4 +1,4 @@
-//! Rust: functions, taken apart for `flow`.
+//! Rust: functions, broken down for `flow`.
 
 use super::flow::{Addresses, Function, Grammar, Program};
 use super::names::is_hash;
@@ -6,7 +6,7 @@ use super::reading::Reading;
 use super::tree::{Ix, Tree};
 use std::collections::BTreeSet;
 
-/// Types through which a static can be changed.
+/// Types that make a static mutable.
 const CHANGEABLE: [&str; 9] = [
     "Mutex",
     "RwLock",
@@ -18,7 +18,7 @@ const CHANGEABLE: [&str; 9] = [
     "Lazy",
     "UnsafeCell",
 ];
-/// Methods that change what they are called on.
+/// Methods that change the object they are called on.
 const CHANGING: [&str; 11] = [
     "store",
     "insert",
@@ -90,7 +90,7 @@ struct Speaker;
 impl Grammar for Speaker {
     fn name<'t>(&self, tree: &Tree<'t>, node: Ix) -> Option<&'t str> {
         match tree.kind(node) {
-            // What a path leads through, and what is called, is no variable.
+            // The parts of a path, and a called function, are not variables.
             "identifier" if ["function", "path"].map(Some).contains(&tree.place(node)) => None,
             "identifier" => {
                 let parent = tree.parent(node);

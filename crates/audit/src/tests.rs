@@ -49,7 +49,7 @@ fn rules_of(findings: &[Finding], wanted: Severity) -> BTreeSet<&str> {
     those.map(|finding| finding.rule.as_str()).collect()
 }
 
-/// Every file of a directory with its text, its parent's text, and the rules its first line names.
+/// Every file of a directory with its text, its parent's text, and the rules in its first line.
 fn samples(dir: &str) -> Vec<(String, String, String, BTreeSet<String>)> {
     let mut samples = Vec::new();
     for entry in fs::read_dir(testdata().join(dir)).unwrap() {

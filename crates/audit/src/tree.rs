@@ -1,5 +1,5 @@
-//! A source file as a flat syntax tree: every node in reading order, with its parent and where its
-//! subtree ends. Reading is bounded in bytes, nodes and time, and never fails on odd text.
+//! A source file as a flat syntax tree: every node in reading order, with its parent and the end of
+//! its subtree. Parsing is bounded in bytes, nodes and time, and never fails on odd text.
 
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
@@ -7,18 +7,18 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use tree_sitter::{ParseOptions, Parser, TreeCursor};
 
-/// Bytes of a file that is read.
+/// Maximum size of a file, in bytes.
 pub(super) const BYTES_MAX: usize = 1 << 20;
-/// Nodes of a tree.
+/// Maximum number of nodes of a tree.
 const NODES_MAX: usize = 1 << 20;
-/// How often each node may be looked at on average.
+/// How often each node may be visited on average.
 const LOOKS_MAX: usize = 256;
-/// Parents that are looked at.
+/// Maximum number of parents to visit.
 const DEPTH_MAX: usize = 512;
-/// Time for one file.
+/// Time limit for one file.
 const TIME_MAX: Duration = Duration::from_secs(5);
 
-/// A language that the audit reads.
+/// A language that the audit parses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// C.
@@ -27,16 +27,16 @@ pub enum Language {
     Cpp,
     /// CUDA and HIP.
     Cuda,
-    /// Python, and Triton in it.
+    /// Python, including Triton.
     Python,
     /// Rust.
     Rust,
 }
 
 impl Language {
-    /// By the name of a file.
+    /// By file name.
     pub fn of(path: &str) -> Option<Self> {
-        // A template is in the language of what is made of it.
+        // A template has the language of the file generated from it.
         let path = path
             .strip_suffix(karve_numerics::space::TEMPLATE_END)
             .unwrap_or(path);
@@ -74,7 +74,7 @@ impl Language {
     }
 }
 
-/// The number of a node.
+/// The index of a node.
 pub(super) type Ix = usize;
 
 #[derive(Clone, Debug)]
@@ -87,18 +87,18 @@ struct Node {
     end: Ix,
 }
 
-/// A file that was read.
+/// A parsed file.
 #[derive(Debug)]
 pub(super) struct Tree<'a> {
     source: &'a str,
     nodes: Vec<Node>,
     /// The line of the first text that does not parse.
     pub(super) broken: Option<u32>,
-    /// Looks that are left.
+    /// Visits that are left.
     fuel: Cell<usize>,
 }
 
-/// Reads a file; `None` if it is larger or slower than the bounds allow.
+/// Parses a file; `None` if it is larger or slower than the limits allow.
 pub(super) fn parse(language: Language, source: &str) -> Option<Tree<'_>> {
     if source.len() > BYTES_MAX {
         return None;
@@ -175,7 +175,7 @@ impl<'a> Tree<'a> {
         0..self.nodes.len()
     }
 
-    /// A node and everything below it; nothing once too much was looked at.
+    /// A node and everything below it; empty once too much was visited.
     pub(super) fn within(&self, node: Ix) -> Range<Ix> {
         let end = self.nodes[node].end;
         match self.fuel.get().checked_sub(end - node) {
@@ -190,12 +190,12 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Whether everything was looked at that should have been.
+    /// Whether the limit was reached, so that not everything was visited.
     pub(super) fn is_exhausted(&self) -> bool {
         self.fuel.get() == 0
     }
 
-    /// Whether one node lies below another, or is it.
+    /// Whether one node is below another, or is the same.
     pub(super) fn holds(&self, outer: Ix, inner: Ix) -> bool {
         self.fuel.set(self.fuel.get().saturating_sub(1));
         (outer..self.nodes[outer].end).contains(&inner)
@@ -215,7 +215,7 @@ impl<'a> Tree<'a> {
             .unwrap_or_default()
     }
 
-    /// The text of a node in one short line.
+    /// The text of a node, shortened to one line.
     pub(super) fn excerpt(&self, node: Ix) -> String {
         excerpt(self.text(node))
     }
@@ -224,7 +224,7 @@ impl<'a> Tree<'a> {
         self.nodes[node].end == node + 1
     }
 
-    /// The name of the field of its parent in which a node stands.
+    /// The name of the field that a node has in its parent.
     pub(super) fn place(&self, node: Ix) -> Option<&'static str> {
         self.nodes[node].field
     }
@@ -233,12 +233,12 @@ impl<'a> Tree<'a> {
         (node > 0).then(|| self.nodes[node].parent)
     }
 
-    /// The parents of a node, from near to far.
+    /// The ancestors of a node, from near to far.
     pub(super) fn ancestors(&self, node: Ix) -> impl Iterator<Item = Ix> + '_ {
         std::iter::successors(self.parent(node), |node| self.parent(*node)).take(DEPTH_MAX)
     }
 
-    /// The nearest parent of one of these kinds.
+    /// The nearest ancestor of one of these kinds.
     pub(super) fn enclosing(&self, node: Ix, kinds: &[&str]) -> Option<Ix> {
         self.ancestors(node)
             .find(|node| kinds.contains(&self.kind(*node)))
@@ -258,14 +258,14 @@ impl<'a> Tree<'a> {
             .find(|child| self.place(*child) == Some(field))
     }
 
-    /// Everything below a node that is of one of these kinds, itself included.
+    /// Everything below a node that is of one of these kinds, including itself.
     pub(super) fn find<'t>(&'t self, node: Ix, kinds: &'t [&str]) -> impl Iterator<Item = Ix> + 't {
         self.within(node)
             .filter(|node| kinds.contains(&self.kind(*node)))
     }
 }
 
-/// Text in one short line.
+/// Text, shortened to one line.
 pub(super) fn excerpt(text: &str) -> String {
     const CHARS: usize = 60;
     let start: String = text.chars().take(4 * CHARS).collect();

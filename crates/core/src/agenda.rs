@@ -1,7 +1,7 @@
-//! What a campaign was asked to do, item by item: which item is due, and what became of each.
+//! What a campaign was asked to do, item by item: which item is due, and how each one ended.
 //!
-//! An agenda is part of the charter. What became of an item follows from the settled rounds, from
-//! the last profile and from what the library says; nothing else is remembered.
+//! An agenda is part of the charter. How an item ended follows from the settled rounds, the last
+//! profile and the library; nothing else is stored.
 
 #[cfg(test)]
 mod tests;
@@ -13,13 +13,13 @@ use crate::profile::{Predicate, Truth, Values};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Items of one agenda at most.
+/// Maximum number of items in one agenda.
 pub const ITEMS_MAX: usize = 50;
 /// Rounds that one item may take, unless the charter says otherwise.
 pub const TRIES: u32 = 2;
-/// Rounds that one item may take at most.
+/// Maximum number of rounds that the charter may allow one item.
 pub const TRIES_MAX: u32 = 10;
-/// Characters of the name of an item.
+/// Maximum length of an item's name, in characters.
 const ID_CHARS: usize = 64;
 /// The largest speedup that an item may expect.
 const EXPECTED_MAX: f64 = 10_000.0;
@@ -27,7 +27,7 @@ const EXPECTED_MAX: f64 = 10_000.0;
 /// What a campaign was asked to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Agenda {
-    /// Which items.
+    /// The items.
     pub wanted: Wanted,
     /// Rounds that one item may take.
     #[serde(default = "default_tries")]
@@ -44,14 +44,14 @@ fn default_tries() -> u32 {
 pub enum Wanted {
     /// One optimization that the user named.
     Only {
-        /// As the user said it.
+        /// In the user's words.
         asked: String,
-        /// What that is.
+        /// The item itself.
         item: Item,
     },
     /// The recommendations of an analysis.
     Plan {
-        /// What the analysis says.
+        /// The text of the analysis.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         bottleneck: String,
         /// What it recommends.
@@ -62,7 +62,7 @@ pub enum Wanted {
         /// Knobs that the kernel declared at the start.
         #[serde(default)]
         knobs: u32,
-        /// Whether only what a machine can carry out is wanted.
+        /// Whether only items that karve can carry out without an agent are wanted.
         #[serde(default)]
         by_machine: bool,
     },
@@ -75,12 +75,12 @@ pub struct Item {
     pub id: String,
     /// One line.
     pub title: String,
-    /// What it asks, in words.
+    /// The task, in words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// The speedup to expect.
+    /// The expected speedup.
     pub expected_ratio: f64,
-    /// What it takes.
+    /// The effort it takes.
     #[serde(default)]
     pub effort: Effort,
     /// Items that must be kept first.
@@ -94,7 +94,7 @@ pub struct Item {
     pub how: How,
 }
 
-/// What an item takes.
+/// The effort of an item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -106,7 +106,7 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// All of them, the least first.
+    /// All of them, lowest effort first.
     pub const ALL: [Self; 3] = [Self::Low, Self::Medium, Self::High];
 
     /// Its name.
@@ -118,13 +118,13 @@ impl Effort {
         }
     }
 
-    /// The effort of that name, whatever its case.
+    /// The effort with that name, ignoring case.
     pub fn by_name(name: &str) -> Option<Self> {
         let is = |effort: &Self| effort.name().eq_ignore_ascii_case(name.trim());
         Self::ALL.into_iter().find(is)
     }
 
-    /// What an item of this effort costs, as a multiple of the least.
+    /// The cost of an item of this effort, as a multiple of the lowest.
     fn cost(self) -> f64 {
         match self {
             Self::Low => 1.0,
@@ -138,48 +138,48 @@ impl Effort {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "snake_case")]
 pub enum How {
-    /// As its words say.
+    /// As its text says.
     #[default]
     Words,
-    /// As an entry of the library says.
+    /// As a library entry says.
     Entry {
         /// The entry.
         entry: String,
     },
-    /// These knobs get these values.
+    /// Sets these knobs to these values.
     Knobs {
         /// Values by knob.
         config: BTreeMap<String, String>,
     },
-    /// All knobs are tuned.
+    /// Tunes all knobs.
     Sweep,
 }
 
-/// What became of an item.
+/// How an item ended, or that it is still open.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fate {
-    /// A round of it was kept.
+    /// One of its rounds was kept.
     Kept {
         /// The round.
         round: u32,
         /// The speedup, if it was measured.
         ratio: Option<f64>,
     },
-    /// Its rounds are used, and none was kept.
+    /// All of its rounds are used up, and none was kept.
     Dropped {
         /// Its rounds.
         rounds: Vec<u32>,
     },
-    /// A prerequisite does not hold.
+    /// A prerequisite is not met.
     Skipped {
         /// Which, and why.
         why: String,
     },
-    /// It is still to be done.
+    /// It has not been done yet.
     Open,
 }
 
-/// What a settled round says of its item.
+/// The result of a settled round for its item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Past<'a> {
     /// The item.
@@ -190,16 +190,16 @@ pub struct Past<'a> {
     pub kept: bool,
     /// The speedup, if it was measured.
     pub ratio: Option<f64>,
-    /// Whether the agent said that nothing is left to try for the item.
+    /// Whether the agent reported that nothing is left to try for the item.
     pub gave_up: bool,
 }
 
-/// What is known of the kernel and its surroundings now.
+/// What is known about the kernel and its environment now.
 #[derive(Clone, Copy, Debug)]
 pub struct Now<'a> {
     /// Counters of the last profile.
     pub values: &'a Values,
-    /// Entries of the library that hold here.
+    /// Library entries that apply here.
     pub known: &'a [Known],
 }
 
@@ -208,9 +208,9 @@ pub struct Now<'a> {
 pub enum Condition {
     /// They do, or there are none.
     Holds,
-    /// One does not, and why.
+    /// One does not, with the reason.
     Fails(String),
-    /// What they ask for was not read.
+    /// Counters that they use were not measured.
     Unknown(String),
 }
 
@@ -224,11 +224,11 @@ impl Agenda {
         }
     }
 
-    /// In one line.
+    /// One line of text.
     pub fn describe(&self) -> String {
         match &self.wanted {
             Wanted::Only { item, .. } => match item.how {
-                // Its id says no more than that it is the only one.
+                // Its id only says that it is the only one.
                 How::Words => format!("only: {}", item.title),
                 _ if item.id == item.title => format!("only {}", item.id),
                 How::Entry { .. } | How::Knobs { .. } | How::Sweep => {
@@ -253,7 +253,7 @@ impl Item {
         }
     }
 
-    /// Rounds that it may take: what a machine does in one way only is done once.
+    /// Rounds that it may take: a change that can be made in only one way is tried once.
     pub fn tries(&self, of_agenda: u32) -> u32 {
         match self.how {
             How::Words | How::Entry { .. } => of_agenda.clamp(1, TRIES_MAX),
@@ -261,12 +261,12 @@ impl Item {
         }
     }
 
-    /// Log speedup for each part of effort: the more, the earlier.
+    /// Log speedup per unit of effort: the higher, the earlier.
     fn worth(&self) -> f64 {
         let gain = self.expected_ratio.max(1e-6).ln();
         match gain > 0.0 {
             true => gain / self.effort.cost(),
-            // What promises a loss does not become better by being easy.
+            // An expected loss does not get better by being easy.
             false => gain * self.effort.cost(),
         }
     }
@@ -278,7 +278,7 @@ pub fn is_id(text: &str) -> bool {
     (1..=ID_CHARS).contains(&text.len()) && text.chars().all(plain)
 }
 
-/// What is wrong with items, each with the number of the item.
+/// What is wrong with the items, each with its item number.
 pub fn faults(items: &[Item]) -> Vec<(usize, String)> {
     let mut faults = Vec::new();
     let ids: BTreeSet<&str> = items.iter().map(|item| item.id.as_str()).collect();
@@ -296,7 +296,7 @@ pub fn faults(items: &[Item]) -> Vec<(usize, String)> {
             fault("the title is empty".to_owned());
         }
         if !(item.expected_ratio > 0.0 && item.expected_ratio <= EXPECTED_MAX) {
-            fault("the expected speedup is no number such as 1.15".to_owned());
+            fault("the expected speedup is not a number such as 1.15".to_owned());
         }
         for needed in &item.needs {
             if *needed == item.id {
@@ -311,7 +311,7 @@ pub fn faults(items: &[Item]) -> Vec<(usize, String)> {
     }
     if let Some(number) = in_circle(items) {
         let id = &items[number].id;
-        faults.push((number, format!("{id} needs itself by way of other items")));
+        faults.push((number, format!("{id} needs itself through other items")));
     }
     faults
 }
@@ -324,11 +324,11 @@ fn fault_of_condition(when: &str) -> Option<String> {
     let names = predicate.names();
     let strange = names.iter().find(|name| known_counter(name).is_none())?;
     Some(format!(
-        "the condition `{when}` asks for {strange}, which is no counter"
+        "the condition `{when}` asks for {strange}, which is not a counter"
     ))
 }
 
-/// An item that cannot come before itself, and would have to.
+/// An item that would have to come before itself.
 fn in_circle(items: &[Item]) -> Option<usize> {
     let mut done: BTreeSet<&str> = BTreeSet::new();
     let known = |id: &String| items.iter().any(|item| item.id == *id);
@@ -341,11 +341,11 @@ fn in_circle(items: &[Item]) -> Option<usize> {
         done.extend(ready);
     }
     let mut left = (0..items.len()).filter(|number| !done.contains(items[*number].id.as_str()));
-    // One that only needs itself is told of already.
+    // An item that names itself directly is already reported.
     left.find(|number| !items[*number].needs.contains(&items[*number].id))
 }
 
-/// The order in which items are taken up: impact by effort, then the easier, then as they came.
+/// The order in which items are tried: impact per effort, then the easier one, then as listed.
 pub fn order(items: &[Item]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by(|a, b| {
@@ -356,13 +356,13 @@ pub fn order(items: &[Item]) -> Vec<usize> {
     order
 }
 
-/// What became of each item.
+/// The state of each item.
 pub fn assess(items: &[Item], tries: u32, past: &[Past<'_>], now: Now<'_>) -> Vec<Fate> {
     let mut fates: Vec<Fate> = items
         .iter()
         .map(|item| of_rounds(item, tries, past, now))
         .collect();
-    // What needs an item that was not kept is skipped, and so is what needs that.
+    // An item that needs one that was not kept is skipped, and so is every item that needs it.
     for _ in 0..items.len() {
         let out: Vec<(usize, String)> = (0..items.len())
             .filter(|number| fates[*number] == Fate::Open)
@@ -390,7 +390,7 @@ pub fn due(items: &[Item], fates: &[Fate]) -> Option<usize> {
     order(items).into_iter().find(ready)
 }
 
-/// What the rounds of an item and its own prerequisites say.
+/// The state of an item from its rounds and its own prerequisites.
 fn of_rounds(item: &Item, tries: u32, past: &[Past<'_>], now: Now<'_>) -> Fate {
     let own: Vec<&Past<'_>> = past.iter().filter(|past| past.task == item.id).collect();
     if let Some(kept) = own.iter().find(|past| past.kept) {
@@ -408,13 +408,13 @@ fn of_rounds(item: &Item, tries: u32, past: &[Past<'_>], now: Now<'_>) -> Fate {
         return Fate::Skipped { why };
     }
     match condition(item, now) {
-        // What was begun is not given up because another change moved a counter.
+        // An item that was started is not abandoned because another change moved a counter.
         Condition::Fails(why) if used == 0 => Fate::Skipped { why },
         Condition::Fails(_) | Condition::Holds | Condition::Unknown(_) => Fate::Open,
     }
 }
 
-/// Why an entry cannot be applied any more.
+/// Why an entry can no longer be applied.
 fn unfit(item: &Item, past: &[Past<'_>], now: Now<'_>) -> Option<String> {
     let entry = item.entry()?;
     let known = now.known.iter().find(|known| known.id == entry)?;
@@ -434,7 +434,7 @@ fn unfit(item: &Item, past: &[Past<'_>], now: Now<'_>) -> Option<String> {
     Some(format!("it cannot be used with {other}, which was kept"))
 }
 
-/// The needed item that was not kept and will not be.
+/// The required item that was not kept and never will be.
 fn missing(item: &Item, items: &[Item], fates: &[Fate]) -> Option<String> {
     item.needs.iter().find_map(|id| {
         let number = items.iter().position(|item| item.id == *id)?;
@@ -446,7 +446,7 @@ fn missing(item: &Item, items: &[Item], fates: &[Fate]) -> Option<String> {
     })
 }
 
-/// Whether the conditions of an item and the triggers of its entry hold, as far as it is known.
+/// Whether the conditions of an item and the triggers of its entry hold, as far as is known.
 pub fn condition(item: &Item, now: Now<'_>) -> Condition {
     let mut unknown = Vec::new();
     for when in &item.when {
@@ -477,7 +477,7 @@ pub fn condition(item: &Item, now: Now<'_>) -> Condition {
     }
 }
 
-/// One trigger that fires is enough; all must fail for the entry to be out of place.
+/// One trigger that fires is enough; an entry does not apply only if all of them fail.
 fn of_triggers(known: &Known, values: &Values) -> Condition {
     let triggers = known.triggers.iter();
     let triggers: Vec<Predicate> = triggers.filter_map(|t| Predicate::parse(t).ok()).collect();

@@ -1,10 +1,10 @@
-//! Asking a model: what is tried again and when, what a question may cost, and what is left out of
-//! a conversation that grows too long.
+//! Calls to a model: what is retried and when, what a request may cost, and what is left out of a
+//! conversation that grows too long.
 //!
 //! ```text
-//! retry   after a question without an answer
-//! budget  before a question that costs something
-//! room    before a question that may be too long
+//! retry   after a request that got no reply
+//! budget  before a request that costs money or tokens
+//! room    before a request that may be too long
 //! ```
 
 pub mod budget;

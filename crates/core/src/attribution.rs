@@ -1,11 +1,11 @@
-//! How much of a campaign's gain is real: kernel gains count in full, kept weights up to their
+//! How much of a campaign's gain is real: kernel gains count in full, cached weights up to their
 //! bound, other caches not at all.
 //!
-//! Gains multiply, so they are summed as logarithms and told in percent:
+//! Gains multiply, so they are summed as logarithms and reported in percent:
 //!
 //! ```text
 //! S_real  all K1 to K4 together
-//! W_real  all W1 together, but no more than preparing the weights costs of a step
+//! W_real  all W1 together, but at most what preparing the weights costs per step
 //! R_real  what W2 and W3 are worth in real use: nothing
 //! gap     the benchmark's gain minus that of S_real and W_real together
 //! ```
@@ -17,17 +17,17 @@ use serde::{Deserialize, Serialize};
 
 /// A gap above this, in percentage points, is called inflated.
 pub const GAP_MAX_PERCENT: f64 = 1.0;
-/// The whole may show so many times the sum of its parts; beyond, the rest is a gap.
+/// The whole may show this many times the sum of its parts; the rest beyond that is a gap.
 const SCALE_MAX: f64 = 2.0;
 
 /// One gain and where it comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gain {
-    /// What it is called, such as `round 3: tiling`.
+    /// Its name, such as `round 3: tiling`.
     pub source: String,
-    /// The buckets that were seen in it.
+    /// The buckets found in it.
     pub buckets: Vec<Bucket>,
-    /// The speedup that the benchmark showed, if it was measured.
+    /// The speedup in the benchmark, if it was measured.
     pub ratio: Option<f64>,
     /// Whether it is part of the result.
     pub kept: bool,
@@ -44,7 +44,7 @@ impl Gain {
     }
 }
 
-/// What the attribution says of a campaign.
+/// The conclusion of the attribution for a campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Honesty {
@@ -76,14 +76,14 @@ pub struct AttributionRow {
     pub buckets: Vec<Bucket>,
     /// What the benchmark showed, in percent; `None` if it was dropped before that.
     pub benchmark_percent: Option<f64>,
-    /// What of it is real, in percent.
+    /// The real part of it, in percent.
     pub real_percent: f64,
 }
 
-/// A campaign's gain, taken apart.
+/// A campaign's gain, broken down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Attribution {
-    /// One row for each gain that was kept, or dropped for being a cache.
+    /// One row for each gain that was kept, or that was dropped because it is a cache.
     pub rows: Vec<AttributionRow>,
     /// The gain of K1 to K4, in percent.
     pub s_real_percent: f64,
@@ -91,7 +91,7 @@ pub struct Attribution {
     pub w_real_percent: f64,
     /// The gain of W2 and W3 in real use, in percent: always 0.
     pub r_real_percent: f64,
-    /// What W2 and W3 show in the benchmark of the result, in percent; above 0 they must go.
+    /// What W2 and W3 show in the benchmark of the result, in percent; must be removed if above 0.
     pub overfit_percent: f64,
     /// S_real and W_real together, in percent.
     pub real_percent: f64,
@@ -99,13 +99,13 @@ pub struct Attribution {
     pub benchmark_percent: f64,
     /// The benchmark's gain minus the real one, in percentage points.
     pub gap_percent: f64,
-    /// What follows.
+    /// The conclusion.
     pub honesty: Honesty,
 }
 
-/// Takes a gain apart. `weight_share` is the time to prepare the weights over the time of a step,
-/// 0 to 1; without it nothing of a W1 gain is proven. `benchmark` is what original and result
-/// showed against each other; without it the product of the kept gains stands for it.
+/// Breaks down a gain. `weight_share` is the time to prepare the weights over the time of a step,
+/// 0 to 1; without it no part of a W1 gain counts. `benchmark` is the measured speedup of the
+/// result over the original; without it the product of the kept gains is used.
 pub fn attribute(gains: &[Gain], benchmark: Option<f64>, weight_share: Option<f64>) -> Attribution {
     let kept = |wanted: Transfer| -> f64 {
         let those = gains.iter().filter(|g| g.kept && g.transfer() == wanted);
@@ -147,7 +147,7 @@ pub fn attribute(gains: &[Gain], benchmark: Option<f64>, weight_share: Option<f6
     }
 }
 
-/// The kept gains by what becomes of them, as logarithms.
+/// The kept gains by how they count, as logarithms.
 #[derive(Clone, Copy, Debug)]
 struct Parts {
     s: f64,
@@ -160,8 +160,8 @@ impl Parts {
         self.s + self.w + self.overfit
     }
 
-    /// What was chosen for being high is a little too high, so the parts are scaled to what the
-    /// whole shows.
+    /// Gains that were selected for being high are biased a little high, so the parts are scaled to
+    /// the gain of the whole.
     fn scaled_to(self, shown: f64) -> Self {
         if self.w == 0.0 && self.overfit == 0.0 {
             return Self { s: shown, ..self };
@@ -178,7 +178,7 @@ impl Parts {
 }
 
 fn row(gain: &Gain, w_claimed: f64, cap: f64) -> AttributionRow {
-    // Each W1 gain is cut by the same factor, so that the rows add up to the whole.
+    // Each W1 gain is scaled by the same factor, so that the rows add up to the whole.
     let w_scale = if w_claimed > cap {
         cap / w_claimed
     } else {

@@ -1,40 +1,40 @@
-//! What a number rests on; numbers on different bases are not compared.
+//! What a number depends on; numbers with different bases are not compared.
 //!
-//! Two readings say something about two kernels only if all else is the same: what is measured,
-//! who takes the time, the tools that build, the device, and the harness. What changes from minute
-//! to minute, such as the load, is no part of a basis; the duel takes care of that.
+//! Two readings compare two kernels only if everything else is the same: what is measured, which
+//! clock times it, the build tools, the device, and the harness. What changes from minute to
+//! minute, such as the load, is not part of a basis; the duel takes care of that.
 
 use crate::charter::{Better, Metric, Output};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What a number rests on.
+/// What a number depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Basis {
     /// What is measured.
     pub metric: Metric,
-    /// Who takes the time: `wall_time`, `cpu_time`, or `reported:<format>`.
+    /// What takes the time: `wall_time`, `cpu_time`, or `reported:<format>`.
     pub engine: String,
     /// Compilers and other tools, with their versions.
     pub tools: BTreeMap<String, String>,
     /// The device and its system.
     pub device: BTreeMap<String, String>,
-    /// Digest of the protected files.
+    /// Digest of the read-only files.
     pub harness_hash: String,
 }
 
-/// One thing that is not the same.
+/// One difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// What it is, in words.
     pub what: String,
-    /// What it was first.
+    /// The first value.
     pub first: String,
-    /// What it is now.
+    /// The current value.
     pub second: String,
 }
 
-/// Everything that is not the same; never empty.
+/// All differences; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// In the order of a basis.
@@ -54,7 +54,7 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// Who takes the time of a metric.
+/// What takes the time of a metric.
 pub fn engine_of(metric: &Metric, output: &Output) -> String {
     let is_own = metric.own_clock().is_some() && metric.seconds_per_unit().is_some();
     if is_own {
@@ -66,8 +66,8 @@ pub fn engine_of(metric: &Metric, output: &Output) -> String {
 
 /// Whether numbers on the second basis may be compared with those on the first.
 ///
-/// What only the second one knows, such as a tool that was not asked for its version before, is no
-/// difference; what only the first one knows is.
+/// A value that only the second basis has, such as the version of a tool that was not recorded
+/// before, is not a difference; one that only the first has is.
 pub fn comparable(first: &Basis, second: &Basis) -> Result<(), Mismatch> {
     let mut differences = Vec::new();
     let mut compare = |what: &str, first: &str, second: &str| {
@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    /// Changes one thing and compares what is said about it.
+    /// Changes one thing and checks the reported difference.
     fn check(change: impl Fn(&mut Basis), want: &str) {
         let mut second = basis();
         change(&mut second);

@@ -1,4 +1,5 @@
-//! Two programs as equals: what each clock says of either direction, overall and case by case.
+//! Compares two programs as equals: what each clock shows in either direction, overall and per
+//! case.
 //!
 //! A bench is a fold over its blocks like a duel, but no side is the incumbent: swapping the sides
 //! mirrors everything. Nothing here judges; `verdict` does.
@@ -13,7 +14,7 @@ use crate::sampling::is_busy_thread;
 use karve_numerics::stats::{self, Evidence};
 use serde::{Deserialize, Serialize};
 
-/// Fewest blocks of a finding.
+/// Fewest blocks for a finding.
 const BLOCKS_MIN: u32 = 8;
 
 /// The thresholds of a bench, in natural logs where they are ratios.
@@ -23,9 +24,9 @@ pub struct BenchRule {
     pub null_ln: f64,
     /// δ: the smallest difference that counts as one.
     pub effect_ln: f64,
-    /// How often equal sides may be told apart, over both directions and all clocks.
+    /// How often equal sides may be reported as different, over both directions and all clocks.
     pub alpha: f64,
-    /// How often a difference of δ may be overlooked, over all clocks.
+    /// How often a difference of δ may be missed, over all clocks.
     pub beta: f64,
     /// Most blocks.
     pub blocks_max: u32,
@@ -33,7 +34,7 @@ pub struct BenchRule {
     pub limit_ln: Option<f64>,
     /// Whether each case needs a finding of its own before the bench ends.
     pub until: Until,
-    /// The clock that is read beside the metric, if one is.
+    /// The clock that is read alongside the metric, if any.
     pub second: Option<Clock>,
     /// When that clock counts.
     pub admits: Admits,
@@ -79,17 +80,17 @@ impl Default for BenchRule {
 }
 
 impl BenchRule {
-    /// Evidence that tells the sides apart, by one of the clocks in one of two directions.
+    /// Evidence needed to call the sides different, by one of the clocks in one of two directions.
     pub fn differs_evidence(&self) -> f64 {
         2.0 * self.clocks() / self.alpha
     }
 
-    /// Evidence that settles a side statement by one of the clocks.
+    /// Evidence needed for a secondary statement by one of the clocks.
     pub fn guard_evidence(&self) -> f64 {
         self.clocks() / self.beta
     }
 
-    /// Fewest blocks of a finding.
+    /// Fewest blocks for a finding.
     pub fn blocks_min(&self) -> u32 {
         BLOCKS_MIN.min(self.blocks_max)
     }
@@ -170,7 +171,7 @@ impl Signs {
     }
 }
 
-/// What one clock says of one case.
+/// What one clock shows for one case.
 #[derive(Clone, Debug)]
 pub struct CaseSigns {
     /// Index of the case.
@@ -181,7 +182,7 @@ pub struct CaseSigns {
     pub values: Vec<(f64, f64)>,
 }
 
-/// What one clock says.
+/// What one clock shows.
 #[derive(Clone, Debug)]
 pub struct ClockSigns {
     /// The clock.
@@ -192,13 +193,13 @@ pub struct ClockSigns {
     pub cases: Vec<CaseSigns>,
 }
 
-/// Two sides by turns, and what that has shown. In its blocks A is the parent, B the candidate.
+/// Two interleaved sides and the evidence so far. In its blocks A is the parent, B the candidate.
 #[derive(Clone, Debug)]
 pub struct Bench {
     /// The thresholds.
     pub rule: BenchRule,
     metric: Metric,
-    /// What each clock says: the metric first, then the second one where it counts.
+    /// What each clock shows: the metric first, then the second one where it counts.
     pub clocks: Vec<ClockSigns>,
     /// Evidence that the metric shows more than the second clock does, by over 5%.
     pub ahead: Evidence,
@@ -232,7 +233,7 @@ impl Bench {
         }
     }
 
-    /// What the metric says.
+    /// What the metric shows.
     pub fn main(&self) -> &ClockSigns {
         // There is always one: `new` makes it.
         &self.clocks[0]
@@ -296,8 +297,8 @@ impl Bench {
         Ok(())
     }
 
-    /// The smallest difference that this bench would have shown four times out of five, by the
-    /// clock that sees best.
+    /// The smallest difference that this bench would have detected four times out of five, by the
+    /// most sensitive clock.
     pub fn smallest_detectable(&self, seed: u64) -> Option<f64> {
         let rule = self.rule.one_way();
         let by = |clock: &ClockSigns| {

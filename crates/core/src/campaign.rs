@@ -1,7 +1,7 @@
 //! The machine: what happens next, given what happened.
 //!
-//! A campaign is a fold over its events. `next_step` is pure, `record` takes in what was made
-//! durable and refuses what is out of order. Nothing else changes a campaign.
+//! A campaign is a fold over its events. `next_step` is pure; `record` takes in events that were
+//! written to disk and refuses those out of order. Nothing else changes a campaign.
 
 mod artifacts;
 mod choosing;
@@ -73,7 +73,7 @@ pub struct Campaign {
     controls: Vec<ControlResult>,
     /// Settled rounds when the measurement was last checked.
     controlled_at: Option<u32>,
-    /// Duels that were not decided, by parent and tree: they go on, and never start again.
+    /// Undecided duels, by parent and tree: they are continued, never restarted.
     open_duels: BTreeMap<(String, String), OpenDuel>,
     n_events: u64,
     spent_ms: u64,
@@ -81,13 +81,13 @@ pub struct Campaign {
     /// Time that tuning took.
     tuned_ms: u64,
     cost: Usage,
-    /// Who proposed or implemented, in the order in which they came.
+    /// The agents that proposed or implemented, in order of first appearance.
     agents: Vec<String>,
     spending: Spending,
     unknown_events: u32,
     answers: Vec<String>,
     answered_in: u32,
-    /// Settled rounds when an ended campaign was last extended: what ended it counts from there.
+    /// Settled rounds when an ended campaign was last extended: the stop rules count from there.
     resumed_at: usize,
 }
 
@@ -124,7 +124,7 @@ enum Phase {
         blocks: u32,
         spent_ms: u64,
     },
-    /// The final kernel was not looked at yet.
+    /// The final kernel is not profiled yet.
     LookingBack(StopReason),
     Closing(StopReason),
     Finished(StopReason),
@@ -254,7 +254,7 @@ impl Campaign {
         self.facts.baseline.as_ref()
     }
 
-    /// The faults that were planted before the baseline.
+    /// The bugs that were planted before the baseline.
     pub fn engagement(&self) -> &[PlantedFault] {
         &self.facts.engagement
     }
@@ -264,7 +264,7 @@ impl Campaign {
         &self.facts.tips
     }
 
-    /// The entries of the library that hold for the target.
+    /// The entries of the library that apply to the target.
     pub fn known(&self) -> &[Known] {
         &self.facts.known
     }
@@ -279,7 +279,7 @@ impl Campaign {
         self.facts.profile.as_ref()
     }
 
-    /// The first profile, of the kernel as it was.
+    /// The first profile, of the original kernel.
     pub fn first_profile(&self) -> Option<&Profile> {
         self.facts.first_profile.as_ref()
     }
@@ -328,7 +328,7 @@ impl Campaign {
         }
     }
 
-    /// Whether nothing is left to do.
+    /// Whether the campaign is finished.
     pub fn is_finished(&self) -> bool {
         matches!(self.phase, Phase::Finished(_))
     }
@@ -423,7 +423,7 @@ impl Campaign {
         u32::try_from(tail).unwrap_or(u32::MAX)
     }
 
-    /// Why the block that is due does not count with these pairs, if it does not.
+    /// Why the next block, with these pairs, does not count; `None` if it does.
     pub fn discards(&self, pairs: &[Pair]) -> Option<Discarded> {
         match &self.phase {
             Phase::Controlling(control) => control.discards(pairs),
@@ -445,7 +445,7 @@ impl Campaign {
         })
     }
 
-    /// The clock that counts beside the metric, once the baseline is known.
+    /// The clock that counts alongside the metric, once the baseline is known.
     pub fn second_clock(&self) -> Option<Clock> {
         let (charter, baseline) = (self.charter()?, self.baseline()?);
         let samples: Vec<Sample> = baseline.readings.iter().map(|r| r.sample).collect();
@@ -478,7 +478,7 @@ impl Campaign {
         }
     }
 
-    /// Whether a keep on the quick set must be shown again on the full set.
+    /// Whether a keep on the quick set must be proven again on the full set.
     fn full_needed(&self, ratio: f64, high_risk: bool) -> bool {
         if self.facts.quick == self.cases_of(CaseSet::Full) {
             return false;

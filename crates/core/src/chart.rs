@@ -1,6 +1,6 @@
 //! Charts as SVG.
 //!
-//! Written by hand: a few charts with axes are fewer lines than a crate would need to be told.
+//! Written by hand: a few charts with axes take fewer lines than configuring a plotting crate.
 
 /// The width of a picture, in pixels.
 pub const WIDTH: f64 = 840.0;
@@ -14,7 +14,7 @@ pub const RIGHT: f64 = 210.0;
 pub const TOP: f64 = 44.0;
 /// The space below it.
 pub const BOTTOM: f64 = 52.0;
-/// Colours that differ also for those who see fewer of them.
+/// A color-blind safe palette.
 pub const COLOURS: [&str; 3] = ["#0072b2", "#d55e00", "#009e73"];
 
 /// A chart under construction, with its ranges.
@@ -57,7 +57,7 @@ impl Chart {
         self.body.push('\n');
     }
 
-    /// Text at a place in pixels; it must be escaped.
+    /// Text at a position in pixels; the caller escapes it.
     pub fn text(&mut self, (x, y): (f64, f64), anchor: &str, text: &str) {
         self.put(&format!(
             "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>"
@@ -71,7 +71,7 @@ impl Chart {
         ));
     }
 
-    /// Both axes with their names, and the marks of the upright one; the other counts.
+    /// Both axes with their names, and the ticks of the vertical one; the horizontal one counts.
     pub fn axes(&mut self, x_name: &str, y_name: &str, ticks: &[(f64, String)]) {
         let step = ((self.x.1 / 8.0).ceil()).max(1.0);
         let counts = (0..=8).map(|k| f64::from(k) * step);
@@ -79,7 +79,7 @@ impl Chart {
         self.marked_axes((x_name, &counts), (y_name, ticks));
     }
 
-    /// Both axes with their names and marks.
+    /// Both axes with their names and ticks.
     pub fn marked_axes(
         &mut self,
         (x_name, x_ticks): (&str, &[(f64, String)]),
@@ -109,7 +109,7 @@ impl Chart {
         ));
     }
 
-    /// A level with a label.
+    /// A horizontal line with a label.
     pub fn level(&mut self, y: f64, colour: &str, label: &str) {
         let (from, to) = (self.at((self.x.0, y)), self.at((self.x.1, y)));
         self.stroke(
@@ -119,7 +119,7 @@ impl Chart {
         self.text((to.0 - 4.0, to.1 - 5.0), "end", label);
     }
 
-    /// What lies between two levels.
+    /// The band between two levels.
     pub fn band(&mut self, low: f64, high: f64, colour: &str) {
         let clamp = |y: f64| y.clamp(self.y.0, self.y.1);
         let (a, b) = (
@@ -159,7 +159,7 @@ impl Chart {
         ));
     }
 
-    /// A line of the legend.
+    /// One entry of the legend.
     pub fn legend(&mut self, label: &str, colour: &str, stroke: Stroke) {
         let y = TOP + 10.0 + f64::from(self.legends) * 20.0;
         let x = WIDTH - RIGHT + 14.0;
@@ -185,9 +185,9 @@ impl Chart {
 /// How a line is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stroke {
-    /// Without gaps.
+    /// Solid.
     Solid,
-    /// With gaps.
+    /// Dashed.
     Dashed,
 }
 
@@ -200,7 +200,7 @@ impl Stroke {
     }
 }
 
-/// Text that is safe between tags.
+/// Text escaped for use between tags.
 pub fn escaped(text: &str) -> String {
     let clean: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
     let clean = clean.replace('&', "&amp;").replace('<', "&lt;");

@@ -25,13 +25,13 @@ use std::collections::BTreeMap;
 pub struct Charter {
     /// The campaign's name, also in its branch and its directory.
     pub name: String,
-    /// When it was agreed, as the clock of the host said it: `YYYY-MM-DD HH:MM`.
+    /// When it was agreed, by the host's clock: `YYYY-MM-DD HH:MM`.
     pub created: String,
     /// What is optimized.
     pub target: Target,
     /// Where the work happens.
     pub mode: Mode,
-    /// Globs of the files a candidate may change; all else is protected.
+    /// Globs of the files a candidate may change; all others are read-only.
     pub granted: Vec<String>,
     /// The project's commands.
     pub commands: Commands,
@@ -59,7 +59,7 @@ pub struct Charter {
     pub sandbox: SandboxRule,
     /// Who proposes and implements.
     pub agent: String,
-    /// What is to be tried, item by item; whatever the agent proposes without it.
+    /// What to try, item by item; without it, whatever the agent proposes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agenda: Option<Box<Agenda>>,
     /// How agents are asked: how long a brief is, and in which roles.
@@ -72,7 +72,7 @@ pub struct Charter {
     pub tune: TuneRule,
     /// What may happen in the repository.
     pub branch: Branch,
-    /// Where `karve.toml` lies, from the top of the repository; commands run there.
+    /// The directory of `karve.toml`, relative to the top of the repository; commands run there.
     #[serde(default)]
     pub workdir: String,
     /// Every draw that must be the same after a restart comes from here.
@@ -90,7 +90,7 @@ pub struct Target {
     pub language: String,
     /// The device it runs on.
     pub device: String,
-    /// When to be content.
+    /// When the kernel is fast enough.
     pub goal: Option<Goal>,
     /// What must hold beyond the tests, in words, for the agent.
     pub constraints: Vec<String>,
@@ -114,7 +114,7 @@ pub enum Mode {
 /// The project's commands; `{case}`, `{seed}`, `{out}` and `{<param>}` are replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commands {
-    /// Builds; nothing to build without it.
+    /// Builds; without it there is nothing to build.
     pub build: Option<String>,
     /// Exits with 0 if and only if the kernel is right.
     pub test: String,
@@ -187,10 +187,10 @@ pub enum OwnClock {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockRule {
-    /// The metric alone; also what logs mean that do not say.
+    /// The metric alone; also the default for logs that do not say.
     #[default]
     Metric,
-    /// Also the second clock, where the metric is the time of a command with a single thread.
+    /// Also the second clock, where the metric is the time of a single-threaded command.
     Auto,
     /// Always also the second clock.
     Both,
@@ -240,7 +240,7 @@ pub struct Limits {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeviceRule {
-    /// Which CPUs the benchmark is held to.
+    /// Which CPUs the benchmark is pinned to.
     pub pin: Pin,
     /// A block waits while the CPU pressure is above this, in percent.
     pub pressure_max: f64,
@@ -278,7 +278,7 @@ impl Default for DeviceRule {
     }
 }
 
-/// Which CPUs the benchmark is held to.
+/// Which CPUs the benchmark is pinned to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Pin {
@@ -294,12 +294,12 @@ pub enum Pin {
     },
 }
 
-/// Commands that hold the clocks of the device still.
+/// Commands that lock the clocks of the device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockLock {
     /// Run before the first block.
     pub lock: String,
-    /// Undoes it, whatever happens.
+    /// Unlocks them, whatever happens.
     pub unlock: String,
 }
 
@@ -316,17 +316,17 @@ pub enum Branch {
     Hidden,
 }
 
-/// How the name of an agent begins that is a recording.
+/// The prefix of the name of an agent that is a recording.
 pub const REPLAY: &str = "replay:";
 
 impl Charter {
-    /// Whether a recorded campaign is played again.
+    /// Whether a recorded campaign is replayed.
     pub fn is_replay(&self) -> bool {
         self.agent.starts_with(REPLAY)
     }
 
-    /// The same charter for a project in a subdirectory of its repository: globs and files are
-    /// written from there, and meant from the top.
+    /// The same charter for a project in a subdirectory of its repository: globs and files become
+    /// relative to the top of the repository.
     #[must_use]
     pub fn placed_in(mut self, workdir: &str) -> Self {
         if workdir.is_empty() {
@@ -379,7 +379,7 @@ impl Charter {
 }
 
 impl Commands {
-    /// Whether the build can lay out the same code in other ways: it names `{layout}`.
+    /// Whether the build can produce other layouts of the same code: it names `{layout}`.
     pub fn has_layouts(&self) -> bool {
         let build = self.build.as_deref();
         build.is_some_and(|line| line.contains("{layout}"))

@@ -23,12 +23,12 @@ pub struct Comparison {
     pub evidence_not_faster: f64,
     /// Case by case.
     pub cases: Vec<CaseComparison>,
-    /// What the second clock says, where one counts.
+    /// What the second clock shows, if one counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub second: Option<SecondClock>,
 }
 
-/// What the second clock of a duel says.
+/// What the second clock of a duel shows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SecondClock {
     /// Which clock.
@@ -48,7 +48,7 @@ pub struct CaseComparison {
     pub case: usize,
     /// The speedup.
     pub estimate: Estimate,
-    /// Whether it is better, worse, or not told apart.
+    /// Better, worse, or indistinguishable.
     pub change: Change,
     /// How much.
     pub magnitude: Magnitude,
@@ -63,7 +63,7 @@ pub struct CaseComparison {
 pub struct Estimate {
     /// The median of the pairs; 1.1 means 10% faster.
     pub ratio: f64,
-    /// Lower end of the 95% confidence sequence, if there are blocks enough.
+    /// Lower end of the 95% confidence sequence, if there are enough blocks.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
@@ -98,7 +98,7 @@ impl Estimate {
     pub fn of(ln_speedups: &[f64]) -> Self {
         let interval = stats::interval(ln_speedups, INTERVAL_ALPHA);
         Self {
-            // The median, because that is what the interval is about.
+            // The median, because the interval is for the median.
             ratio: stats::median(ln_speedups).map_or(f64::NAN, f64::exp),
             low: interval.map(|(low, _)| low.exp()),
             high: interval.map(|(_, high)| high.exp()),
@@ -135,7 +135,7 @@ impl Estimate {
     }
 }
 
-/// By which clock something was read.
+/// The clock of a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
@@ -148,7 +148,7 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// The clock to read beside one of karve's own.
+    /// The clock to read alongside one of karve's own.
     pub fn beside(own: OwnClock) -> Self {
         match own {
             OwnClock::Wall => Self::Cpu,
@@ -165,8 +165,8 @@ impl Clock {
         }
     }
 
-    /// Its name for people where the metric is known: a metric that is one of karve's own clocks
-    /// is called by that clock.
+    /// Its name for people if the metric is known: a metric that is one of karve's own clocks goes
+    /// by the name of that clock.
     pub fn called(self, metric: &Metric) -> &str {
         match (self, metric.own_clock()) {
             (Self::Metric, Some(OwnClock::Wall)) => Self::Wall.name(),
@@ -178,7 +178,7 @@ impl Clock {
 
     /// Log speedup of a pair and the readings it comes from.
     pub(crate) fn read(self, metric: &Metric, pair: &Pair) -> (f64, (f64, f64)) {
-        // A clock of whole microseconds can say 0 for what took less.
+        // A clock that counts whole microseconds reads 0 for anything shorter.
         let micros = |us: u64| us.max(1) as f64;
         let of = |sample: &Sample| match self {
             Self::Metric => sample.value,

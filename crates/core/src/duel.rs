@@ -1,4 +1,4 @@
-//! Parent and candidate by turns, and what that has shown so far, by each clock that counts.
+//! Parent and candidate, interleaved: the evidence so far, by each clock that counts.
 //!
 //! A duel is a fold over its blocks: pushing and looking may be mixed in any way. Nothing here
 //! judges; `verdict` does.
@@ -39,9 +39,9 @@ pub struct DuelRule {
     pub small_gain: SmallGain,
     /// Where a gain stops being small.
     pub small_gain_ln: f64,
-    /// The clock that counts beside the metric, if one does.
+    /// The clock that counts alongside the metric, if any.
     pub second: Option<Clock>,
-    /// Whether a command that became slower is worth a note beside a reported metric.
+    /// Whether a slower command is worth a note when the metric is reported.
     pub watches_command: bool,
     /// Which blocks only warm up.
     pub warm_up: WarmUpRule,
@@ -83,12 +83,12 @@ impl DuelRule {
     }
 }
 
-/// What one clock says of one case.
+/// What one clock shows for one case.
 #[derive(Clone, Debug)]
 pub struct CaseTrack {
     /// Index of the case in the charter.
     pub case: usize,
-    /// How much it may lose, as a log; `None` if nobody looks.
+    /// How much it may lose, as a log; `None` if it is not checked.
     pub regress_ln: Option<f64>,
     /// Log speedups, one per block.
     pub ln_speedups: Vec<f64>,
@@ -100,7 +100,7 @@ pub struct CaseTrack {
     pub regressed: Evidence,
 }
 
-/// What one clock says, per case and overall.
+/// What one clock shows, per case and overall.
 #[derive(Clone, Debug)]
 pub struct Track {
     /// The clock.
@@ -117,13 +117,13 @@ pub struct Track {
     pub slower: Evidence,
 }
 
-/// Parent and candidate by turns, and what that has shown.
+/// Parent and candidate, interleaved, and the evidence so far.
 #[derive(Clone, Debug)]
 pub struct Duel {
     /// The thresholds.
     pub rule: DuelRule,
     metric: Metric,
-    /// What each clock says: the metric first, then the second one where it counts.
+    /// What each clock shows: the metric first, then the second one where it counts.
     pub tracks: Vec<Track>,
     /// Evidence that the metric shows more than the second clock does, by over 5%.
     pub ahead: Evidence,
@@ -177,13 +177,13 @@ impl Duel {
         }
     }
 
-    /// What the metric says.
+    /// What the metric shows.
     pub fn main(&self) -> &Track {
         // There is always one: `new` makes it.
         &self.tracks[0]
     }
 
-    /// What the second clock says, where it counts.
+    /// What the second clock shows, if it counts.
     pub fn second(&self) -> Option<&Track> {
         self.tracks.get(1)
     }
@@ -198,18 +198,18 @@ impl Duel {
         u32::try_from(self.main().ln_speedups.len()).unwrap_or(u32::MAX)
     }
 
-    /// Why a block with these pairs, measured next, does not count, if it does not.
+    /// Why the next block, with these pairs, does not count; `None` if it does.
     pub fn discards(&self, pairs: &[Pair]) -> Option<Discarded> {
         self.warm_up.discards(pairs)
     }
 
-    /// Refuses a block that is left out, or not, against the rule of the warm-up: whoever may
-    /// choose which blocks count can choose the verdict.
+    /// Refuses a block that is discarded, or not, against the warm-up rule: whoever can choose
+    /// which blocks count can choose the verdict.
     pub fn check_discard(&self, block: &Block) -> Result<(), BadBlock> {
         if block.discarded == self.discards(&block.pairs) {
             return Ok(());
         }
-        let why = "the warm-up of a duel is discarded and nothing else";
+        let why = "exactly the warm-up blocks of a duel must be discarded";
         Err(BadBlock(why.to_owned()))
     }
 
@@ -282,7 +282,7 @@ impl Duel {
     }
 }
 
-/// Refuses a block that does not have one usable pair for each of the cases, in order.
+/// Refuses a block that does not have one usable pair per case, in order.
 pub(crate) fn check_block(cases: &[usize], block: &Block) -> Result<(), BadBlock> {
     let bad = |why: &str| Err(BadBlock(why.to_owned()));
     if block.pairs.len() != cases.len() {
@@ -301,7 +301,7 @@ pub(crate) fn check_block(cases: &[usize], block: &Block) -> Result<(), BadBlock
 }
 
 impl Track {
-    /// Takes in one block and gives its overall log speedup.
+    /// Takes in one block and returns its overall log speedup.
     fn take(&mut self, pairs: &[Pair], rule: &DuelRule, metric: &Metric) -> f64 {
         let mut sum = 0.0;
         for (case, pair) in self.cases.iter_mut().zip(pairs) {

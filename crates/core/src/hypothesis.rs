@@ -17,7 +17,7 @@ pub struct Hypothesis {
     pub expected_ratio: f64,
     /// Where the idea belongs.
     pub direction: Direction,
-    /// Whether control flow or data layout change, so that the full set must be shown.
+    /// Whether control flow or data layout change, so that the full set must be measured.
     pub high_risk: bool,
     /// The files that will change.
     pub files: Vec<String>,
@@ -27,9 +27,9 @@ pub struct Hypothesis {
     pub gate: Option<String>,
     /// Knob values, if that is all that changes.
     pub config: BTreeMap<String, String>,
-    /// A question for a person; the campaign goes on.
+    /// A question for a person; the campaign continues.
     pub question: Option<String>,
-    /// Whether all knobs are tuned from where they stand, and nothing else changes.
+    /// Whether all knobs are tuned from their current values, and nothing else changes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sweep: bool,
     /// The entry of the library that it applies.
@@ -38,7 +38,7 @@ pub struct Hypothesis {
     /// Which of the entry's ways, where it has several.
     #[serde(default, skip_serializing_if = "is_first")]
     pub variant: u32,
-    /// What is different this time, where it repeats what was refuted.
+    /// What is different this time, if it repeats something refuted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differs: Option<String>,
     /// The item of the agenda that it carries out.
@@ -46,7 +46,7 @@ pub struct Hypothesis {
     pub task: Option<String>,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // As serde asks.
+#[allow(clippy::trivially_copy_pass_by_ref)] // Required by serde.
 fn is_first(variant: &u32) -> bool {
     *variant == 0
 }
@@ -95,24 +95,24 @@ impl Direction {
     }
 }
 
-/// A commit that claims to realize a hypothesis.
+/// A commit that claims to implement a hypothesis.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
     /// The commit.
     pub commit: String,
-    /// Its tree: what is the same source has the same tree.
+    /// Its tree: the same source has the same tree.
     pub tree: String,
-    /// The granted files that differ from the parent.
+    /// The editable files that differ from the parent.
     pub files: Vec<String>,
     /// The artifact that holds the patch.
     pub patch: String,
-    /// What the agent changed beyond the grant; it was left out.
+    /// Changes by the agent outside the editable files; they were left out.
     pub out_of_scope: Vec<String>,
-    /// The artifact with the patch of all that the agent changed, where something was left out: a
-    /// recording gives it again.
+    /// The artifact with the patch of everything the agent changed, if something was left out: a
+    /// recording replays it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole: Option<String>,
-    /// What the agent said about the change.
+    /// The agent's description of the change.
     pub summary: String,
 }
 
@@ -143,7 +143,8 @@ pub fn title_similarity(a: &str, b: &str) -> f64 {
     a.intersection(&b).count() as f64 / all as f64
 }
 
-/// What a hypothesis is compared by, read once: every proposal meets every dropped one.
+/// What a hypothesis is compared by, computed once: every proposal is compared with every
+/// dropped one.
 #[derive(Clone, Debug)]
 pub(crate) struct Gist {
     config: BTreeMap<String, String>,
@@ -157,7 +158,7 @@ impl Gist {
         let (words, numbers) = tokens(hypothesis);
         let mut config = hypothesis.config.clone();
         if let Some(entry) = &hypothesis.entry {
-            // Claims that apply entries are the same only if they apply the same one alike.
+            // Claims that apply entries are the same only if they apply the same one the same way.
             config.insert("entry".to_owned(), entry.clone());
             config.insert("variant".to_owned(), hypothesis.variant.to_string());
         }

@@ -1,5 +1,5 @@
-//! Whether a gain is real: what an audit has found in a change, what may be counted, and how much
-//! of a campaign's gain is left when caches and impossible figures are taken off.
+//! Whether a gain is real: what an audit found in a change, what may be counted, and how much of a
+//! campaign's gain remains without caches and impossible figures.
 //!
 //! Nothing here looks at source or at the host. An audit of the source or of a run fills in
 //! Findings; `plausible` bounds what a change can gain.
@@ -16,12 +16,12 @@ pub use rule::{AuditMode, AuditRule};
 use crate::measurement::Gate;
 use serde::{Deserialize, Serialize};
 
-/// Findings of one change that are stored; the gravest come first.
+/// Maximum number of stored Findings per change; the most severe come first.
 pub const FINDINGS_MAX: usize = 64;
-/// Characters of what a Finding says.
+/// Maximum length of a Finding's text, in characters.
 pub const WHAT_CHARS_MAX: usize = 240;
 
-/// What a gain comes from. K transfers to real use one to one, W1 within a bound, W2 and W3 not.
+/// Where a gain comes from. K transfers fully to real use, W1 within a bound, W2 and W3 not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Bucket {
     /// Inside the kernel.
@@ -30,13 +30,13 @@ pub enum Bucket {
     K2,
     /// Several launches became one.
     K3,
-    /// Data that flows on inside the same call.
+    /// Data that is passed along inside the same call.
     K4,
-    /// Prepared weights are kept, under identity and version.
+    /// Prepared weights are cached by identity and version.
     W1,
-    /// Results are kept that belong to inputs, gradients or scales.
+    /// Results that belong to inputs, gradients or scales are cached.
     W2,
-    /// Results are kept under whatever the caller passes.
+    /// Results are cached by whatever the caller passes.
     W3,
 }
 
@@ -52,7 +52,7 @@ impl Bucket {
         Self::W3,
     ];
 
-    /// Its name, as in reports.
+    /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::K1 => "K1",
@@ -78,7 +78,7 @@ impl Bucket {
         }
     }
 
-    /// What becomes of a gain from here.
+    /// How a gain of this kind counts.
     pub fn transfer(self) -> Transfer {
         match self {
             Self::K1 | Self::K2 | Self::K3 | Self::K4 => Transfer::AsReal,
@@ -101,7 +101,7 @@ pub enum Transfer {
 }
 
 impl Transfer {
-    /// The decision, as the transfer check of a round writes it.
+    /// The decision, as written by the transfer check of a round.
     pub fn decision(self) -> &'static str {
         match self {
             Self::AsReal => "ACCEPT-as-real",
@@ -111,13 +111,13 @@ impl Transfer {
     }
 }
 
-/// How grave a Finding is.
+/// The severity of a Finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// No honest kernel needs it: the candidate is dropped.
     Forbidden,
-    /// An honest kernel may need it, and so may a cheat: a person should look.
+    /// An honest kernel may need it, but so may a cheat: a person should look at it.
     Suspicious,
     /// Worth knowing.
     Advice,
@@ -134,14 +134,14 @@ impl Severity {
     }
 }
 
-/// Something that an audit has found in a change.
+/// Something that an audit found in a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The rule, by its name in `[audit]`.
     pub rule: String,
-    /// How grave it is.
+    /// Its severity.
     pub severity: Severity,
-    /// Where the gain would come from, if the rule tells.
+    /// Where the gain would come from, if the rule says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bucket: Option<Bucket>,
     /// The file.
@@ -168,14 +168,14 @@ impl Finding {
     }
 }
 
-/// What a change is, as far as its Findings tell.
+/// The classification of a change, from its Findings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Classified {
     /// The bucket that decides: the one that transfers least.
     pub bucket: Bucket,
     /// All buckets that were seen, in order.
     pub buckets: Vec<Bucket>,
-    /// Under which key something is kept, in words; `None` if nothing is.
+    /// The key under which something is cached, in words; `None` if nothing is.
     pub cache_key: Option<String>,
 }
 
@@ -186,7 +186,7 @@ impl Classified {
     }
 }
 
-/// The bucket of a change. A change in which nothing else was seen is inside the kernel.
+/// The bucket of a change. A change with no other bucket is inside the kernel.
 pub fn classify(findings: &[Finding]) -> Classified {
     let mut buckets: Vec<Bucket> = findings
         .iter()
@@ -211,7 +211,7 @@ pub fn classify(findings: &[Finding]) -> Classified {
     }
 }
 
-/// Sorted by gravity, place and rule, each once, and bounded.
+/// Sorted by severity, location and rule, without duplicates, and bounded.
 #[must_use]
 pub fn in_order(mut findings: Vec<Finding>) -> Vec<Finding> {
     for finding in &mut findings {
@@ -228,7 +228,7 @@ pub fn in_order(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings
 }
 
-/// What the gate says of a change, if something in it is forbidden.
+/// The gate's message about a change, if it contains something forbidden.
 pub fn forbids(findings: &[Finding]) -> Option<Gate> {
     let forbidden = |finding: &&Finding| finding.severity == Severity::Forbidden;
     let n = findings.iter().filter(forbidden).count();

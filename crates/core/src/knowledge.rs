@@ -1,9 +1,9 @@
-//! What is known: entries with their triggers, the evidence for and against them, and where they
-//! hold.
+//! The knowledge model: entries with their triggers, the evidence for and against them, and where
+//! they apply.
 //!
 //! One record serves all published forms of such knowledge. An entry is data: it is matched against
-//! a profile, told to an agent, applied by the built-in strategy where it says how, and judged by
-//! what rounds show of it. Words come from people and agents, numbers from measurements.
+//! a profile, shown to an agent, applied by the built-in strategy where it says how, and judged by
+//! the results of rounds. Text comes from people and agents, numbers from measurements.
 
 mod expected;
 mod learning;
@@ -28,20 +28,20 @@ pub use standing::{
 use crate::hypothesis::Direction;
 use serde::{Deserialize, Serialize};
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// A change that makes kernels faster.
     #[default]
     Optimization,
-    /// A change or a habit that makes them slower.
+    /// A change or a habit that makes kernels slower.
     AntiPattern,
-    /// A decision that was taken once, with its figures.
+    /// A decision that was made once, with its figures.
     Case,
-    /// A lesson of one round.
+    /// A lesson from one round.
     Tip,
-    /// A way of working: how to find out, how to check.
+    /// A way of working: how to investigate, how to check.
     Technique,
 }
 
@@ -52,21 +52,21 @@ pub enum Status {
     /// Not replicated yet.
     #[default]
     Candidate,
-    /// Replicated, or a person vouches for it.
+    /// Replicated, or vouched for by a person.
     Verified,
     /// Shown to be wrong.
     Refuted,
-    /// Another entry took its place.
+    /// Replaced by another entry.
     Superseded,
 }
 
-/// What an entry rests on.
+/// The basis of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
     /// It follows from how the machine or the language works.
     SourceSemantics,
-    /// It was measured, with what is needed to do it again.
+    /// It was measured, with everything needed to measure it again.
     Measured,
     /// It was seen once.
     SingleObservation,
@@ -79,12 +79,12 @@ pub enum Basis {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Risk {
-    /// The same bits.
+    /// Identical bits.
     #[default]
     Lossless,
-    /// Other rounding, within what tests allow.
+    /// Different rounding, within the tolerance of the tests.
     Rounding,
-    /// Less accurate: needs a record of how much.
+    /// Less accurate: must state by how much.
     Lossy,
 }
 
@@ -94,50 +94,50 @@ pub enum Risk {
 pub struct Entry {
     /// Its name: lower case letters, digits and hyphens.
     pub id: String,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// One line.
     pub title: String,
     /// How far it can be trusted.
     pub status: Status,
-    /// What it rests on.
+    /// Its basis.
     pub basis: Basis,
-    /// What it may do to results.
+    /// Its risk for the results.
     pub risk: Risk,
     /// Other names, such as a number in a published catalog.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// Where it holds.
+    /// Where it applies.
     #[serde(skip_serializing_if = "Scope::is_everywhere")]
     pub scope: Scope,
-    /// Where it was shown not to hold.
+    /// Where it was shown not to apply.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<Scope>,
-    /// When to think of it: conditions on counters, any of which is enough.
+    /// When to consider it: conditions on counters, any one of which is enough.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<String>,
-    /// What speaks against it.
+    /// Reasons against it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counter_signals: Vec<String>,
-    /// Where the idea belongs.
+    /// Where the change belongs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direction: Option<Direction>,
-    /// The speedup that may be expected.
+    /// The expected speedup.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub impact: Option<Impact>,
-    /// How a machine can do it; several ways are alternatives.
+    /// How to apply it without an agent; several actions are alternatives.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub apply: Vec<Action>,
     /// Measured facts, for and against.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
-    /// What it has to do with others.
+    /// Its relations to other entries.
     #[serde(skip_serializing_if = "Interactions::is_empty")]
     pub interactions: Interactions,
-    /// The entry that took its place.
+    /// The entry that replaces it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<String>,
-    /// That it was taken back, and why.
+    /// Its retraction, with the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retracted: Option<Retraction>,
     /// When it was written or last changed: `YYYY-MM` or `YYYY-MM-DD`.
@@ -157,7 +157,7 @@ pub struct Section {
     pub text: String,
 }
 
-/// A speedup that may be expected, from and to; 1.1 is 10% faster.
+/// A range of expected speedups; 1.1 is 10% faster.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Impact {
     /// From.
@@ -166,7 +166,7 @@ pub struct Impact {
     pub high: f64,
 }
 
-/// A change that a machine can make.
+/// A change that can be applied without an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
 pub enum Action {
@@ -177,25 +177,25 @@ pub enum Action {
         /// Values to try, the most promising first.
         values: Vec<String>,
     },
-    /// Puts a line where the compiler sees it first in each matching file.
+    /// Inserts a line at the top of each matching file.
     Top {
         /// The line.
         line: String,
         /// Files, as globs.
         files: Vec<String>,
     },
-    /// Puts a line before every innermost loop of each matching file.
+    /// Inserts a line before every innermost loop of each matching file.
     BeforeInnerLoops {
         /// The line.
         line: String,
         /// Files, as globs.
         files: Vec<String>,
     },
-    /// Replaces what a regular expression matches in each matching file.
+    /// Replaces every match of a regular expression in each matching file.
     Rewrite {
         /// The regular expression.
         pattern: String,
-        /// What takes its place; `$1` is what the first group matched.
+        /// The replacement; `$1` is the text of the first group.
         to: String,
         /// Files, as globs.
         files: Vec<String>,
@@ -211,11 +211,11 @@ pub enum Action {
     },
 }
 
-/// A measured fact. Everything that is needed to trace it is in it.
+/// A measured fact, with everything needed to trace it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Evidence {
-    /// What was measured.
+    /// The metric.
     pub metric: String,
     /// Before the change.
     pub before: f64,
@@ -229,42 +229,42 @@ pub struct Evidence {
     /// The upper end of its interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
-    /// On what.
+    /// The device.
     pub device: String,
-    /// Of what: operation, shape, element type.
+    /// The workload: operation, shape, element type.
     pub workload: String,
-    /// Which run, so that it can be found again.
+    /// The run, so that it can be found again.
     pub run: String,
     /// When.
     pub date: String,
-    /// Built with what.
+    /// The toolchain.
     pub toolchain: String,
-    /// How many readings.
+    /// The number of readings.
     pub n: u32,
-    /// What else is to be said of it, such as that the result was wrong.
+    /// Anything else worth noting, such as that the result was wrong.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
-    /// Whether the result was wrong or did not build.
+    /// Whether the result was wrong or the change did not build.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
-    /// Whether the verdict was that it is not faster by what is worth keeping.
+    /// Whether the verdict was that it is not faster by enough to keep.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub not_faster: bool,
-    /// The commit that was changed; two rounds of a campaign on the same one are one run.
+    /// The commit that was changed; two rounds of a campaign on the same commit are one run.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub parent: String,
-    /// Other ways to the same end that were in the kernel already.
+    /// Alternatives to it that were already in the kernel.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub on_top_of: Vec<String>,
-    /// The run that contradicts it, where it cannot be traced itself; then it counts no more.
+    /// The run that contradicts it, where it cannot be traced itself; then it no longer counts.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub disputed: String,
-    /// Whether it was taken over from elsewhere: then it promises something, and proves nothing.
+    /// Whether it was imported from elsewhere: then it raises expectations but proves nothing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub reported: bool,
 }
 
-/// Characters of an id at most.
+/// Maximum length of an id, in characters.
 const ID_CHARS_MAX: usize = 100;
 
 /// Whether a text can be the id of an entry, and so the name of its file.
@@ -275,7 +275,7 @@ pub fn is_id(text: &str) -> bool {
 }
 
 impl Entry {
-    /// The entry as somebody else tells it: a candidate, whatever it says of itself.
+    /// The entry as reported by others: a candidate, whatever status it claims.
     #[must_use]
     pub fn as_reported(mut self) -> Self {
         if self.status == Status::Verified {
@@ -288,11 +288,11 @@ impl Entry {
     }
 }
 
-/// What an entry has to do with others, by their ids.
+/// Relations of an entry to others, by their ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Interactions {
-    /// It is of no use without these.
+    /// It is useless without these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<String>,
     /// It goes well with these.
@@ -301,15 +301,15 @@ pub struct Interactions {
     /// It cannot be used with these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub incompatible_with: Vec<String>,
-    /// Other ways to the same end.
+    /// Alternatives to it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alternative_to: Vec<String>,
-    /// Whoever does one of these has done it, too.
+    /// Applying one of these includes it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub contained_in: Vec<String>,
 }
 
-/// That an entry was taken back. It stays, so that nobody writes it again.
+/// The retraction of an entry. The entry stays, so that it is not written again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Retraction {
@@ -319,8 +319,8 @@ pub struct Retraction {
     pub why: String,
 }
 
-/// The beginning of a text, of at most so many characters: whole sentences and lines, and no half
-/// of a fenced block, where there is one to end at.
+/// The beginning of a text, up to this many characters: whole sentences and lines, and no partial
+/// fenced block, where there is a suitable place to end.
 pub fn cut_at_sentence(text: &str, chars_max: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(chars_max) else {
         return text.to_owned();
@@ -345,7 +345,7 @@ impl Interactions {
         *self == Self::default()
     }
 
-    /// Every id that is named.
+    /// Every id in it.
     pub fn ids(&self) -> impl Iterator<Item = &String> {
         let lists = [
             &self.depends_on,
@@ -359,13 +359,13 @@ impl Interactions {
 }
 
 impl Entry {
-    /// The text under a heading, whatever its case.
+    /// The text under a heading, ignoring case.
     pub fn section(&self, heading: &str) -> Option<&str> {
         let is = |section: &&Section| section.heading.eq_ignore_ascii_case(heading);
         self.sections.iter().find(is).map(|s| s.text.as_str())
     }
 
-    /// The speedup that its own evidence shows: the geometric mean of what is trusted.
+    /// The speedup shown by its own evidence: the geometric mean of the trusted ratios.
     pub fn shown_ratio(&self) -> Option<f64> {
         let trusted = self.evidence.iter().filter(|e| !e.failed && e.ratio > 0.0);
         let logs: Vec<f64> = trusted.map(|e| e.ratio.ln()).collect();
@@ -373,7 +373,7 @@ impl Entry {
         mean.is_finite().then(|| mean.exp())
     }
 
-    /// The speedup to expect before a trial: what was shown, or what is said.
+    /// The speedup to expect before a trial: shown by evidence, or else claimed.
     pub fn expected_ratio(&self) -> f64 {
         let said = self.impact.map(|impact| (impact.low * impact.high).sqrt());
         let expected = self.shown_ratio().or(said);
@@ -389,12 +389,12 @@ impl Entry {
 macro_rules! names {
     ($type:ty { $($variant:ident => $name:literal),+ $(,)? }) => {
         impl $type {
-            /// Its name, as it is written.
+            /// Its name, as written.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),+ }
             }
 
-            /// What has that name.
+            /// The value with that name.
             pub fn by_name(name: &str) -> Option<Self> {
                 match name { $($name => Some(Self::$variant),)+ _ => None }
             }

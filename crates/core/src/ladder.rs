@@ -1,25 +1,26 @@
-//! The tuning ladder: how far the knobs of a candidate are tuned before it meets the incumbent.
+//! The tuning ladder: how far the knobs of a candidate are tuned before its duel.
 //!
 //! ```text
-//! hand-picked  the candidate as it stands, and the incumbent
-//! few          some settings, to see the trend
+//! hand-picked  the candidate untuned, and the incumbent
+//! few          a few settings, to see the trend
 //! coarse       a model-based search
 //! fine         more of it, where there is clear potential
 //! ```
 //!
 //! Design matters more than tuning, so each rung is only climbed if the one below was promising,
 //! and all of them together have a bounded share of the time. Readings of a ladder choose a
-//! setting and prove nothing: the duel does.
+//! setting but prove nothing: the duel does.
 
 use crate::hypothesis::Candidate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A candidate that is slower than this as it stands is not tuned.
+/// A candidate that is slower than this before tuning is not tuned.
 const FEW_MIN: f64 = 0.5;
 /// From here on a coarse search is worth its time.
 const COARSE_MIN: f64 = 0.9;
-/// Below that it is if few settings made such a difference, and not too much is missing.
+/// Below that it still is if a few settings made this much of a difference and the candidate is
+/// close enough.
 const TREND_MIN: f64 = 1.05;
 const TREND_COARSE_MIN: f64 = 0.7;
 /// From here on there is clear potential.
@@ -27,10 +28,10 @@ const FINE_MIN: f64 = 1.05;
 /// What a model must expect of the next setting for a fine search.
 const EXPECTED_MIN: f64 = 0.005;
 
-/// Characters of the values that a sweep set, where they stand in one line.
+/// Characters of the values that a sweep set, when shown on one line.
 const VALUES_CHARS: usize = 400;
 
-/// How much may be tuned.
+/// How much tuning is allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LadderRule {
     /// The share of the campaign's hours that tuning may take; 0 turns it off.
@@ -69,7 +70,7 @@ impl Rung {
     }
 }
 
-/// What the ladder showed so far. Times: less is better.
+/// What the ladder showed so far. Values are times: less is better.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tuned {
     /// The highest rung that was climbed.
@@ -78,19 +79,19 @@ pub struct Tuned {
     pub settings: u32,
     /// Those that failed.
     pub failed: u32,
-    /// What the incumbent showed.
+    /// The incumbent's time.
     pub incumbent: Option<f64>,
-    /// What the candidate showed as it stands.
+    /// The candidate's time before tuning.
     pub first: Option<f64>,
-    /// What the best setting showed.
+    /// The best setting's time.
     pub best: Option<f64>,
-    /// By which factor the next setting is expected to be faster, less one.
+    /// The factor by which the next setting is expected to be faster, minus one.
     pub expected_gain: Option<f64>,
     /// Whether no valid setting is left.
     pub exhausted: bool,
     /// The values of the best setting that differ from the candidate's.
     pub config: BTreeMap<String, String>,
-    /// The candidate with the best setting, if that is another one.
+    /// The candidate with the best setting, if it differs.
     pub candidate: Option<Candidate>,
     /// Why it was not tuned, if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,12 +99,12 @@ pub struct Tuned {
 }
 
 impl Tuned {
-    /// How fast the best setting looks beside the incumbent.
+    /// The apparent speedup of the best setting over the incumbent.
     pub fn ratio(&self) -> Option<f64> {
         Some(self.incumbent? / self.best?)
     }
 
-    /// How much the settings made of the candidate as it stands.
+    /// How much tuning improved the candidate.
     pub fn trend(&self) -> Option<f64> {
         Some(self.first? / self.best?)
     }
@@ -122,15 +123,15 @@ impl Tuned {
             text += &format!(", {} failed", self.failed);
         }
         if let Some(ratio) = self.ratio() {
-            text += &format!(", the best looks like {ratio:.2}x of the incumbent");
+            text += &format!(", the best looks {ratio:.2}x as fast as the incumbent");
         }
         if let Some(trend) = self.trend().filter(|trend| *trend > 1.005) {
-            text += &format!(" and {trend:.2}x of the first");
+            text += &format!(" and {trend:.2}x as fast as the first");
         }
         text
     }
 
-    /// The values that were set, in one line; nothing if the candidate stays as it stands.
+    /// The values that were set, on one line; `None` if the candidate stays unchanged.
     pub fn values(&self) -> Option<String> {
         if self.config.is_empty() {
             return None;
@@ -182,13 +183,12 @@ impl LadderRule {
         (promising && more).then_some(next)
     }
 
-    /// Milliseconds that are left for a candidate, of which so many were spent on it and so many
-    /// on all.
+    /// Milliseconds that are left for a candidate, given those spent on it and on all candidates.
     pub fn left_ms(&self, (on_this, on_all): (u64, u64), wall_s: Option<u64>) -> u64 {
         if self.share <= 0.0 || self.share.is_nan() {
             return 0;
         }
-        // What is no number of minutes is none.
+        // NaN becomes 0 minutes.
         let of_this = ((self.minutes * 60_000.0) as u64).saturating_sub(on_this);
         let of_all = wall_s.map_or(u64::MAX, |wall_s| {
             let whole = wall_s as f64 * 1e3 * self.share.min(1.0);

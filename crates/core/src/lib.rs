@@ -1,9 +1,10 @@
-//! karve-core decides what an optimization campaign does next; it performs nothing.
+//! karve-core decides what an optimization campaign does next; it executes nothing.
 //!
 //! Reading order: `charter`, `agenda` and `policy` are what the user agreed to; `campaign` is the
 //! machine; `measurement`, `basis`, `stats`, `sampling`, `duel`, `bench`, `comparison` and
 //! `verdict` judge,
-//! `power` and `noise` say what could have been seen; `integrity` says what of a gain is real;
+//! `power` and `noise` say what could have been detected; `integrity` says how much of a gain is
+//! real;
 //! `profile` says why a kernel is slow, `knowledge` what is known about that; `strategy`, `space`,
 //! `grid`, `search` and `variants` choose what to try, `roles` says who is asked, `messages` in
 //! which form, `asking` how a model is asked; `score`, `lineage`, `spending` and `view` are what

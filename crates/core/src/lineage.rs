@@ -1,4 +1,4 @@
-//! The tree of kept commits; the log stays a line.
+//! The tree of kept commits; the log stays linear.
 
 use serde::{Deserialize, Serialize};
 

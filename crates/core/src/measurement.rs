@@ -1,4 +1,4 @@
-//! Readings as they were taken, with all that is needed to trace and to judge them again.
+//! Raw readings, with everything needed to trace them and to judge them again.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ pub enum First {
 pub struct Pair {
     /// Index of the case in the charter.
     pub case: usize,
-    /// Who ran first.
+    /// Which arm ran first.
     pub first: First,
     /// The incumbent's reading.
     pub parent: Sample,
@@ -53,19 +53,19 @@ pub struct Pair {
 pub struct Block {
     /// The seed that both arms were given.
     pub seed: u64,
-    /// By how many bytes the environment of both arms was made larger.
+    /// Bytes of padding added to the environment of both arms.
     #[serde(default)]
     pub pad: u32,
     /// One entry per case, in the order of the duel.
     pub pairs: Vec<Pair>,
     /// Why the block does not count, if it does not.
     pub discarded: Option<Discarded>,
-    /// What the host was like when it began.
+    /// The state of the host when it started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Box<Conditions>>,
 }
 
-/// What the host and the device were like, as far as they tell.
+/// The state of the host and the device, as far as they report it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Conditions {
@@ -78,25 +78,25 @@ pub struct Conditions {
     /// How the CPU chooses its frequency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub governor: Option<String>,
-    /// The present frequency of a core that the benchmark may run on.
+    /// The current frequency of a core that the benchmark may run on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_mhz: Option<u32>,
     /// The GPU, if the kernel runs on one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu: Option<GpuConditions>,
-    /// The CPUs that the benchmark was held to; empty if it may run on all.
+    /// The CPUs that the benchmark was pinned to; empty if it may run on all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pinned: Vec<usize>,
     /// What was waited for before the block, and how long.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pauses: Vec<Pause>,
-    /// The first digits of a digest of all that does not change while a host runs: CPU, cores,
+    /// The first digits of a digest of what does not change while a host runs: CPU, cores,
     /// kernel, container, compilers, GPU, driver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
 }
 
-/// What a GPU said of itself.
+/// What a GPU reports about itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GpuConditions {
@@ -114,7 +114,7 @@ pub struct GpuConditions {
     /// Its temperature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature_c: Option<f64>,
-    /// What holds its clocks down, by name.
+    /// What throttles its clocks, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub throttle: Vec<String>,
 }
@@ -134,7 +134,7 @@ pub struct Pause {
 pub enum PauseReason {
     /// Other processes wanted the CPUs.
     Pressure,
-    /// The GPU was held down by heat or by its power supply.
+    /// The GPU was throttled by heat or by its power supply.
     Throttling,
     /// Another karve held the device.
     Lease,
@@ -160,11 +160,11 @@ pub struct Reading {
 /// What the readings were taken on and with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
-    /// What the host said of itself, by name: CPU model, cores, governor, kernel, compilers.
+    /// What the host reports about itself, by name: CPU model, cores, governor, kernel, compilers.
     pub facts: BTreeMap<String, String>,
 }
 
-/// What build and correctness said.
+/// The result of the build and the correctness check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "gate", rename_all = "snake_case")]
 pub enum Gate {
@@ -186,7 +186,7 @@ pub enum Gate {
         /// The end of the log.
         excerpt: String,
     },
-    /// Protected files were changed.
+    /// Read-only files were changed.
     OutOfScope {
         /// Which ones.
         paths: Vec<String>,
@@ -194,12 +194,12 @@ pub enum Gate {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         wrong_framework: Vec<Stray>,
     },
-    /// A command ran past its limit.
+    /// A command timed out.
     TimedOut {
         /// Which command.
         what: String,
     },
-    /// The change is forbidden, or the benchmark's own account does not hold.
+    /// The change is forbidden, or the benchmark's own figures do not add up.
     Dishonest {
         /// What was seen.
         why: String,
@@ -227,7 +227,7 @@ impl Gate {
         matches!(self, Self::Passed)
     }
 
-    /// Whether the agent may mend it inside the round.
+    /// Whether the agent may fix it within the round.
     pub fn mendable(&self) -> bool {
         match self {
             Self::BuildFailed { .. } | Self::WrongResult { .. } | Self::OutOfScope { .. } => true,
@@ -235,8 +235,8 @@ impl Gate {
         }
     }
 
-    /// Whether it says something about the granted files themselves. Protected files that were
-    /// changed are not in the tree that is judged, so the tree is neither right nor wrong.
+    /// Whether it says something about the editable files themselves. Changed read-only files are
+    /// not in the tree that is judged, so the tree is neither right nor wrong.
     pub fn is_of_source(&self) -> bool {
         match self {
             Self::OutOfScope {
@@ -250,7 +250,7 @@ impl Gate {
         }
     }
 
-    /// One line for people and for the agent that mends.
+    /// One line for people and for the agent that fixes it.
     pub fn describe(&self) -> String {
         match self {
             Self::Passed => "passed".into(),
@@ -264,17 +264,17 @@ impl Gate {
                 let strays = strays.map(|stray| format!("wrong_framework: {stray}"));
                 let mut said: Vec<String> = strays.collect();
                 if !paths.is_empty() || said.is_empty() {
-                    said.insert(0, format!("protected files changed: {}", paths.join(", ")));
+                    said.insert(0, format!("read-only files changed: {}", paths.join(", ")));
                 }
                 said.join("; ")
             }
-            Self::TimedOut { what } => format!("{what} ran past its limit"),
-            Self::Dishonest { why } => format!("not honest: {why}"),
+            Self::TimedOut { what } => format!("{what} timed out"),
+            Self::Dishonest { why } => format!("integrity check failed: {why}"),
         }
     }
 }
 
-/// The best kind for a failure, from its log.
+/// The best category for a failure, from its log.
 pub fn classify_failure(building: bool, log: &str) -> FailureCategory {
     let log = log.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| log.contains(word));
@@ -304,15 +304,15 @@ pub fn classify_failure(building: bool, log: &str) -> FailureCategory {
     }
 }
 
-/// A file that speaks another language than its author was asked for.
+/// A file in a different language than its author was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stray {
     /// The file.
     pub path: String,
-    /// The language it speaks.
+    /// The language it is written in.
     pub speaks: String,
-    /// The language that was asked for.
+    /// The language that was requested.
     pub asked: String,
     /// The line that shows it.
     pub line: String,
@@ -327,6 +327,6 @@ impl Stray {
             asked,
             line,
         } = self;
-        format!("{path} speaks {speaks} (\"{line}\"), and {asked} was asked for")
+        format!("{path} is written in {speaks} (\"{line}\"), but {asked} was requested")
     }
 }

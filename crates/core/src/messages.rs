@@ -1,8 +1,8 @@
-//! Messages between roles: the form of each as data, and what is wrong with one.
+//! Messages between roles: the form of each as data, and what is wrong with a message.
 //!
-//! A message is data in a declared shape. It is written as an object of a data language by whoever
-//! has one, or as Markdown in the form that its workflow publishes; `markdown` does the latter.
-//! Whoever wrote it, it is checked whole, and every fault is named.
+//! A message is data in a declared shape. It is written as an object in a data language, or as
+//! Markdown in the form that its workflow publishes; `markdown` does the latter. Every message is
+//! checked completely, whoever wrote it, and every error is named.
 
 mod datum;
 mod markdown;
@@ -15,15 +15,15 @@ pub use markdown::{parse_markdown, render_markdown};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Characters of a line, and of a text.
+/// Maximum length of a line, in characters.
 pub const LINE_CHARS: usize = 400;
-/// Characters of a text.
+/// Maximum length of a text, in characters.
 pub const TEXT_CHARS: usize = 4_000;
-/// Entries of a list, unless its form says fewer.
+/// Maximum length of a list, unless its form allows fewer entries.
 pub const LIST_MAX: usize = 64;
-/// Faults that are named.
+/// Maximum number of errors that are named.
 const FAULTS_MAX: usize = 30;
-/// The largest number that is taken.
+/// The largest number that is accepted.
 const NUMBER_MAX: f64 = 1e15;
 
 /// How a message is written.
@@ -37,14 +37,14 @@ pub enum Form {
     Markdown,
 }
 
-/// What a field holds.
+/// The kind of value in a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// One line.
     #[default]
     Line,
-    /// Some lines.
+    /// Several lines.
     Text,
     /// A number.
     Number,
@@ -68,7 +68,7 @@ pub enum Kind {
 pub struct Field {
     /// Its name.
     pub name: String,
-    /// What it holds.
+    /// Its kind.
     pub kind: Kind,
     /// Whether it may be left out.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -79,10 +79,10 @@ pub struct Field {
     /// The fields of a record, or of each of the rows.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub field: Vec<Field>,
-    /// Entries of a list at least.
+    /// Minimum number of entries of a list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub least: Option<usize>,
-    /// Entries of a list, or sentences of a text, at most.
+    /// Maximum number of entries of a list, or of sentences of a text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most: Option<usize>,
     /// What it means.
@@ -96,7 +96,7 @@ pub struct Field {
 pub struct Section {
     /// Its heading; `{name}` is replaced by a field.
     pub heading: String,
-    /// The field that stands below it.
+    /// The field shown below it.
     pub body: String,
     /// The columns of rows that are a table, in the order of their fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -112,9 +112,9 @@ pub struct Section {
 pub struct Message {
     /// Its name.
     pub name: String,
-    /// Which published workflow it is of.
+    /// The published workflow it belongs to.
     pub system: String,
-    /// What it is for.
+    /// Its purpose.
     pub about: String,
     /// How it is written.
     pub form: Form,
@@ -128,7 +128,7 @@ pub struct Message {
     pub section: Vec<Section>,
 }
 
-/// Faults as they are found, up to a bound.
+/// Errors as they are found, up to a limit.
 #[derive(Debug, Default)]
 struct Faults(Vec<String>);
 
@@ -141,7 +141,7 @@ impl Faults {
 }
 
 impl Message {
-    /// Everything that is wrong with a message of this form; nothing if it keeps it.
+    /// Everything that is wrong with a message of this form; empty if it conforms.
     pub fn check(&self, datum: &Datum) -> Vec<String> {
         let mut faults = Faults::default();
         match datum {
@@ -155,12 +155,12 @@ impl Message {
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Faults::default();
         if self.name.is_empty() || self.system.is_empty() || self.about.is_empty() {
-            faults.add(&self.name, "needs a name, a system and what it is about");
+            faults.add(&self.name, "needs a name, a system and a description");
         }
         push_field_faults(&self.name, &self.field, &mut faults);
         match self.form {
             Form::Object if !self.section.is_empty() || !self.title.is_empty() => {
-                faults.add(&self.name, "has sections or a title, but is no Markdown");
+                faults.add(&self.name, "has sections or a title, but is not Markdown");
             }
             Form::Object => {}
             Form::Markdown => self.push_section_faults(&mut faults),
@@ -168,14 +168,14 @@ impl Message {
         faults.0
     }
 
-    /// Each field stands in one place of the Markdown.
+    /// Each field appears in exactly one place of the Markdown.
     fn push_section_faults(&self, faults: &mut Faults) {
         let mut placed = markdown::names_in(&self.title);
         for section in &self.section {
             placed.extend(markdown::names_in(&section.heading));
             placed.push(section.body.clone());
             let Some(field) = self.field.iter().find(|field| field.name == section.body) else {
-                faults.add(&section.heading, "shows a field that is not there");
+                faults.add(&section.heading, "shows a field that does not exist");
                 continue;
             };
             let inner: Vec<String> = field.field.iter().map(|f| f.name.clone()).collect();
@@ -206,7 +206,7 @@ impl Message {
             if field.optional || !field.is_inline() {
                 faults.add(
                     &field.name,
-                    "stands in a heading, so it must be there, on one line",
+                    "is used in a heading, so it must be required and on one line",
                 );
             }
         }
@@ -228,14 +228,14 @@ fn push_field_faults(at: &str, fields: &[Field], faults: &mut Faults) {
     for field in fields {
         let at = format!("{at}.{}", field.name);
         if field.name.is_empty() || !seen.insert(&field.name) {
-            faults.add(&at, "has no name of its own");
+            faults.add(&at, "needs a unique name");
         }
         let nests = matches!(field.kind, Kind::Rows | Kind::Record);
         if nests == field.field.is_empty() {
-            faults.add(&at, "has fields if and only if it holds records");
+            faults.add(&at, "must have fields if and only if it holds records");
         }
         if (field.kind == Kind::Choice) == field.of.is_empty() {
-            faults.add(&at, "names words if and only if it is a choice");
+            faults.add(&at, "must list words if and only if it is a choice");
         }
         push_field_faults(&at, &field.field, faults);
     }
@@ -253,7 +253,7 @@ fn check_fields(fields: &[Field], values: &BTreeMap<String, Datum>, at: &str, fa
     for name in values.keys() {
         if !fields.iter().any(|field| field.name == *name) {
             let name: String = name.chars().filter(|c| !c.is_control()).take(40).collect();
-            faults.add(&format!("{at}{name}"), "is no field of this message");
+            faults.add(&format!("{at}{name}"), "is not a field of this message");
         }
     }
 }
@@ -336,7 +336,7 @@ fn check_text(field: &Field, text: &str, at: &str, faults: &mut Faults) {
     } else if text.chars().count() > TEXT_CHARS {
         faults.add(at, &format!("is longer than {TEXT_CHARS} characters"));
     } else if text.chars().any(control) {
-        faults.add(at, "holds a control character");
+        faults.add(at, "contains a control character");
     } else if let Some(most) = field.most
         && sentences(text) > most
     {
@@ -344,7 +344,7 @@ fn check_text(field: &Field, text: &str, at: &str, faults: &mut Faults) {
     }
 }
 
-/// How many sentences a text has: what ends with a full stop, a question or an exclamation mark
+/// How many sentences a text has: each ends with a period, question mark or exclamation mark
 /// before a space or the end.
 fn sentences(text: &str) -> usize {
     let mut n = 0;

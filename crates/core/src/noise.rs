@@ -1,4 +1,5 @@
-//! What a bench of equal sides says about the host: spread, drift, and what could be seen.
+//! What an A/A test (a bench of equal sides) shows about the host: spread, drift, and what could
+//! be detected.
 
 use crate::bench::{Bench, ClockSigns};
 use crate::comparison::Clock;
@@ -6,13 +7,13 @@ use crate::power::{self, Power};
 use karve_numerics::stats;
 use serde::Serialize;
 
-/// The true speedups for which power and cost are told.
+/// The true speedups for which power and cost are reported.
 pub const RATIOS: [f64; 4] = [1.01, 1.02, 1.03, 1.05];
 
-/// A remedy helps if what can be seen becomes smaller by at least this share.
+/// A remedy helps if the smallest detectable difference shrinks by at least this share.
 const HELPS_SHARE: f64 = 0.2;
 
-/// How some values lie.
+/// How some values are distributed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// The middle.
@@ -25,7 +26,7 @@ pub struct Spread {
     pub p90: f64,
 }
 
-/// What one clock says about the host.
+/// What one clock shows about the host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClockNoise {
     /// The clock.
@@ -36,7 +37,7 @@ pub struct ClockNoise {
     pub ln_ratios: Option<Spread>,
     /// By how much the readings change over the whole bench, as a log; Theil and Sen's slope.
     pub drift_ln: Option<f64>,
-    /// How much a reading says about the next: correlation of neighbours.
+    /// How much a reading says about the next: correlation of neighbors.
     pub lag1: Option<f64>,
     /// The share of pairs in which B was faster; about a half for equal sides.
     pub positive_share: f64,
@@ -44,11 +45,11 @@ pub struct ClockNoise {
     pub evidence: f64,
     /// Power and cost at some true speedups.
     pub power: Vec<Power>,
-    /// The smallest speedup that would show four times out of five.
+    /// The smallest speedup that would be detected four times out of five.
     pub smallest: Option<f64>,
 }
 
-/// What each clock of a bench of equal sides says.
+/// What each clock of an A/A test shows.
 pub fn examine(bench: &Bench, seed: u64) -> Vec<ClockNoise> {
     let rule = bench.rule.one_way();
     let of_clock = |clock: &ClockSigns| {
@@ -76,8 +77,8 @@ pub fn examine(bench: &Bench, seed: u64) -> Vec<ClockNoise> {
     bench.clocks.iter().map(of_clock).collect()
 }
 
-/// Whether a remedy makes smaller differences visible: at least a fifth smaller. `None` stands for
-/// a host on which not even twice as fast would show.
+/// Whether a remedy makes smaller differences detectable: at least a fifth smaller. `None` stands
+/// for a host on which not even a 2x speedup would be detected.
 pub fn helps(before: Option<f64>, after: Option<f64>) -> bool {
     match (before, after) {
         (_, None) => false,
@@ -118,7 +119,7 @@ fn slope(values: &[f64]) -> Option<f64> {
     stats::median(&slopes)
 }
 
-/// The correlation of neighbours; `None` without spread.
+/// The correlation of neighbors; `None` without spread.
 fn lag1(values: &[f64]) -> Option<f64> {
     let (mean, deviation) = stats::mean_and_deviation(values)?;
     let n = values.len() as f64;

@@ -36,11 +36,11 @@ pub struct Policy {
     pub rounds_max: u32,
     /// Wall time of one round in minutes, if bounded.
     pub round_minutes: Option<u32>,
-    /// How often a build or correctness failure may be mended inside a round.
+    /// Repair attempts for build or correctness failures within a round.
     pub debug_retries: u32,
     /// How often a proposal may be refused before the round is dropped.
     pub proposal_tries: u32,
-    /// How often a hypothesis is realized; the best realization goes on.
+    /// How often a hypothesis is implemented; the best implementation continues.
     #[serde(default = "once", skip_serializing_if = "is_once")]
     pub best_of: u32,
     /// Changes that one hypothesis may bundle.
@@ -57,19 +57,19 @@ pub struct Policy {
     /// How far candidates with knobs are tuned.
     #[serde(default)]
     pub tune: LadderRule,
-    /// What a reviewer who speaks against a change leads to.
+    /// What happens when a reviewer objects to a change.
     #[serde(default)]
     pub review: ReviewRule,
 }
 
-/// What a review that speaks against a change leads to. It never replaces the gate.
+/// What happens when a review objects to a change. It never replaces the gate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewRule {
     /// It is recorded and shown.
     #[default]
     Record,
-    /// The change is mended once, then it goes to the gate.
+    /// The agent gets one repair attempt, then the change goes to the gate.
     Mend,
     /// The round is dropped.
     Skip,
@@ -79,15 +79,15 @@ fn once() -> u32 {
     1
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // As serde asks.
+#[allow(clippy::trivially_copy_pass_by_ref)] // Required by serde.
 fn is_once(number: &u32) -> bool {
     *number == 1
 }
 
-/// How often the measurement itself is checked: the incumbent against its own copy.
+/// How often the measurement itself is checked by an A/A test: the incumbent against itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Controls {
-    /// At the baseline and after every so many rounds; 0 is never.
+    /// At the baseline and after every this many rounds; 0 is never.
     pub every: u32,
     /// Blocks of one control.
     pub blocks: u32,
@@ -99,13 +99,13 @@ pub struct Controls {
 pub enum Preset {
     /// Ours: a gain is at least 2% with proof of more than 1%, no case loses 2%.
     Strict,
-    /// C, the Primus-Turbo rules.
+    /// The Primus-Turbo rules.
     Primus,
-    /// D, the TileGym skill.
+    /// The TileGym skill.
     Tilegym,
-    /// B, the TensorRT-LLM coordinator.
+    /// The TensorRT-LLM workflow.
     Coordinator,
-    /// A, the hyper-mla orchestration.
+    /// The hyper-mla orchestration.
     HyperMla,
 }
 
@@ -146,7 +146,7 @@ pub struct AcceptRule {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WarmUpRule {
-    /// The first; also what logs mean that do not say.
+    /// The first; also the default for logs that do not say.
     #[default]
     First,
     /// The first, and those after it for as long as both arms together become faster.
@@ -178,7 +178,7 @@ pub enum SmallGain {
     Reject,
 }
 
-/// When a gain on the quick set must be shown again on the full set.
+/// When a gain on the quick set must be proven again on the full set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "rule", rename_all = "snake_case")]
 pub enum FullWhen {
@@ -186,7 +186,7 @@ pub enum FullWhen {
     Always,
     /// Below this speedup, for high-risk changes, and at the end.
     Borderline {
-        /// The speedup below which the quick set alone is not believed.
+        /// The speedup below which the quick set alone is not trusted.
         ratio: f64,
     },
 }
@@ -214,11 +214,11 @@ pub enum StopRule {
         /// Share of the peak, 0 to 1.
         share: f64,
     },
-    /// The rounds of the charter are used.
+    /// The rounds of the charter are used up.
     Rounds,
-    /// The wall time of the charter is used.
+    /// The wall time of the charter is used up.
     WallTime,
-    /// The agent cost of the charter is used.
+    /// The agent cost of the charter is used up.
     AgentCost,
     /// This many rounds in a row gained nothing.
     NoGain {
@@ -251,13 +251,13 @@ pub enum StreakAction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HistoryView {
-    /// Immutable sibling versions v0, v1, v2 (A).
+    /// Immutable sibling versions v0, v1, v2 (hyper-mla).
     Versions,
-    /// A chain of kept rounds (C, and ours).
+    /// A chain of kept rounds (primus, and ours).
     Lineage,
-    /// Applied and rolled back optimizations (B).
+    /// Applied and rolled back optimizations (trtllm).
     Backups,
-    /// Iterations with keep, revert or crash (D).
+    /// Iterations with keep, revert or crash (tilegym).
     Iterations,
 }
 
@@ -331,7 +331,7 @@ impl Policy {
         };
         check(
             self.stop.contains(&StopRule::Rounds),
-            "stop must contain the rule rounds: the rounds share the error bound",
+            "stop must contain the rule rounds: all rounds share one error bound",
         );
         check(
             !self.stop.contains(&StopRule::NoGain { rounds: 0 }),
@@ -339,7 +339,7 @@ impl Policy {
         );
         check(
             self.on_streak.iter().all(|(at, _)| *at >= 1),
-            "on_streak begins at 1",
+            "on_streak must start at 1 or more",
         );
         check(
             self.round_minutes != Some(0),
@@ -347,7 +347,7 @@ impl Policy {
         );
         check(
             self.controls.every == 0 || (8..=BLOCKS_MAX).contains(&self.controls.blocks),
-            "controls.blocks must be between 8 and 4000: fewer can show nothing",
+            "controls.blocks must be between 8 and 4000: fewer cannot show anything",
         );
         check(self.debug_retries <= 20, "debug_retries must be at most 20");
         check(

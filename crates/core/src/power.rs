@@ -1,9 +1,9 @@
 //! What a duel on this host could have shown: simulated duels on readings of equal kernels.
 //!
-//! A simulated duel draws residuals in runs of neighbours, so that what one reading says about
-//! the next is kept; each run gets a sign of its own, because a private coin decides who is first.
-//! Shifted by the log of a true ratio, they are judged as the rule judges a duel. Where the rule
-//! asks for the Hodges–Lehmann estimate, the median stands in: it needs counting only.
+//! A simulated duel draws residuals in runs of neighbors, so that their autocorrelation is kept;
+//! each run gets its own sign, because a private coin decides which side runs first. Shifted by
+//! the log of a true ratio, they are judged by the rule of a duel. Where the rule asks for the
+//! Hodges–Lehmann estimate, the median stands in: it only needs counting.
 
 use crate::duel::DuelRule;
 use karve_numerics::stats::{Draws, ln_evidence};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// Simulated duels for one ratio.
 const SIMULATIONS: u32 = 200;
-/// Neighbours that are drawn together.
+/// Neighbors that are drawn together.
 const RUN: usize = 5;
 /// Fewer residuals say too little about a host.
 pub const RESIDUALS_MIN: usize = 8;
@@ -24,18 +24,18 @@ const GRID: [u32; 28] = [
     1_250, 1_500, 2_000, 2_500, 3_000, 4_000, 5_000, 7_500, 10_000,
 ];
 
-/// How often, and how soon, a true speedup would be called faster.
+/// How often, and how soon, a true speedup would be reported as faster.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Power {
     /// The true speedup.
     pub ratio: f64,
     /// The share of duels that end with "faster".
     pub share: f64,
-    /// Blocks that a duel takes on average, however it ends.
+    /// Blocks that a duel takes on average, whatever its outcome.
     pub blocks: f64,
 }
 
-/// The log ratios with their median taken away: what they would be for equal kernels.
+/// The log ratios minus their median: what they would be for equal kernels.
 pub fn residuals(ln_speedups: &[f64]) -> Vec<f64> {
     let middle = karve_numerics::stats::median(ln_speedups).unwrap_or_default();
     ln_speedups.iter().map(|value| value - middle).collect()
@@ -46,13 +46,13 @@ pub fn power(residuals: &[f64], rule: &DuelRule, ratio: f64, seed: u64) -> Optio
     Some(Simulation::new(residuals, rule)?.power(ratio, seed))
 }
 
-/// The smallest speedup of a fixed grid that the rule would show four times out of five.
+/// The smallest speedup of a fixed grid that the rule would detect four times out of five.
 ///
-/// `None` with too few residuals, or if not even twice as fast would show.
+/// `None` with too few residuals, or if not even a 2x speedup would be detected.
 pub fn smallest_detectable(residuals: &[f64], rule: &DuelRule, seed: u64) -> Option<f64> {
     let simulation = Simulation::new(residuals, rule)?;
     let ratio = |step: &u32| 1.0 + f64::from(*step) / 10_000.0;
-    // The power grows with the ratio, so halving finds the step in five simulations.
+    // The power grows with the ratio, so bisection finds the step in five simulations.
     let shows = |step: &u32| simulation.power(ratio(step), seed).share >= POWER_WANTED;
     let place = GRID.partition_point(|step| !shows(step));
     GRID.get(place).map(ratio)
@@ -86,7 +86,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn power(&self, ratio: f64, seed: u64) -> Power {
-        // The same draws for every ratio: what differs is the ratio alone.
+        // The same draws for every ratio: only the ratio differs.
         let mut draws = Draws::new(seed);
         let (mut faster, mut blocks) = (0_u32, 0_u64);
         for _ in 0..SIMULATIONS {

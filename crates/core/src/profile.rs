@@ -1,4 +1,4 @@
-//! Why it is slow: counters with the place where each was read, and what follows from them.
+//! Why a kernel is slow: counters, each with its source, and the conclusions from them.
 
 pub mod classify;
 pub mod compare;
@@ -11,9 +11,9 @@ pub use predicate::{Predicate, Truth, Values};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Characters of a line that is quoted.
+/// Maximum length of a quoted line, in characters.
 pub const QUOTE_CHARS: usize = 200;
-/// Kernels that one profile tells of; the longest ones stay.
+/// Maximum number of kernels in one profile; the longest ones stay.
 pub const KERNELS_MAX: usize = 32;
 
 /// How deep to look.
@@ -29,7 +29,7 @@ pub enum ProfileDepth {
 }
 
 impl ProfileDepth {
-    /// Its name, as commands are told.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Light => "light",
@@ -52,7 +52,7 @@ pub enum Bottleneck {
     Communication,
     Sync,
     Balanced,
-    /// Nobody knows, or a newer karve does.
+    /// Unknown, or added by a newer karve.
     #[serde(other)]
     Unknown,
 }
@@ -100,46 +100,46 @@ pub struct Profile {
     pub depth: ProfileDepth,
     /// The class that the output names.
     pub bottleneck: Bottleneck,
-    /// The end of the output, bounded.
+    /// The end of the output, truncated.
     pub digest: String,
-    /// The artifact that holds all of it, if the command ran.
+    /// The artifact with the full output, if the command ran.
     pub artifact: Option<String>,
-    /// Why there is nothing, if there is nothing.
+    /// Why there is no profile, if there is none.
     pub skipped: Option<String>,
-    /// The share of the time that is spent in what a candidate may change, 0 to 1, if it says so.
+    /// The share of the time spent in editable code, 0 to 1, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
-    /// What was read of each kernel, the one that takes longest first.
+    /// What was measured for each kernel, the longest-running one first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<KernelProfile>,
-    /// What follows from the counters, by which rules.
+    /// The diagnosis from the counters, and the rules it followed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnosis: Option<Box<Diagnosis>>,
-    /// What is missing all the same, and why.
+    /// What is still missing, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// What was read of one kernel.
+/// What was measured for one kernel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelProfile {
-    /// Its name, as the profiler tells it.
+    /// Its name, as the profiler reports it.
     pub name: String,
-    /// Whether it is defined in a file that a candidate may change. A function's counters then
-    /// hold what it calls, as far as the profiler tells.
+    /// Whether it is defined in an editable file. A function's counters then include the functions
+    /// it calls, if the profiler attributes them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub granted: bool,
     /// Its counters by name.
     pub counters: BTreeMap<String, Counter>,
-    /// What the profiler itself says of it.
+    /// The profiler's own advice about it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<Remark>,
 }
 
-/// One value, and where it was read.
+/// One value, and its source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Counter {
-    /// The value, in the unit that its name has.
+    /// The value, in the unit of its name.
     pub value: f64,
     /// Where it was read.
     pub source: Source,
@@ -150,16 +150,16 @@ pub struct Counter {
 pub struct Source {
     /// The profiler.
     pub tool: String,
-    /// The line of its output, from 1; 0 if the value follows from others.
+    /// The line of its output, from 1; 0 if the value is derived from others.
     pub line: u32,
-    /// What stands there, shortened: the profiler's own name and value.
+    /// The text of the line, shortened: the profiler's own name and value.
     pub quote: String,
-    /// The file that it was read from, where there were several.
+    /// The file that it was read from, if there were several.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub file: String,
 }
 
-/// Advice of a profiler, as it gave it.
+/// Advice from a profiler, verbatim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Remark {
     /// The profiler's name for it.
@@ -174,7 +174,7 @@ pub struct Remark {
 }
 
 impl KernelProfile {
-    /// A kernel of which nothing is known yet.
+    /// A kernel without any counters yet.
     pub fn named(name: &str) -> Self {
         Self {
             name: name.chars().take(QUOTE_CHARS).collect(),
@@ -195,7 +195,7 @@ impl KernelProfile {
             .collect()
     }
 
-    /// Adds a value, unless it is no number or a share above the whole. Says whether it did.
+    /// Adds a value, unless it is not a number or is a share above 100%. Returns whether it did.
     pub fn set(&mut self, name: &str, value: f64, source: Source) -> bool {
         let can_be = counters::can_be(name, value);
         if can_be {
@@ -232,7 +232,7 @@ impl Source {
 }
 
 impl Profile {
-    /// The kernel that the diagnosis is about: the granted one, or the one that takes longest.
+    /// The kernel that the diagnosis is about: the editable one, or the longest-running one.
     pub fn main_kernel(&self) -> Option<&KernelProfile> {
         self.kernels.first()
     }

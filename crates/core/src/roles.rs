@@ -1,9 +1,9 @@
-//! Roles: who may do what in a campaign, in which language and in which files, as data; and who is
-//! asked for what, with every reason.
+//! Roles: who may do what in a campaign, in which language and in which files, as data; and which
+//! role is asked, with every reason.
 //!
-//! A book holds the roles of the published workflows, the languages they write, and the rules by
-//! which a request finds its role. The book itself is data that others bring; here is what makes
-//! it sound, and what follows from it.
+//! The role table holds the roles of the published workflows, the languages they write, and the
+//! rules that route a request to a role. The table itself is data from elsewhere; this module
+//! validates it and applies it.
 
 mod framework;
 mod request;
@@ -22,14 +22,14 @@ use crate::profile::Predicate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Characters of a name.
+/// Maximum length of a name, in characters.
 const NAME_CHARS: usize = 64;
-/// Characters of a text of the book.
+/// Maximum length of a text in the role table, in characters.
 const TEXT_CHARS: usize = 400;
-/// Entries of any list of the book.
+/// Maximum number of entries in any list of the role table.
 const LIST_MAX: usize = 64;
 
-/// What a role may do.
+/// Something that a role may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Duty {
@@ -37,7 +37,7 @@ pub enum Duty {
     Propose,
     /// Change files.
     Implement,
-    /// Look at a change and say what speaks against it.
+    /// Review a change and raise objections.
     Review,
     /// Say why a kernel is slow.
     Profile,
@@ -61,24 +61,24 @@ impl Duty {
 pub struct Role {
     /// Its name.
     pub name: String,
-    /// Which published workflow it is of.
+    /// The published workflow it belongs to.
     pub system: String,
     /// What it is, in one line.
     pub title: String,
     /// What it may do.
     pub may: Vec<Duty>,
-    /// The language it writes; any without one.
+    /// The language it writes; any language if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
-    /// Globs of the files that it may change, among those that are granted.
+    /// Globs of the files that it may change, among the editable ones.
     pub writes: Vec<String>,
-    /// Which entries of the library it gets: those that name one of these, or nothing.
+    /// Which library entries it gets: those that name one of these, or no language.
     #[serde(skip_serializing_if = "Scope::is_everywhere")]
     pub knowledge: Scope,
-    /// Words by which somebody asks for it.
+    /// Words that request it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub intents: Vec<String>,
-    /// What it must know of its task, a line each.
+    /// What it must know for its task, one line each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
 }
@@ -89,56 +89,56 @@ pub struct Role {
 pub struct Language {
     /// Its name.
     pub name: String,
-    /// Words by which people name it.
+    /// Other names for it.
     pub words: Vec<String>,
-    /// The language in which a kernel must exist before it can be one of this.
+    /// The language in which a kernel must exist first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub built_on: Option<String>,
-    /// Beginnings of lines by which its files are known.
+    /// Line prefixes by which its files are recognized.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<String>,
     /// What it needs to run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Need>,
-    /// When to leave it for another.
+    /// When to switch to another language.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leave: Vec<Leave>,
-    /// What it is and what it is taken for.
+    /// What it is and what it is used for.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
 
-/// What a language needs of the device.
+/// The device requirements of a language.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Need {
-    /// For these operations or families only; for all if it is empty.
+    /// Only for these operations or families; for all if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub op: Vec<String>,
     /// The family of architectures.
     pub family: String,
-    /// The least of their numbers.
+    /// The lowest number in the family that works.
     pub at_least: u32,
-    /// Numbers above it that will not do.
+    /// Higher numbers that do not work.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not: Vec<u32>,
     /// Why.
     pub why: String,
 }
 
-/// When a language cannot do what a kernel needs.
+/// A condition under which a language cannot do what a kernel needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Leave {
     /// A condition on counters.
     pub when: String,
-    /// The language to go to.
+    /// The language to switch to.
     pub to: String,
     /// Why.
     pub why: String,
 }
 
-/// Counters that ask for a role.
+/// A condition on counters that calls for a role.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Call {
@@ -150,14 +150,14 @@ pub struct Call {
     pub why: String,
 }
 
-/// The language of a kernel that does not exist yet, where nobody has a preference.
+/// The language of a new kernel, if no preference is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Usual {
-    /// The family of architectures; any if it is empty.
+    /// The family of architectures; any if empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub family: String,
-    /// The least of their numbers.
+    /// The lowest number in the family.
     pub at_least: u32,
     /// The language.
     pub language: String,
@@ -169,14 +169,14 @@ pub struct Usual {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Book {
-    /// The roles; the first without a language that may implement takes what is left.
+    /// The roles; the first that may implement and has no language is the fallback.
     pub role: Vec<Role>,
     /// The languages.
     pub language: Vec<Language>,
-    /// Counters that ask for a role, the first that holds.
+    /// Conditions that call for a role; the first that holds decides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub call: Vec<Call>,
-    /// Languages of new kernels, the first that fits.
+    /// Languages of new kernels; the first that fits decides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub usual: Vec<Usual>,
 }
@@ -187,7 +187,7 @@ impl Role {
         self.may.contains(&duty)
     }
 
-    /// Whether an entry of the library is for it. What names no language is for all.
+    /// Whether a library entry is for it. An entry that names no language is for all roles.
     pub fn gets(&self, known: &Known) -> bool {
         let fits = |wanted: &[String], named: &[String]| {
             let is = |word: &String| wanted.iter().any(|own| own.eq_ignore_ascii_case(word));
@@ -202,17 +202,17 @@ impl Role {
 }
 
 impl Book {
-    /// The role of that name.
+    /// The role with that name.
     pub fn role(&self, name: &str) -> Option<&Role> {
         self.role.iter().find(|role| role.name == name)
     }
 
-    /// The language of that name.
+    /// The language with that name.
     pub fn language(&self, name: &str) -> Option<&Language> {
         self.language.iter().find(|language| language.name == name)
     }
 
-    /// The language that somebody calls so.
+    /// The language that a word refers to.
     pub fn called(&self, word: &str) -> Option<&Language> {
         let word = routing::plain(word);
         let is = |language: &&Language| {
@@ -225,14 +225,14 @@ impl Book {
             .filter(|_| !word.trim().is_empty())
     }
 
-    /// Who writes a language.
+    /// The role that writes a language.
     pub fn writer(&self, language: &str) -> Option<&Role> {
         let writes =
             |role: &&Role| role.may(Duty::Implement) && role.language.as_deref() == Some(language);
         self.role.iter().find(writes)
     }
 
-    /// Who takes what no other role is for.
+    /// The fallback role.
     pub fn general(&self) -> Option<&Role> {
         let is = |role: &&Role| {
             role.language.is_none() && role.intents.is_empty() && role.may(Duty::Implement)
@@ -240,7 +240,7 @@ impl Book {
         self.role.iter().find(is)
     }
 
-    /// Who reviews.
+    /// The role that reviews.
     pub fn reviewer(&self) -> Option<&Role> {
         self.role.iter().find(|role| role.may(Duty::Review))
     }
@@ -277,7 +277,7 @@ impl Book {
         }
         if self.general().is_none() {
             faults.push(
-                "no role takes what is left: one without a language that may implement".into(),
+                "there is no fallback role: one that may implement, without a language".into(),
             );
         }
         faults
@@ -293,10 +293,10 @@ impl Book {
         for (what, name) in roles.chain(languages) {
             let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
             if name.is_empty() || name.len() > NAME_CHARS || !name.chars().all(fits) {
-                faults.push(format!("{what}: {name:?} is no name"));
+                faults.push(format!("{what}: {name:?} is not a valid name"));
             }
             if !seen.insert((what, name)) {
-                faults.push(format!("{what}: {name} is there twice"));
+                faults.push(format!("{what}: {name} appears twice"));
             }
         }
         let mut words = BTreeSet::new();
@@ -312,13 +312,13 @@ impl Book {
     fn push_role_faults(&self, role: &Role, faults: &mut Vec<String>) {
         let mut fault = |text: &str| faults.push(format!("role {}: {text}", role.name));
         if role.may.is_empty() {
-            fault("it may do nothing");
+            fault("\"may\" is empty");
         }
         if role.title.trim().is_empty() || role.title.len() > TEXT_CHARS {
             fault("its title must be one line");
         }
         if role.may(Duty::Implement) == role.writes.is_empty() {
-            fault("who may implement names the files it writes, and nobody else does");
+            fault("\"writes\" must list files if and only if it may implement");
         }
         if let Some(language) = &role.language
             && self.language(language).is_none()
@@ -342,7 +342,9 @@ impl Book {
         let leads = language.leave.iter().map(|leave| &leave.to);
         for other in leads.chain(&language.built_on) {
             if other == name || self.language(other).is_none() {
-                faults.push(format!("language {name}: {other:?} is no other language"));
+                faults.push(format!(
+                    "language {name}: {other:?} is not another language"
+                ));
             }
         }
         for leave in &language.leave {
@@ -351,11 +353,11 @@ impl Book {
         let base = language.built_on.as_ref().and_then(|of| self.language(of));
         if base.is_some_and(|base| base.built_on.is_some()) {
             faults.push(format!(
-                "language {name}: what it is built on is built on another"
+                "language {name}: the language it is built on is itself built on another"
             ));
         }
         if language.needs.iter().any(|need| need.family.is_empty()) {
-            faults.push(format!("language {name}: a need names no family"));
+            faults.push(format!("language {name}: a \"needs\" names no family"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How far a kernel is from what the device allows: intensity, ridge, ceiling, and the share of it.
+//! How far a kernel is from the device's limits: intensity, ridge, ceiling, and the share reached.
 
 use crate::charter::Charter;
 use karve_numerics::case::Case;
@@ -16,7 +16,7 @@ pub enum Limit {
     Bandwidth,
 }
 
-/// One call under the roof of a device.
+/// One call on the roofline of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ceiling {
     /// Operations of a call.
@@ -25,13 +25,13 @@ pub struct Ceiling {
     pub bytes: f64,
     /// Operations per byte.
     pub intensity: f64,
-    /// The intensity at which compute and bandwidth are level.
+    /// The intensity at which the compute and bandwidth limits meet.
     pub ridge: f64,
     /// Operations per second that are possible at this intensity.
     pub ceiling: f64,
     /// What sets the ceiling.
     pub limit: Limit,
-    /// The least time of a call, in seconds.
+    /// The shortest possible time of a call, in seconds.
     pub floor_s: f64,
     /// The time of a call, in seconds.
     pub time_s: Option<f64>,
@@ -41,17 +41,17 @@ pub struct Ceiling {
     pub share: Option<f64>,
 }
 
-/// A roof that was measured on a busy host is too low by less than this.
+/// A roofline measured on a busy host is too low by less than this factor.
 const SHARE_MAX: f64 = 1.5;
 
 impl Ceiling {
-    /// Whether a call is so much faster than its ceiling that its work or its bytes must be wrong.
+    /// Whether a call is so far above its ceiling that its work or its bytes must be wrong.
     pub fn is_impossible(&self) -> bool {
         self.share.is_some_and(|share| share > SHARE_MAX)
     }
 }
 
-/// A call under the roof, if work, bytes and both peaks are known.
+/// A call on the roofline, if work, bytes and both peaks are known.
 pub fn ceiling(demand: Demand, peaks: Peaks, time_s: Option<f64>) -> Option<Ceiling> {
     let usable = |value: &f64| value.is_finite() && *value > 0.0;
     let (work, bytes) = (demand.work.filter(usable)?, demand.bytes.filter(usable)?);
@@ -77,21 +77,21 @@ pub fn ceiling(demand: Demand, peaks: Peaks, time_s: Option<f64>) -> Option<Ceil
     })
 }
 
-/// A case under the part of a roof that holds for it.
+/// A case on the part of the roofline that applies to it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Under {
     /// The index of the case.
     pub case: usize,
-    /// The level of the caches that holds its bytes, where levels were measured.
+    /// The cache level that fits its bytes, if levels were measured.
     pub level: Option<String>,
-    /// Which cores it stands under.
+    /// The cores it is compared with.
     pub cores: Cores,
-    /// Intensity, ceiling, and what is reached of it.
+    /// Intensity, ceiling, and the share that is reached.
     pub ceiling: Ceiling,
 }
 
 impl Under {
-    /// Whose roof it is, in words.
+    /// Whose roofline it is, in words.
     pub fn whose(&self) -> String {
         match &self.level {
             Some(level) => format!("{level}, {}", self.cores.name()),
@@ -122,8 +122,8 @@ pub fn ceilings(
     cases.iter().filter_map(of_case).collect()
 }
 
-/// Which cores the cases stand under: as many as the contract has threads, else one, unless a call
-/// was faster than one core can be.
+/// Which cores the cases are compared with: as many as the contract has threads, else one, unless a
+/// call was faster than one core can be.
 pub fn shown_cores(
     charter: &Charter,
     cases: &[(usize, Case)],
@@ -220,13 +220,13 @@ mod tests {
         assert_eq!((found[0].case, ceiling.limit), (3, Limit::Compute));
         assert_eq!(found[0].whose(), "the device");
         assert!((ceiling.share.unwrap() - 0.5).abs() < 1e-12);
-        // So few bytes may lie in a cache: no floor, but a ceiling to show.
+        // So few bytes may be in a cache: no floor, but a ceiling to show.
         let demand = charter.demand(&cases[0].1).unwrap();
         assert_eq!(roof.peaks(demand).bytes, None);
         assert_eq!(roof.shown_peaks(demand).bytes, Some(1e9));
         assert!(of(&charter, &Roof::default()).is_empty());
-        // With levels the call stands under one core and the level that holds its 120 KB, unless
-        // one core cannot be that fast.
+        // With levels, the call is compared with one core and the level that fits its 120 KB,
+        // unless one core cannot be that fast.
         let level = |name: &str, holds: Option<u64>, per_s: f64| RoofLevel {
             name: name.into(),
             one: LevelRate { per_s, holds },

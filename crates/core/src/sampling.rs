@@ -1,4 +1,4 @@
-//! What is sampled: which cases stand for all, and which blocks only warm up.
+//! What is sampled: which cases represent all, and which blocks only warm up.
 
 use crate::charter::{ClockRule, Metric};
 use crate::comparison::Clock;
@@ -11,10 +11,11 @@ const REPRESENTATIVES: usize = 5;
 /// CPU time above this share of the wall time means more than one thread.
 const SINGLE_THREAD_SHARE: f64 = 1.05;
 
-/// CPU time below this share of the wall time, in the calmest run, means that the command waits.
+/// CPU time below this share of the wall time, in the least disturbed run, means that the command
+/// waits.
 const BUSY_SHARE: f64 = 0.7;
 
-/// The clock that counts beside the metric, from what the incumbent alone showed.
+/// The clock that counts alongside the metric, from the incumbent's readings alone.
 ///
 /// With `auto` it is the CPU time of a command that is timed as a whole, runs in one thread and
 /// does not wait: there CPU time is the same work read by a clock that a busy host cannot stretch.
@@ -42,16 +43,16 @@ const SAMPLE_SECONDS: f64 = 1e-3;
 /// Calls of a kernel in one run at most.
 const REPEATS_MAX: u32 = 1 << 20;
 
-/// How often the kernel should rather be called in one run, from a run of the incumbent with
-/// `repeats` calls; `None` if that is enough. The same count serves both arms.
+/// How often the kernel should be called in one run instead, from a run of the incumbent with
+/// `repeats` calls; `None` if that is enough. Both arms use the same count.
 pub fn more_repeats(metric: &Metric, sample: &Sample, repeats: u32) -> Option<u32> {
-    // A time that is reported is that of one call; all else is judged by the whole command.
+    // A reported time is that of one call; everything else is judged by the whole command.
     let reported = metric
         .seconds_per_unit()
         .filter(|_| metric.own_clock().is_none());
     let (wanted, enough) = match reported {
         Some(unit) => {
-            // A shade less, so that what rounds up a whole number is not the next one.
+            // Slightly less, so that a whole number does not round up to the next one.
             let calls = (SAMPLE_SECONDS / (sample.value * unit) - 1e-6).ceil();
             (calls.min(f64::from(REPEATS_MAX)) as u32, false)
         }
@@ -76,7 +77,7 @@ const WARMING_SHARE: f64 = 0.9;
 /// The warm-up of a duel: which blocks at its start do not count.
 ///
 /// The first loads caches and pages. Whether more are needed is seen from the time of both arms
-/// together, which says nothing about who is faster: so leaving blocks out favours nobody.
+/// together, which says nothing about which is faster, so leaving blocks out favors neither.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WarmUp {
     rule: WarmUpRule,
@@ -96,7 +97,7 @@ impl WarmUp {
         }
     }
 
-    /// Why a block with these pairs, measured next, does not count, if it does not.
+    /// Why the next block, with these pairs, does not count; `None` if it does.
     pub fn discards(&self, pairs: &[Pair]) -> Option<Discarded> {
         let warming = match (self.over, self.last_us) {
             (true, _) => false,
@@ -123,7 +124,7 @@ fn both_arms_us(pairs: &[Pair]) -> f64 {
     pairs.iter().map(both).sum()
 }
 
-/// Cases that stand for all: the smallest, the middle and the largest by time, and the two with
+/// Cases that represent all: the smallest, the middle and the largest by time, and the two with
 /// the highest spread. All cases, if there are at most five.
 pub fn representative(cases: &[usize], readings: &[Reading], metric: &Metric) -> Vec<usize> {
     if cases.len() <= REPRESENTATIVES {

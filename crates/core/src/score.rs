@@ -17,7 +17,7 @@ pub fn percent_change(old: f64, new: f64) -> f64 {
     (new / old - 1.0) * 100.0
 }
 
-/// A speedup above this is told as a factor, and a smaller one in percent. Twice as fast is 100%
+/// A speedup above this is shown as a factor, a smaller one in percent. Twice as fast is 100%
 /// faster, however that was rounded.
 const TOLD_AS_FACTOR: f64 = 2.000_1;
 
@@ -58,7 +58,7 @@ pub fn weight_cache_bound_percent(preparation_us: f64, step_ms: f64) -> f64 {
     preparation_us / (step_ms * 1_000.0) * 100.0
 }
 
-/// What one of a unit of work for each second is, such as 1e9 for `GFLOPS` and `GB/s`.
+/// The scale of a unit of work per second, such as 1e9 for `GFLOPS` and `GB/s`.
 pub fn rate_scale(unit: &str) -> Option<f64> {
     let of_unit = Metric {
         unit: unit.to_owned(),
@@ -75,8 +75,8 @@ pub fn rate_scale(unit: &str) -> Option<f64> {
     of_unit.rate_per_unit().or(scaled)
 }
 
-/// How long one call took by a reading of the metric, in seconds, if that can be told: from a
-/// time, or from a rate whose work is known.
+/// How long one call took by a reading of the metric, in seconds, if that is known: from a time,
+/// or from a rate whose work is known.
 pub fn implied_seconds(metric: &Metric, value: f64, case: &Case) -> Option<f64> {
     if let Some(per_unit) = metric.seconds_per_unit() {
         return Some(value * per_unit);
@@ -102,7 +102,7 @@ pub fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Evidence, short.
+/// Evidence in short form.
 pub fn count(value: f64) -> String {
     if value >= 1e6 {
         format!("{value:.0e}")

@@ -2,14 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a text for each token, at least: no text has fewer tokens, so who tells fewer is not
-/// believed. Runs of spaces and long words take up to a dozen bytes for a token.
+/// Most bytes per token: no text has fewer tokens than this implies, so a lower report is not
+/// believed. Runs of spaces and long words take up to a dozen bytes per token.
 const BYTES_PER_TOKEN_MAX: u64 = 16;
 
-/// Bytes for each token where karve counts by itself, as in a brief.
+/// Bytes per token where karve does the counting, as in a brief.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// How many tokens of a text count instead of those that were told; none where these can be true.
+/// How many tokens of a text to count instead of the reported number; `None` if the report is
+/// plausible.
 pub fn tokens_instead(told: u64, bytes: usize) -> Option<u64> {
     let bytes = bytes as u64;
     (told < bytes / BYTES_PER_TOKEN_MAX).then_some(bytes / BYTES_PER_TOKEN)
@@ -20,11 +21,11 @@ pub fn tokens_instead(told: u64, bytes: usize) -> Option<u64> {
 pub enum Asked {
     /// To state a hypothesis.
     Propose,
-    /// To realize it.
+    /// To implement it.
     Implement,
-    /// To mend what the gate refused, or a reviewer doubts.
+    /// To fix what the gate rejected or a reviewer doubts.
     Mend,
-    /// To look at what another made.
+    /// To review another agent's change.
     Review,
     /// To say what a round taught.
     Learn,
@@ -60,7 +61,7 @@ pub fn shown_usd(usd: f64) -> f64 {
     (usd * SHOWN_PARTS).round() / SHOWN_PARTS
 }
 
-/// What was used, as it is shown.
+/// Usage, rounded for display.
 pub fn shown(usage: Usage) -> Usage {
     Usage {
         usd: shown_usd(usage.usd),
@@ -73,9 +74,9 @@ pub fn shown(usage: Usage) -> Usage {
 pub struct Spent {
     /// Turns.
     pub turns: u32,
-    /// Tokens in and out, as far as it was told.
+    /// Tokens in and out, as far as reported.
     pub tokens: u64,
-    /// US dollars, as far as it was told.
+    /// US dollars, as far as reported.
     pub usd: f64,
 }
 
@@ -83,7 +84,7 @@ impl Spent {
     fn add(&mut self, usage: Usage) {
         self.turns = self.turns.saturating_add(1);
         self.tokens = self.tokens.saturating_add(usage.tokens);
-        // `max` also turns what is no number into nothing.
+        // `max` also turns NaN into 0.
         self.usd += usage.usd.max(0.0);
     }
 }
@@ -101,7 +102,7 @@ pub struct Spending {
 impl Spending {
     /// Counts a turn.
     pub fn count(&mut self, asked: Asked, usage: Usage) {
-        // Most rounds are settled without anybody being asked what they taught.
+        // Most rounds are settled without asking an agent what they taught.
         if asked == Asked::Learn && usage.is_none() {
             return;
         }
@@ -127,14 +128,14 @@ impl Spending {
     }
 }
 
-/// What a percent of gain cost; nothing where nothing was told, or nothing gained.
+/// What a percent of gain cost; `None` if nothing was reported or nothing was gained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PerPercent {
     /// The gain that is counted: (speedup - 1) in percent.
     pub gain_percent: f64,
-    /// US dollars for each percent.
+    /// US dollars per percent.
     pub usd: Option<f64>,
-    /// Tokens for each percent.
+    /// Tokens per percent.
     pub tokens: Option<f64>,
 }
 
@@ -156,17 +157,17 @@ pub fn per_percent(used: Usage, speedup: f64) -> Option<PerPercent> {
 /// What a turn of an agent cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens in and out, if it says.
+    /// Tokens in and out, if reported.
     pub tokens: u64,
-    /// US dollars, if it says.
+    /// US dollars, if reported.
     pub usd: f64,
-    /// Whether some of it was counted by karve, because what was told could not be.
+    /// Whether karve counted some of it, because the reported numbers were implausible.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
 }
 
 impl Usage {
-    /// Whether it says nothing.
+    /// Whether it is empty.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }

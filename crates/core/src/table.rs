@@ -1,7 +1,7 @@
-//! Rows of Markdown tables: read cell by cell, and text that fits into one cell.
+//! Rows of Markdown tables: reading them cell by cell, and text that fits into one cell.
 
-/// The cells of a row, from bar to bar; nothing if the line does not begin with a bar. A bar or
-/// another sign behind a backslash is itself.
+/// The cells of a row, from bar to bar; nothing if the line does not start with a bar. A bar or
+/// any other character after a backslash is literal.
 pub fn cells(line: &str) -> Option<Vec<String>> {
     let inner = line.trim().strip_prefix('|')?;
     let mut cells = Vec::new();
@@ -14,14 +14,14 @@ pub fn cells(line: &str) -> Option<Vec<String>> {
             (c, escaped) => cell.push(escaped.unwrap_or(c)),
         }
     }
-    // Behind the last bar there is no cell.
+    // There is no cell after the last bar.
     if !is_closed(line) {
         cells.push(cell);
     }
     Some(cells.iter().map(|cell| cell.trim().to_owned()).collect())
 }
 
-/// Whether a row ends with a bar of the table; one that was cut does not.
+/// Whether a row ends with an unescaped bar; a truncated row does not.
 pub fn is_closed(line: &str) -> bool {
     let line = line.trim();
     let Some(before) = line.strip_suffix('|').filter(|before| !before.is_empty()) else {
@@ -31,13 +31,13 @@ pub fn is_closed(line: &str) -> bool {
     escapes % 2 == 0
 }
 
-/// Whether cells are the rule below a heading, such as `|---|:-:|`.
+/// Whether cells are the separator below a header, such as `|---|:-:|`.
 pub fn is_rule(cells: &[String]) -> bool {
     let plain = |cell: &String| cell.contains('-') && cell.chars().all(|c| "-: ".contains(c));
     !cells.is_empty() && cells.iter().all(plain)
 }
 
-/// Text as one line of at most so many characters that fits into a cell.
+/// Text as one line of at most this many characters that fits into a cell.
 pub fn cell(text: &str, max: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line: String = line.chars().take(max).collect();

@@ -122,7 +122,7 @@ fn learnt(round: u32) -> crate::campaign::Event {
     }
 }
 
-/// What a reviewer says of a candidate, with one signal.
+/// A review of a candidate, with one signal.
 fn reviewed(
     step: &crate::campaign::ReviewStep,
     advice: crate::roles::Advice,

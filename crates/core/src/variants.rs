@@ -1,8 +1,9 @@
-//! Best of several: one hypothesis is realized more than once, and one realization goes on.
+//! Best of several: one hypothesis is implemented more than once, and one implementation
+//! continues.
 //!
-//! Each variant is made without knowing the others. They are built, tested and read by turns, and
-//! the one that reads best goes on to the gate and the duel. What chose it is not what judges it:
-//! the duel takes readings of its own.
+//! Each variant is made without knowledge of the others. They are built, tested and timed
+//! interleaved, and the fastest one continues to the gate and the duel. The readings that chose
+//! it do not judge it: the duel takes its own.
 
 use crate::hypothesis::Candidate;
 use crate::measurement::Gate;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// Variants of one hypothesis at most.
 pub const BEST_OF_MAX: u32 = 8;
-/// How often each variant is read, by turns.
+/// How often each variant is timed, interleaved.
 pub const TURNS: u32 = 3;
 
 /// A variant as the agent made it.
@@ -26,12 +27,12 @@ pub struct Made {
     pub why: String,
 }
 
-/// What was seen of a variant before one was chosen.
+/// The results of a variant before one was chosen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tryout {
     /// Its number, from 0.
     pub variant: u32,
-    /// What build and tests said.
+    /// The result of build and tests.
     pub gate: Gate,
     /// Its readings, the geometric mean of all visible cases each; less is better.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -60,8 +61,8 @@ pub fn contenders(made: &[Made], is_new: impl Fn(&Candidate) -> bool) -> Vec<(u3
     found
 }
 
-/// Which variant goes on: the fastest of those that passed; if none could be read, the first that
-/// passed; if none did, the first, which may be mended.
+/// Which variant continues: the fastest of those that passed; if none has readings, the first
+/// that passed; if none did, the first, which may be fixed.
 pub fn first(tryouts: &[Tryout]) -> Option<u32> {
     let passed = || tryouts.iter().filter(|tryout| tryout.gate.passed());
     let read = passed().filter_map(|tryout| Some((tryout.value()?, tryout.variant)));
@@ -97,7 +98,7 @@ mod tests {
             Some(1),
         );
         check(&[right(0, &[4.0]), right(1, &[4.0])], Some(0));
-        // What could not be read is not chosen while there is another.
+        // A variant without readings is not chosen while there is another.
         check(
             &[right(0, &[]), right(1, &[f64::NAN]), right(2, &[7.0])],
             Some(2),

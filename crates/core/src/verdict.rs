@@ -40,7 +40,7 @@ pub enum Verdict {
         /// Why.
         reason: DropReason,
     },
-    /// The readings allow neither; the incumbent stays, and the evidence may be continued.
+    /// The readings support neither; the incumbent stays, and the duel may be continued.
     Undecided {
         /// Blocks that were taken.
         blocks: u32,
@@ -58,7 +58,7 @@ pub enum Note {
         /// Indices of the cases in the charter.
         cases: Vec<usize>,
     },
-    /// The second clock has the proof; the metric does not contradict it.
+    /// The second clock proves it; the metric does not contradict it.
     ShownBy {
         /// That clock.
         clock: Clock,
@@ -76,23 +76,23 @@ pub enum Note {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum DropReason {
-    /// The agent gave no candidate.
+    /// The agent produced no candidate.
     NoCandidate {
         /// What happened instead.
         why: String,
     },
-    /// The granted files are as they were.
+    /// The editable files did not change.
     NoChange,
     /// The build made byte-identical artifacts.
     SameArtifact,
-    /// The very same source was judged before.
+    /// The same source was judged before.
     AlreadyTried {
         /// In this round.
         round: u32,
     },
     /// It did not pass the gate.
     Gate {
-        /// What the gate said.
+        /// The result of the gate.
         gate: Gate,
     },
     /// A speedup worth keeping is disproved.
@@ -109,7 +109,7 @@ pub enum DropReason {
         /// The speedup of each layout.
         ratios: Vec<f64>,
     },
-    /// The metric and the second clock differ: work was moved off, sleeps or hides in threads.
+    /// The metric and the second clock differ: work was offloaded, sleeps or is hidden in threads.
     ClocksDisagree {
         /// The second clock.
         clock: Clock,
@@ -120,7 +120,7 @@ pub enum DropReason {
     },
 }
 
-/// What a duel says after a block.
+/// The state of a duel after a block.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ruling {
     /// Another block is needed.
@@ -149,18 +149,18 @@ pub const NOISE_EVIDENCE: f64 = 20.0;
 /// An interval wider than this hides the gains that most campaigns are after.
 const NOISE_WIDTH: f64 = 1.1;
 
-/// What a kernel that meets itself says about the host.
+/// What an A/A test shows about the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noise {
-    /// Equal kernels are told apart: the readings cannot be trusted.
+    /// It finds a difference: the readings cannot be trusted.
     Differs,
-    /// They are not, but small gains could not be seen either.
+    /// It finds none, but small gains could not be detected either.
     Wide,
-    /// They are not, and small gains can be seen.
+    /// It finds none, and small gains can be detected.
     Quiet,
 }
 
-/// Judges a duel of a kernel against itself; its rule has θ0 = δ = 0.
+/// Judges an A/A test (a kernel against itself); its rule has θ0 = δ = 0.
 pub fn judge_noise(duel: &Duel) -> Noise {
     let estimate = duel.comparison().overall;
     let track = duel.main();
@@ -173,12 +173,12 @@ pub fn judge_noise(duel: &Duel) -> Noise {
     }
 }
 
-/// Equal kernels that were told apart.
+/// A difference that was found between equal kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suspicion {
     /// By this clock.
     pub clock: Clock,
-    /// In favour of this arm.
+    /// In favor of this arm.
     pub favours: Arm,
 }
 
@@ -191,7 +191,7 @@ pub enum Arm {
     Candidate,
 }
 
-/// Judges a control; its rule has θ0 = δ = 0. Whatever it finds between equals is suspicious.
+/// Judges a control; its rule has θ0 = δ = 0. Any difference between equals is suspicious.
 pub fn judge_control(duel: &Duel) -> Option<Suspicion> {
     duel.tracks.iter().find_map(|track| {
         let arms = [
@@ -228,7 +228,7 @@ pub fn judge_absent(why: &str) -> Verdict {
     }
 }
 
-/// Judges a round that ran past its time.
+/// Judges a round that ran over its time limit.
 pub fn judge_overtime() -> Verdict {
     Verdict::Drop {
         reason: DropReason::RoundTimeUp,
@@ -245,7 +245,7 @@ pub fn judge_source(tree: &str, parent_tree: &str, tried: Option<u32>) -> Option
     Some(Verdict::Drop { reason })
 }
 
-/// Judges what the gate said; `None` lets the candidate be measured.
+/// Judges the result of the gate; `None` lets the candidate be measured.
 pub fn judge_gate(gate: &Gate, same_artifact: bool) -> Option<Verdict> {
     let reason = if !gate.passed() {
         DropReason::Gate { gate: gate.clone() }
@@ -285,7 +285,7 @@ pub fn judge_duel(duel: &Duel, time: Time) -> Ruling {
     Ruling::Continue
 }
 
-/// Either clock may decide, so each must show so many times more for the same bound on errors.
+/// Either clock may decide, so each needs this many times more evidence for the same error bound.
 fn clocks(duel: &Duel) -> f64 {
     duel.tracks.len() as f64
 }
@@ -332,7 +332,7 @@ fn keep_notes(duel: &Duel, track: &Track) -> Option<Vec<Note>> {
     if guarded.any(|case| !case.safe.reached(rule.guard_evidence)) {
         return None;
     }
-    // A ratio that is no number is not within the limit.
+    // A NaN ratio is not within the limit.
     let tail_within = duel.tail_ratio(track) <= rule.tail_ratio;
     if !tail_within {
         return None;
@@ -374,7 +374,7 @@ fn other_notes(duel: &Duel, track: &Track) -> Vec<Note> {
     if track.clock != Clock::Metric {
         notes.push(Note::ShownBy { clock: track.clock });
     }
-    // As sure as the gain itself: a note that noise can write is worse than none.
+    // As certain as the gain itself: a note caused by noise is worse than none.
     if duel.command_slower.reached(duel.rule.keep_evidence) {
         notes.push(Note::CommandSlower);
     }

@@ -48,7 +48,7 @@ pub struct View {
     pub incumbent: Option<f64>,
     /// The product of the kept gains; overstates, see `headline`.
     pub cumulative_ratio: f64,
-    /// Original against final, measured afresh at the end: the only headline number.
+    /// Original against final, measured again at the end: the only headline number.
     pub headline: Option<Estimate>,
     /// Whether the final duel confirms a gain; `None` before it.
     pub confirmed: Option<bool>,
@@ -77,9 +77,9 @@ pub struct View {
 /// What agents used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CostView {
-    /// By what was asked for; nothing that nobody was asked for.
+    /// By what was asked for; what was never asked for is left out.
     pub turns: BTreeMap<String, Spent>,
-    /// For each percent of the gain that is shown; nothing where nothing was told or gained.
+    /// Per percent of the gain that is shown; `None` if nothing was reported or gained.
     pub per_percent: Option<PerPercent>,
 }
 
@@ -92,7 +92,7 @@ pub struct ItemView {
     pub title: String,
     /// What it was expected to gain.
     pub expected_ratio: f64,
-    /// What it takes.
+    /// The effort it takes.
     pub effort: &'static str,
     /// `kept`, `dropped`, `skipped`, `due`, `open`, or `not reached` when the campaign has ended.
     pub state: &'static str,
@@ -138,10 +138,10 @@ pub struct RoundView {
     pub commit: Option<String>,
     /// Whether the gate was passed.
     pub passed: Option<bool>,
-    /// What was seen of each realization, where there were several.
+    /// The results of each implementation, if there were several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tryouts: Vec<Tryout>,
-    /// Which of them went on, from 0.
+    /// Which of them continued, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chosen: Option<u32>,
     /// The deciding comparison.
@@ -163,7 +163,7 @@ pub struct RoundView {
     /// Who was asked, and why, where there are roles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub route: Option<Decision>,
-    /// What reviewers said of its candidates.
+    /// The reviews of its candidates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reviews: Vec<Review>,
     /// The five signals of a review from the figures, where there was one.
@@ -305,7 +305,7 @@ impl Campaign {
         let before = if round.verdict.keeps() {
             1.0
         } else {
-            // A dropped candidate stands where its parent stood, times what it showed.
+            // A dropped candidate is its parent's aggregate times its own speedup.
             round.ratio().unwrap_or(1.0)
         };
         RoundView {

@@ -1,7 +1,7 @@
 //! Build, gate and benchmark a tree with the project's own commands.
 //!
-//! What goes wrong with a candidate here is a `Gate`, never an error. Every command has a limit,
-//! a bounded capture and a fresh seed; results are believed only if they are whole.
+//! A failure of a candidate here is a `Gate`, never an error. Every command has a limit,
+//! a bounded capture and a fresh seed; results are accepted only if they are complete.
 
 pub mod output;
 
@@ -40,34 +40,34 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The environment of a benchmark is made larger by less than this, to move the stack.
+/// Upper bound for the padding of a benchmark's environment, which moves the stack.
 const PAD_BYTES_MAX: u64 = 4_096;
 
-/// The variable that does it.
+/// The variable that holds the padding.
 const PAD: &str = "KARVE_PAD";
 
-/// Which variant of a command is meant.
+/// A variant of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     /// The usual one.
     Usual,
-    /// The quick one, where there is one.
+    /// The quick one, if there is one.
     Quick,
 }
 
-/// What one run of a benchmark is given, the same for both arms of a duel.
+/// The inputs of one benchmark run, the same for both arms of a duel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
     /// The seed of the inputs.
     pub seed: u64,
     /// Which variant of the command.
     pub variant: Variant,
-    /// By how many bytes the environment is made larger.
+    /// Padding of the environment, in bytes.
     pub pad: u16,
 }
 
 impl Call {
-    /// A call that nobody can foresee.
+    /// An unpredictable call.
     pub fn fresh(variant: Variant) -> Result<Self> {
         Ok(Self {
             seed: fresh_seed()?,
@@ -85,25 +85,25 @@ pub struct Harness {
     metric: Metric,
     limit: Duration,
     workdir: String,
-    /// Knobs that may have to be handed to commands.
+    /// Knobs that may have to be passed to commands.
     knobs: Vec<KnobDeclaration>,
     scratch: PathBuf,
     tag: String,
     stop: StopFlag,
     per_case: BTreeMap<String, PerCase>,
-    /// The CPUs that benchmarks are held to.
+    /// The CPUs that benchmarks are pinned to.
     pinned: Vec<usize>,
     under_contract: Option<contract::UnderContract>,
     /// What confines the commands.
     sandbox: Option<Arc<Sandbox>>,
-    /// Variables of karve that no command gets.
+    /// Environment variables of karve that no command gets.
     withheld: Vec<String>,
 }
 
-/// What differs from case to case beside its parameters.
+/// Per-case settings besides the case's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerCase {
-    /// How often the kernel is called in one run, where the benchmark names `{repeats}`.
+    /// How often the kernel is called in one run, if the benchmark uses `{repeats}`.
     pub repeats: u32,
     /// Microseconds of plain work that follow the benchmark in the same timed command.
     pub spin_us: Option<u64>,
@@ -123,7 +123,7 @@ impl Harness {
             tag: tag.to_owned(),
             stop: stop.clone(),
             per_case: BTreeMap::new(),
-            // What cannot be had is refused where the campaign starts.
+            // CPUs that are not available are refused when the campaign starts.
             pinned: device::cpus_of(&charter.device.pin).unwrap_or_default(),
             under_contract: charter
                 .contract
@@ -138,7 +138,7 @@ impl Harness {
         }
     }
 
-    /// The same harness with what differs from case to case, by the case's name.
+    /// The same harness with per-case settings, by the case's name.
     #[must_use]
     pub fn with_cases(mut self, per_case: BTreeMap<String, PerCase>) -> Self {
         self.per_case = per_case;
@@ -159,14 +159,14 @@ impl Harness {
         self
     }
 
-    /// The same harness, whose commands do not get some variables of karve.
+    /// The same harness, with some of karve's environment variables withheld from commands.
     #[must_use]
     pub fn withholding(mut self, variables: Vec<String>) -> Self {
         self.withheld = variables;
         self
     }
 
-    /// The same harness with a limit that is no longer than this.
+    /// The same harness with its limit capped at this.
     #[must_use]
     pub fn within_limit(mut self, most: Duration) -> Self {
         self.limit = self.limit.min(most);
@@ -180,19 +180,19 @@ impl Harness {
         self
     }
 
-    /// The same harness with benchmarks held to some CPUs.
+    /// The same harness with benchmarks pinned to some CPUs.
     #[must_use]
     pub fn pinned_to(mut self, cpus: &[usize]) -> Self {
         self.pinned = cpus.to_vec();
         self
     }
 
-    /// Whether the user wants everything to stop at once.
+    /// Whether the user wants everything to stop immediately.
     pub fn stopped(&self) -> bool {
         self.stop.at_once()
     }
 
-    /// Runs one line in a tree, where the project's `karve.toml` lies in it.
+    /// Runs one line in a tree, in the directory of the project's `karve.toml`.
     fn run(&self, line: &str, tree: &Path, purpose: Purpose) -> Result<Run> {
         process::run(&self.command(line, tree, purpose)?, &self.stop)
     }
@@ -214,7 +214,7 @@ impl Harness {
         }
     }
 
-    /// A command with what all commands of this harness have.
+    /// A command with the settings that all commands of this harness share.
     fn base(&self, command: Command) -> Command {
         let mut command = command.limit(self.limit).tag(&self.tag);
         for name in &self.withheld {
@@ -231,10 +231,10 @@ impl Harness {
         self.build_layout(tree, 0)
     }
 
-    /// Builds a tree in one of the layouts of its code; 0 is the usual one.
+    /// Builds a tree in one of its code layouts; 0 is the usual one.
     pub fn build_layout(&self, tree: &Path, layout: u32) -> Result<Gated<()>> {
         if let Some(sandbox) = &self.sandbox {
-            // One of the same name may have been there before.
+            // A tree of the same name may have existed before.
             sandbox.forget(tree);
         }
         if let Err(gate) = self.deliver(tree) {
@@ -289,7 +289,7 @@ impl Harness {
         !cases.is_empty() && each
     }
 
-    /// What may be done by commands that write in a worktree, where nothing of that must stay.
+    /// The confinement of commands that write in a worktree, where none of it may persist.
     fn trial(&self, tree: &Path, purpose: Purpose) -> Result<Option<Confinement>> {
         let sandbox = self.sandbox.as_ref();
         sandbox.map(|s| s.confine_trial(purpose, tree)).transpose()
@@ -380,7 +380,7 @@ impl Harness {
         if out.is_some() {
             let dir = self.out_dir();
             fs::create_dir_all(&dir).map_err(|error| {
-                CommandError::environment(format!("cannot make {}", dir.display())).cause(error)
+                CommandError::environment(format!("cannot create {}", dir.display())).cause(error)
             })?;
         }
         self.condition(tree)?;
@@ -390,7 +390,7 @@ impl Harness {
         let run = process::run(&command.env(PAD, pad), &self.stop)?;
         let text = match &out {
             Some(path) => {
-                // A pipe would never end, and a link could lead anywhere.
+                // A pipe would never end, and a link could point anywhere.
                 let plain = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
                 let bytes = plain.then(|| files::read(path, files::RESULT_BYTES_MAX).ok());
                 let text = bytes
@@ -416,7 +416,7 @@ impl Harness {
         }
     }
 
-    /// What one run on these cases is given: the most of what they need.
+    /// The settings for one run on these cases: the maximum of what they need.
     fn of_cases(&self, cases: &[Case]) -> PerCase {
         let known = |case: &Case| self.per_case.get(&case.name).copied();
         let all: Vec<PerCase> = cases.iter().filter_map(known).collect();
@@ -431,7 +431,7 @@ impl Harness {
         let Some(line) = &self.commands.condition else {
             return Ok(());
         };
-        // On the same CPUs, whose caches it conditions.
+        // On the same CPUs, because it conditions their caches.
         let line = expand(line, None, &self.placeholders(tree, 0, None))?;
         let command = self.command(&line, tree, Purpose::Measure)?;
         let run = process::run(&command.pin(&self.pinned), &self.stop)?;
@@ -440,10 +440,10 @@ impl Harness {
         }
         Err(CommandError::environment("commands.condition failed")
             .cause(excerpt(&run))
-            .hint("run it by hand, and mend commands.condition in karve.toml"))
+            .hint("run it by hand, and fix commands.condition in karve.toml"))
     }
 
-    /// Runs the command that measures the device's peak; gives nothing if there is none.
+    /// Runs the command that measures the device's peak; returns nothing if there is none.
     pub fn peak(&self, tree: &Path) -> Result<BTreeMap<String, f64>> {
         let Some(line) = &self.commands.peak else {
             return Ok(BTreeMap::new());
@@ -477,7 +477,7 @@ impl Harness {
     }
 }
 
-/// The same line, followed by plain work that counts to its time.
+/// The same line, followed by plain work that counts toward its time.
 fn followed_by_work(line: &str, us: u64) -> Result<String> {
     let own = contract::own_program()?;
     let own = own.to_string_lossy().replace('\'', r"'\''");

@@ -1,25 +1,25 @@
 //! Everything karve asks of git: worktrees, candidate commits, refs, history; nothing else in karve
 //! starts git.
 //!
-//! Two worlds meet here. The *repository* is the user's: its common directory is named explicitly
-//! in each call, its checkout, index and branches are read and never written. A *worktree* is
-//! where an agent worked, and nothing in it is believed: not its `.git` file, `HEAD`, index,
-//! attributes or ignore rules. What it holds is found by looking at its files, and compared with
+//! Two trust levels meet here. The *repository* is the user's: each call names its common
+//! directory explicitly; its checkout, index and branches are read and never written. A *worktree*
+//! is where an agent worked, and nothing in it is trusted: not its `.git` file, `HEAD`, index,
+//! attributes or ignore rules. Its contents are found by looking at its files, and compared with
 //! the parent's tree as karve itself would check it out.
 //!
 //! ```text
 //! call.rs       one launcher: the environment, the options, the errors
 //! start.rs      finding the repository, its state, making a new one
 //! history.rs    trees, files, differences, logs
-//! memory.rs     what was learnt of objects, so that git need not be asked again
+//! memory.rs     cached facts about objects, so that git need not be called again
 //! refs.rs       refs with an expected old value
 //! worktree.rs   making and removing worktrees, whatever a crash left behind
 //! submodule.rs  filling the submodules of a worktree from the user's checkout
-//! survey.rs     what in a worktree differs from a tree, put together from
-//! compare.rs      the files that the tree has, and
-//! walk.rs         the files that it has not
-//! scratch.rs    an index and files of karve's own, outside of every worktree
-//! candidate.rs  the parent's tree plus the granted changes, as a commit
+//! survey.rs     what in a worktree differs from a tree, combined from
+//! compare.rs      the files that are in the tree, and
+//! walk.rs         the files that are not
+//! scratch.rs    karve's own index and files, outside of every worktree
+//! candidate.rs  the parent's tree plus the changes to editable files, as a commit
 //! ```
 
 mod call;
@@ -53,7 +53,7 @@ pub use survey::{Change, ChangeKind};
 pub struct Oid(String);
 
 impl Oid {
-    /// Takes a full object name of 40 (SHA-1) or 64 (SHA-256) digits; anything else is none.
+    /// Parses a full object name of 40 (SHA-1) or 64 (SHA-256) digits; `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text
             .bytes()
@@ -66,10 +66,10 @@ impl Oid {
         &self.0
     }
 
-    /// The object that the log names.
+    /// Parses an object name from the log.
     pub fn named(text: &str) -> Result<Self> {
         Self::parse(text).ok_or_else(|| {
-            CommandError::environment(format!("{text:?} is no object name"))
+            CommandError::environment(format!("{text:?} is not an object name"))
                 .hint("the log is damaged; \"karve verify\" says where")
         })
     }
@@ -102,12 +102,12 @@ pub enum Mode {
     Symlink,
     /// A submodule, or a repository inside the worktree.
     Gitlink,
-    /// What git cannot store: a pipe, a socket, a device, or what cannot be looked at.
+    /// Not storable in git: a pipe, a socket, a device, or an unreadable entry.
     Other,
 }
 
 impl Mode {
-    /// The mode as git writes it in a tree; zero for what git cannot store.
+    /// The mode as git writes it in a tree; zero if git cannot store it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::File => "100644",
@@ -118,7 +118,7 @@ impl Mode {
         }
     }
 
-    /// Reads a mode from a tree; old trees hold a few more permissions, which mean a plain file.
+    /// Parses a mode from a tree; old trees have a few more modes, which mean a plain file.
     fn parse(text: &str) -> Self {
         match text {
             "100755" => Self::Executable,
@@ -134,13 +134,13 @@ impl Mode {
     }
 }
 
-/// What a commit says besides its tree; the date comes from the caller, so that the same contents
-/// with the same note are the same commit.
+/// The metadata of a commit; the date comes from the caller, so that the same contents with the
+/// same note give the same commit.
 #[derive(Clone, Copy, Debug)]
 pub struct CommitNote<'a> {
     /// The whole message.
     pub message: &'a str,
-    /// Seconds since 1970, in UTC; negative ones count as zero, since git has none.
+    /// Seconds since 1970, in UTC; negative values count as zero, since git has none.
     pub date: i64,
 }
 
@@ -176,7 +176,7 @@ impl Repo {
         &self.root
     }
 
-    /// Whether a commit is here; one that cannot be asked for is not.
+    /// Whether a commit exists here; false if git cannot be asked.
     pub fn has_commit(&self, oid: &str) -> bool {
         let Ok(oid) = Oid::named(oid) else {
             return false;
@@ -186,8 +186,8 @@ impl Repo {
         asked.is_ok_and(|answer| answer.code == 0)
     }
 
-    /// The same repository, with temporary files in a directory that the caller clears up: a
-    /// process that is killed does not.
+    /// The same repository, with temporary files in a directory that the caller cleans up: a
+    /// killed process does not.
     #[must_use]
     pub fn with_scratch(mut self, dir: PathBuf) -> Self {
         self.scratch = Some(dir);

@@ -3,7 +3,7 @@
 use karve_core::measurement::Gate;
 use karve_numerics::case::Case;
 
-/// What went wrong, or a value.
+/// A failed gate, or a value.
 pub type Gated<T> = std::result::Result<T, Gate>;
 
 /// A case with its index in the charter.

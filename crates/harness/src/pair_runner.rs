@@ -1,13 +1,13 @@
-//! Runs the blocks of a duel: two arms by turns, in an order that nobody can foresee.
+//! Runs the blocks of a duel: two interleaved arms, in an unpredictable order.
 //!
 //! Every run is a fresh process, so no arm is idle in memory while the other is timed, and its
-//! addresses are drawn anew. Both arms of a block are given the same seed and an environment of
-//! the same size, which differs from block to block: where the stack begins is part of what is
-//! drawn, not of what is compared. A duel begins by reading both programs from the disk anew:
-//! one that a linker has just written lies in memory in another way than its copy, and that alone
-//! made a difference of 1% in a run of 2 ms.
+//! addresses are randomized again. Both arms of a block get the same seed and an environment of
+//! the same size, which differs from block to block: where the stack starts is randomized, not
+//! compared. A duel starts by reading both programs from disk again: a file that a linker has
+//! just written is laid out in memory differently from its copy, and that alone made a
+//! difference of 1% in a run of 2 ms.
 //!
-//! Under a contract the arms are workers in a ring, which stay for the whole duel.
+//! Under a contract the arms are workers in a kernel runner, which live for the whole duel.
 
 use crate::commands::{Call, Harness, Variant};
 use crate::outcome::Fault;
@@ -21,7 +21,7 @@ use karve_os::random::fresh_seed;
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-/// How often a block may be run again because the parent failed, which passed before.
+/// How often a block may be rerun because the parent failed, although it passed earlier.
 const PARENT_TRIES: u32 = 3;
 
 /// One side of a duel, built.
@@ -29,7 +29,7 @@ const PARENT_TRIES: u32 = 3;
 pub struct Arm {
     /// What runs it.
     pub harness: Harness,
-    /// Where it stands.
+    /// Its directory.
     pub tree: PathBuf,
 }
 
@@ -38,15 +38,15 @@ pub struct Arm {
 pub struct Arena {
     /// The incumbent.
     pub parent: Arm,
-    /// What challenges it.
+    /// The challenger.
     pub candidate: Arm,
     /// Which variant of the benchmark is run.
     pub variant: Variant,
-    /// The ring in which both stand, under a contract.
+    /// The kernel runner that holds both, under a contract.
     ring: Ring,
 }
 
-/// The ring of an arena, once the first block was asked for. A copy of an arena has its own.
+/// The kernel runner, created with the first block. A clone of the pair runner has its own.
 #[derive(Debug, Default)]
 struct Ring(RefCell<Option<Duelling>>);
 
@@ -57,7 +57,7 @@ impl Clone for Ring {
 }
 
 impl Arena {
-    /// An arena for two arms.
+    /// A pair runner for two arms.
     pub fn new(parent: Arm, candidate: Arm, variant: Variant) -> Self {
         Self {
             parent,
@@ -67,7 +67,7 @@ impl Arena {
         }
     }
 
-    /// Lets the next block read the programs of both arms from the disk anew.
+    /// Makes the next block read the programs of both arms from disk again.
     pub fn fresh_pages(&self) -> Result<()> {
         for arm in [&self.parent, &self.candidate] {
             arm.harness.fresh_pages(&arm.tree)?;
@@ -80,7 +80,7 @@ impl Arena {
         let mut last = Gate::Passed;
         for _ in 0..PARENT_TRIES {
             match self.block_once(cases)? {
-                // The block as a whole is run again: half of it would no longer be a pair.
+                // The whole block is rerun: half of it would no longer be a pair.
                 Err(Fault::Parent(gate)) => last = gate,
                 done => return Ok(done),
             }
@@ -91,8 +91,8 @@ impl Arena {
         Ok(Err(Fault::Parent(last)))
     }
 
-    /// One block in the ring. Both arms stay there from block to block, and are made anew after
-    /// a fault.
+    /// One block in the kernel runner. Both arms stay there from block to block, and are
+    /// recreated after a failure.
     fn block_in_ring(&self, cases: &[NumberedCase]) -> Result<std::result::Result<Block, Fault>> {
         let held = self.ring.0.take();
         let mut duelling = match held {
@@ -149,7 +149,7 @@ impl Arena {
         }))
     }
 
-    /// Each arm once, right after each other.
+    /// Each arm once, back to back.
     fn turn(&self, cases: &[Case], call: Call) -> Result<std::result::Result<Turn, Fault>> {
         let run = |arm: &Arm| arm.harness.bench(&arm.tree, cases, call);
         // The coin comes from the operating system, after everything else is fixed.
@@ -164,7 +164,7 @@ impl Arena {
     }
 }
 
-/// Who was first, and the readings of both.
+/// Which arm ran first, and the readings of both.
 type Turn = (First, Vec<Sample>, Vec<Sample>);
 
 fn turn_of(
@@ -172,7 +172,7 @@ fn turn_of(
     parent: Gated<Vec<Sample>>,
     candidate: Gated<Vec<Sample>>,
 ) -> std::result::Result<Turn, Fault> {
-    // A host that fails both is no fault of the candidate's.
+    // If the host fails both, the candidate is not to blame.
     let parent = parent.map_err(Fault::Parent)?;
     let candidate = candidate.map_err(Fault::Candidate)?;
     Ok((first, parent, candidate))

@@ -1,25 +1,25 @@
 //! The placeholders of a command line: `{case}`, `{seed}`, `{out}`, `{round}`, `{depth}`,
 //! `{layout}`, `{repeats}`, the parameters of the case and the knobs that are given as arguments.
 //!
-//! `{{` and its `}}` stand for braces. A brace that does not enclose a name is left alone, so
-//! that `awk '{print $1}'` needs no care; so is `${NAME}`, which is for the shell.
+//! `{{` and its `}}` are literal braces. A brace that does not enclose a name is left alone, so
+//! `awk '{print $1}'` just works; so is `${NAME}`, which is for the shell.
 //!
-//! The line is run by `sh`, hence a value is put between single quotes unless all its characters
-//! are harmless. A value that needs quotes is refused where it would stand inside quotes of the
-//! command, or where it cannot be told, because there it could end them and become a command.
+//! The line is run by `sh`, so a value is put in single quotes unless all its characters are
+//! harmless. A value that needs quotes is rejected inside quotes of the command, or where that is
+//! unclear, because there it could end them and become a command.
 
 use karve_numerics::case::Case;
 use karve_numerics::space::Config;
 use karve_os::error::{CommandError, Result};
 use karve_os::text::{shown, suggestion};
 
-/// The names that are no parameters.
+/// The names that are not parameters.
 pub const NAMES: [&str; 7] = ["case", "seed", "out", "round", "depth", "layout", "repeats"];
 
-/// The longest name that is looked for between braces, in characters.
+/// The longest name allowed between braces, in characters.
 const NAME_MAX: usize = 64;
 
-/// What the names of a command line stand for; what is `None` has no value in that command.
+/// The values of the placeholders of a command line; `None` has no value in that command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placeholders {
     /// The seed of the inputs.
@@ -75,7 +75,7 @@ pub fn expand(command: &str, case: Option<&Case>, values: &Placeholders) -> Resu
     Ok(line)
 }
 
-/// The names that a command line uses, in its order.
+/// The names that a command line uses, in order.
 pub fn names(command: &str) -> Vec<&str> {
     pieces(command)
         .into_iter()
@@ -126,37 +126,34 @@ fn value_of(name: &str, case: Option<&Case>, values: &Placeholders) -> Result<St
             ))
         };
         error.hint(format!(
-            "{known}; in karve.toml write {{{{ for a brace of the shell"
+            "{known}; in karve.toml write {{{{ for a literal brace"
         ))
     })
 }
 
 fn shell_variable(name: &str) -> CommandError {
-    CommandError::usage(format!(
-        "`${{{name}}}` in a command is a variable of the shell"
-    ))
-    .hint(format!(
+    CommandError::usage(format!("`${{{name}}}` in a command is a shell variable")).hint(format!(
         "write {{{name}}} without the dollar sign in karve.toml"
     ))
 }
 
 fn unquotable(name: &str, value: &str) -> CommandError {
     CommandError::usage(format!(
-        "the value `{}` of {{{name}}} cannot stand inside quotes or a substitution of the shell",
+        "the value `{}` of {{{name}}} cannot be used inside shell quotes or a substitution",
         shown(value)
     ))
     .hint(format!(
-        "write {{{name}}} outside of quotes in karve.toml; karve quotes it"
+        "write {{{name}}} outside quotes in karve.toml; karve quotes it"
     ))
 }
 
-/// Whether a value means itself to the shell, inside quotes and outside.
+/// Whether a value is literal to the shell, inside and outside quotes.
 fn is_harmless(value: &str) -> bool {
     let harmless = |c: char| c.is_ascii_alphanumeric() || "_-./=,:+@%".contains(c);
     !value.is_empty() && value.chars().all(harmless)
 }
 
-/// A word that means itself to a shell.
+/// A word that is literal to a shell.
 pub fn quote(value: &str) -> String {
     format!("'{}'", value.replace('\'', r"'\''"))
 }
@@ -164,7 +161,7 @@ pub fn quote(value: &str) -> String {
 /// A piece of a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Piece<'a> {
-    /// Left as it is.
+    /// Literal text.
     Text(&'a str),
     /// `{name}`.
     Name(&'a str),
@@ -180,7 +177,7 @@ fn pieces(command: &str) -> Vec<Piece<'_>> {
         let here = &rest[text_end..];
         let dollar = rest[..text_end].ends_with('$');
         let length = if here.starts_with("{{") && !dollar {
-            // One of the two braces is the last character of the text before.
+            // One of the two braces is the last character of the preceding text.
             doubled += 1;
             pieces.push(Piece::Text(&rest[..=text_end]));
             text_end + 2
@@ -210,7 +207,7 @@ fn pieces(command: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// The name, if the text begins with a name in braces.
+/// The name, if the text starts with a name in braces.
 fn name_in_braces(text: &str) -> Option<&str> {
     let name = text.strip_prefix('{')?;
     let end = name
@@ -224,7 +221,7 @@ fn name_in_braces(text: &str) -> Option<&str> {
     (starts && name.chars().all(inner)).then_some(name)
 }
 
-/// Where a reader of shell text stands: outside of quotes, in them, or in a comment.
+/// The state of a shell lexer: outside quotes, inside them, or in a comment.
 #[derive(Debug, Default)]
 struct Quotes {
     state: QuoteState,
@@ -267,13 +264,13 @@ impl Quotes {
         }
     }
 
-    /// Takes note that a value stands here.
+    /// Records that a value is here.
     fn after_value(&mut self) {
         self.escaped = false;
         self.previous = Some('x');
     }
 
-    /// Whether a quoted value can stand here.
+    /// Whether a quoted value is allowed here.
     fn are_closed(&self) -> bool {
         self.state == QuoteState::Outside && !self.escaped
     }
@@ -401,9 +398,9 @@ mod tests {
             "./b \\{case}",
             "# it's\n./b '{case}'",
         ] {
-            refuse(command, evil, "outside of quotes");
+            refuse(command, evil, "outside quotes");
         }
-        refuse("./b {case}", "a\0b", "cannot stand");
+        refuse("./b {case}", "a\0b", "cannot be used");
     }
 
     proptest! {

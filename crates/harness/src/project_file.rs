@@ -7,7 +7,7 @@ use karve_os::text::shown;
 /// The usual name of the file.
 pub const FILE_NAME: &str = "karve.toml";
 
-/// The same text without the hidden cases, and without comments, which may tell of them too; none
+/// The same text without the hidden cases, and without comments, which may reveal them too; none
 /// if there are no hidden cases in it.
 pub fn without_hidden(text: &str) -> Option<String> {
     let mut file: toml::Table = text.parse().ok()?;
@@ -15,7 +15,7 @@ pub fn without_hidden(text: &str) -> Option<String> {
     toml::to_string(&file).ok()
 }
 
-/// A set of globs as karve means them: `*` and `?` stay inside one directory, `**` does not.
+/// A set of globs with karve's meaning: `*` and `?` stay inside one directory, `**` does not.
 pub fn glob_set(globs: &[String]) -> Result<GlobSet> {
     let mut set = GlobSetBuilder::new();
     for text in globs {

@@ -1,23 +1,23 @@
-//! The ring: where two kernels meet in workers that karve owns.
+//! The kernel runner: runs two kernels in workers that karve owns.
 //!
-//! karve draws the inputs from a secret, different for every call and the same bytes for both
-//! arms; it holds the clock; it checks what was written, on every timed call against the other
-//! arm, and on a secret few against the reference. An arm that is not asked stands still.
+//! karve derives the inputs from a secret, different for every call and the same bytes for both
+//! arms; it times the calls; it checks the outputs, on every timed call against the other arm,
+//! and on a few secretly chosen ones against the reference. An arm that is not called is frozen.
 //!
 //! ```text
 //! terms     where kernel and reference come from, and how a worker is started
-//! stage     inputs, poison, guards: what the arms find in memory, and what they leave there
-//! arm       one worker: woken, asked, timed, frozen
-//! broken    why a worker is of no use any more
+//! stage     buffers: inputs, poison and guards, and the outputs that the arms write
+//! arm       one worker: woken, called, timed, frozen
+//! broken    why a worker can no longer be used
 //! oracle    the reference
-//! check     what an output is worth
-//! exam      the gate: everything that must hold before a kernel is timed
-//! duel      the pairs of a duel        clocks   whether all clocks tell the same
-//! pace      the turns of a block       seat     the CPUs of both arms
+//! check     whether an output is correct
+//! exam      the correctness check: everything that must hold before a kernel is timed
+//! duel      the pairs of a duel        clocks   whether all clocks agree
+//! pace      the turns of a block       seat     the CPU affinity of both arms
 //! spread    many calls at once, for devices
-//! protocol  the messages        worker   the other side of them
+//! protocol  the messages        worker   the worker's side of the protocol
 //! python    the same worker for modules in Python: worker.py, and how it is started
-//! inputs    asks the module of a reference for its arguments
+//! inputs    asks the reference's module for its arguments
 //! sys       shared memory and calls into shared objects; unsafe code
 //! ```
 

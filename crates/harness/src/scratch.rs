@@ -1,10 +1,10 @@
-//! A directory for the time of one command, in which it builds and measures.
+//! A temporary directory in which one command builds and measures.
 //!
-//! It goes with the command. If karve is killed, its sweeper removes it, and if that is killed too,
-//! the next command that needs such a directory does. A file in it names its karve and the
-//! repositories that have worktrees in it. The file is locked as long as that karve lives: what can
-//! be locked has no owner any more. Its name says whose it is, too, for the moment before the file
-//! is there; in that moment only the sweeper of that karve may remove it.
+//! It is removed with the command. If karve is killed, its reaper removes it, and if that is killed
+//! too, the next command that needs such a directory does. A file in it names its karve process and
+//! the repositories that have worktrees in it. The file is locked as long as that process lives: if
+//! it can be locked, its owner is dead. The directory's name identifies the owner too, for the
+//! moment before the file exists; in that moment only the owner's reaper may remove it.
 
 use crate::git::Repo;
 use crate::trees::{self, Trees};
@@ -31,11 +31,11 @@ const OWNER_BYTES_MAX: u64 = 64 << 10;
 pub enum Kind {
     /// A trial of agents.
     Agents,
-    /// A bench, or equal sides for the noise.
+    /// A bench, or an A/A test for the noise.
     Bench,
     /// A check of the worktree.
     Check,
-    /// The examination of a project.
+    /// The inspection of a project.
     Doctor,
     /// The settings of a tuning run.
     Tune,
@@ -76,16 +76,16 @@ struct Owner {
 #[derive(Debug)]
 pub struct Scratch {
     dir: TempDir,
-    /// Locked while we live, and let go when the directory is gone.
+    /// Locked while we live, and released when the directory is gone.
     _owner: File,
 }
 
 impl Scratch {
-    /// Makes one, for worktrees of some repositories, and removes what dead ones left.
+    /// Creates one, for worktrees of some repositories, and removes what dead processes left.
     pub fn new(kind: Kind, repos: &[&Repo]) -> Result<Self> {
         sweep(|_| true);
         repos.iter().for_each(|repo| sweep_entries(repo));
-        let cannot = || "cannot make a scratch directory".to_owned();
+        let cannot = || "cannot create a scratch directory".to_owned();
         let dir = tempfile::Builder::new()
             .prefix(&format!(
                 "{}{}",
@@ -101,25 +101,25 @@ impl Scratch {
             repos,
         };
         let mut file = File::create_new(dir.path().join(OWNER)).context(cannot)?;
-        // Locked first: a file that says nothing yet is nobody's to remove.
+        // Locked first: an empty file must not be removed by others.
         file.lock().context(cannot)?;
         let text = serde_json::to_vec(&owner).context(cannot)?;
         file.write_all(&text).context(cannot)?;
         Ok(Self { dir, _owner: file })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
 
-    /// What its commands are tagged with.
+    /// The tag of its commands.
     pub fn tag(&self) -> String {
         self.path().to_string_lossy().into_owned()
     }
 }
 
-/// Removes what one dead karve left, by its mark.
+/// Removes what one dead karve process left, by its mark.
 pub fn sweep_after(mark: &str) {
     sweep(|owner| owner.mark == mark);
     for (name, dir) in directories() {
@@ -129,7 +129,7 @@ pub fn sweep_after(mark: &str) {
     }
 }
 
-/// How a name says the karve: by the last part of its mark, which is its own.
+/// How a name identifies the karve process: by the last part of its mark, which is unique.
 fn in_name(mark: &str) -> String {
     format!("{}-", mark.rsplit('/').next().unwrap_or(mark))
 }
@@ -140,19 +140,19 @@ fn of_karve(name: &str, mark: &str) -> bool {
     rests.any(|rest| rest.starts_with(&in_name(mark)))
 }
 
-/// Whether this user made it: what another one made is theirs to remove, whatever it says.
+/// Whether this user created it: another user's directory is theirs to remove.
 fn is_mine(path: &Path) -> bool {
     let made_by = fs::symlink_metadata(path).map(|data| data.uid());
     let me = fs::metadata("/proc/self").map(|data| data.uid());
     made_by.is_ok_and(|made_by| me.is_ok_and(|me| me == made_by))
 }
 
-/// Whether the file that names the owner is not there, or says nothing.
+/// Whether the file that names the owner is missing or empty.
 fn is_nameless(dir: &Path) -> bool {
     fs::metadata(dir.join(OWNER)).map_or(true, |data| data.len() == 0)
 }
 
-/// The directories of all karves that are there, with their names.
+/// The directories of all karve processes, with their names.
 fn directories() -> impl Iterator<Item = (String, PathBuf)> {
     let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten();
     entries.flatten().filter_map(|entry| {
@@ -162,11 +162,11 @@ fn directories() -> impl Iterator<Item = (String, PathBuf)> {
     })
 }
 
-/// Removes the directories whose karve is dead, and the worktrees in them. What cannot be removed
-/// is left for the next time.
+/// Removes the directories whose karve process is dead, and the worktrees in them. What cannot be
+/// removed is left for the next time.
 fn sweep(is_meant: impl Fn(&Owner) -> bool) {
     for (_, dir) in directories() {
-        // The lock is held meanwhile, so that one karve at a time removes it.
+        // The lock is held meanwhile, so that only one karve process removes it.
         if let Some((owner, _lock)) = dead_owner(&dir)
             && is_meant(&owner)
         {
@@ -206,7 +206,7 @@ fn remove(dir: &Path, owner: &Owner) {
         let all = fs::read_dir(dir).into_iter().flatten().chain(sides);
         for entry in all.flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                // That is how the worktrees of an earlier process are removed.
+                // This removes the worktrees of an earlier process.
                 let _ = Trees::new(&repo, entry.path());
             }
         }
@@ -216,7 +216,7 @@ fn remove(dir: &Path, owner: &Owner) {
 }
 
 /// Removes the entries of worktrees whose directory is gone, such as after a restart of the host:
-/// their path is one that only karve makes.
+/// only karve creates such paths.
 fn sweep_entries(repo: &Repo) {
     for path in repo.worktree_paths().unwrap_or_default() {
         let is_made_here = path.ancestors().skip(2).any(|dir| {

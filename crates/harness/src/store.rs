@@ -3,8 +3,8 @@
 //! ```text
 //! <root>/<campaign>/events.jsonl    one record a line, synced before it counts
 //!                   artifacts/      files named by their SHA-256
-//!                   lock            names its holder; the lock itself dies with the holder
-//!                   worktrees/      candidates; removed when a round is over
+//!                   lock            names its holder; the lock is released when the holder dies
+//!                   worktrees/      candidates; removed at the end of a round
 //!                   logs/ rounds/   derived, can be deleted and rebuilt
 //! ```
 
@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 
 const LOG: &str = "events.jsonl";
 const LOCK: &str = "lock";
-/// Tells where to die, in tests.
+/// Where to die, in tests.
 const DIE: &str = "KARVE_TEST_DIE";
-/// A line of the log at most; a longer one is not ours.
+/// Maximum length of a log line; karve writes no longer one.
 const LINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Records in which the base of a campaign is found.
+/// The number of records in which the base of a campaign is found.
 const FIRST_RECORDS: usize = 8;
 
 /// The directory of one campaign.
@@ -31,7 +31,7 @@ pub struct CampaignDir {
 }
 
 impl CampaignDir {
-    /// The directory of a campaign of that name.
+    /// The directory of the campaign with that name.
     pub fn new(root: &Path, name: &str) -> Self {
         Self {
             path: root.join(name),
@@ -53,7 +53,7 @@ impl CampaignDir {
         self.path.join(LOG)
     }
 
-    /// Where worktrees of candidates stand.
+    /// The directory of the candidates' worktrees.
     pub fn worktrees(&self) -> PathBuf {
         self.path.join("worktrees")
     }
@@ -96,7 +96,7 @@ pub fn has_begun(dir: &CampaignDir) -> bool {
     started_at(dir).is_some()
 }
 
-/// The commit of the user's repository that a campaign started from; none before it was found.
+/// The commit of the user's repository that a campaign started from; none until it is known.
 pub fn base_of(dir: &CampaignDir) -> Option<String> {
     let file = File::open(dir.join(LOG)).ok()?;
     let mut reader = BufReader::new(file.take(LINE_BYTES_MAX));
@@ -104,7 +104,7 @@ pub fn base_of(dir: &CampaignDir) -> Option<String> {
         let mut line = Vec::new();
         reader.read_until(b'\n', &mut line).ok()?;
         if let Event::Prepared(preparation) = parse_line(&line).ok()?.event {
-            // An extracted workspace has commits of its own.
+            // An extracted workspace has its own commits.
             let from = preparation.provenance.map(|from| from.commit);
             return Some(from.unwrap_or(preparation.base));
         }
@@ -112,8 +112,8 @@ pub fn base_of(dir: &CampaignDir) -> Option<String> {
     None
 }
 
-/// Whether the last process that ran a campaign died in it, or is still at it: one that ends takes
-/// its name out of the lock.
+/// Whether the last process that ran a campaign died, or is still running: one that exits normally
+/// removes its name from the lock.
 pub fn was_killed(dir: &CampaignDir) -> bool {
     fs::metadata(dir.join(LOCK)).is_ok_and(|lock| lock.len() > 0)
 }
@@ -127,16 +127,16 @@ fn started_at(dir: &CampaignDir) -> Option<i64> {
     parse_line(line.as_bytes()).ok().map(|record| record.at_ms)
 }
 
-/// A campaign's log as it was read.
+/// A campaign's log after reading.
 #[derive(Debug)]
 pub struct Loaded {
     /// The records in order.
     pub records: Vec<Record>,
-    /// The fold of them.
+    /// The state folded from them.
     pub campaign: Campaign,
-    /// Bytes of a last line that was not written to its end; 0 if there is none.
+    /// Size of an incomplete last line in bytes; 0 if there is none.
     pub torn_bytes: u64,
-    /// Where the last whole line ends.
+    /// Where the last complete line ends.
     good_bytes: u64,
 }
 
@@ -183,19 +183,19 @@ pub fn read(dir: &CampaignDir) -> Result<Loaded> {
 
 fn parse_line(line: &[u8]) -> Result<Record, String> {
     if line.last() != Some(&b'\n') {
-        return Err("the line does not end".into());
+        return Err("the line is incomplete".into());
     }
     let record: Record = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     if record.v > LOG_VERSION {
         return Err(format!(
-            "it was written by a newer karve (format {})",
+            "it was written by a newer version of karve (format {})",
             record.v
         ));
     }
     Ok(record)
 }
 
-/// The log of a newer karve is not damaged; it must not be cut.
+/// The log of a newer karve is not damaged; it must not be truncated.
 fn is_newer(line: &[u8]) -> bool {
     let value: Option<serde_json::Value> = serde_json::from_slice(line).ok();
     let version = value.and_then(|value| value.get("v")?.as_u64());
@@ -203,7 +203,10 @@ fn is_newer(line: &[u8]) -> bool {
 }
 
 fn newer(path: &Path) -> CommandError {
-    let message = format!("the log {} was written by a newer karve", path.display());
+    let message = format!(
+        "the log {} is from a newer version of karve",
+        path.display()
+    );
     CommandError::usage(message).hint("use that version; \"karve --version\" names this one")
 }
 
@@ -215,7 +218,7 @@ fn damaged(path: &Path, loaded: &Loaded, error: &dyn std::fmt::Display) -> Comma
     ))
     .cause(error)
     .hint(format!(
-        "keep a copy of {}, cut it before line {line} with \"head -n {}\", and go on with \
+        "keep a copy of {}, truncate it before line {line} with \"head -n {}\", and resume with \
              \"karve run\"",
         path.display(),
         line - 1
@@ -233,8 +236,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Takes the lock, cuts off a torn last line, and reads the log. Makes the campaign if it is
-    /// not there yet.
+    /// Takes the lock, cuts off an incomplete last line, and reads the log. Creates the campaign if
+    /// it does not exist yet.
     pub fn open(dir: &CampaignDir, holder: &str) -> Result<(Self, Loaded)> {
         make_dirs(dir)?;
         let lock = take_lock(&dir.join(LOCK), holder)?;
@@ -268,7 +271,7 @@ impl Store {
         Ok((store, loaded))
     }
 
-    /// Where the campaign lives.
+    /// The campaign's directory.
     pub fn dir(&self) -> &CampaignDir {
         &self.dir
     }
@@ -287,13 +290,14 @@ impl Store {
         let mut line = serde_json::to_vec(&record)
             .map_err(|e| CommandError::new(ErrorKind::Bug, "cannot write an event").cause(e))?;
         line.push(b'\n');
-        // What could not be read back would end the campaign for good, so it is never written.
+        // An unreadable record would make the campaign unusable, so it is never written.
         if parse_line(&line).as_ref() != Ok(&record) {
-            return Err(
-                CommandError::new(ErrorKind::Bug, "an event cannot be written")
-                    .cause(record.event.name())
-                    .hint("go on with \"karve run\": the log is as it was"),
-            );
+            return Err(CommandError::new(
+                ErrorKind::Bug,
+                "cannot write an event that cannot be read back",
+            )
+            .cause(record.event.name())
+            .hint("resume with \"karve run\": the log is unchanged"));
         }
         self.die_if_told("before", &[]);
         self.die_if_told("torn", &line[..line.len() / 2]);
@@ -302,7 +306,7 @@ impl Store {
             .write_all(&line)
             .and_then(|()| self.log.sync_data());
         if let Err(error) = written {
-            // A half-written line must not be followed by a whole one.
+            // A half-written line must not be followed by a complete one.
             let _ = self.log.set_len(self.length);
             let _ = self.log.seek(SeekFrom::Start(self.length));
             return Err(CommandError::environment(format!(
@@ -310,7 +314,7 @@ impl Store {
                 self.dir.join(LOG).display()
             ))
             .cause(error)
-            .hint("make room on the disk, then go on with \"karve run\": nothing is lost"));
+            .hint("free disk space, then resume with \"karve run\": nothing is lost"));
         }
         self.die_if_told("after", &[]);
         self.length += line.len() as u64;
@@ -318,8 +322,8 @@ impl Store {
         Ok(record)
     }
 
-    /// For the kill test: dies before, in the middle of or after the record it is told, as in
-    /// `KARVE_TEST_DIE=torn:17`, just as if somebody had killed it there.
+    /// For the kill test: dies before, in the middle of or after the given record, as in
+    /// `KARVE_TEST_DIE=torn:17`, just as if it had been killed there.
     fn die_if_told(&mut self, point: &str, written: &[u8]) {
         let here = format!("{point}:{}", self.next_seq);
         if std::env::var_os(DIE).is_some_and(|told| told == here.as_str()) {
@@ -328,7 +332,7 @@ impl Store {
         }
     }
 
-    /// Stores bytes under their hash and gives the hash.
+    /// Stores bytes under their hash and returns the hash.
     pub fn put(&self, bytes: &[u8]) -> Result<String> {
         put_artifact(&self.dir, bytes)
     }
@@ -336,12 +340,12 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // The name of a holder that is gone would mislead.
+        // The name of a dead holder would be misleading.
         let _ = self.lock.set_len(0);
     }
 }
 
-/// Stores bytes under their hash and gives the hash.
+/// Stores bytes under their hash and returns the hash.
 pub fn put_artifact(dir: &CampaignDir, bytes: &[u8]) -> Result<String> {
     let hash = sha256_hex(bytes);
     let path = dir.join("artifacts").join(&hash);
@@ -351,7 +355,7 @@ pub fn put_artifact(dir: &CampaignDir, bytes: &[u8]) -> Result<String> {
     Ok(hash)
 }
 
-/// Takes a file of the campaign into its artifacts, under its hash, and gives the hash.
+/// Adds a file of the campaign to its artifacts, under its hash, and returns the hash.
 pub fn take_artifact(dir: &CampaignDir, path: &Path) -> Result<String> {
     let hash = sha256_file(path)?;
     let target = dir.join("artifacts").join(&hash);
@@ -362,13 +366,13 @@ pub fn take_artifact(dir: &CampaignDir, path: &Path) -> Result<String> {
     Ok(hash)
 }
 
-/// Reads an artifact and checks that it is what its name says.
+/// Reads an artifact and checks it against the hash in its name.
 pub fn get_artifact(dir: &CampaignDir, hash: &str) -> Result<Vec<u8>> {
     let path = dir.join("artifacts").join(hash);
     let bytes = fs::read(&path).context(|| format!("cannot read {}", path.display()))?;
     if sha256_hex(&bytes) != hash {
         return Err(CommandError::environment(format!(
-            "{} is not what was stored there",
+            "{} does not match its hash",
             path.display()
         ))
         .hint("restore the file from a copy; \"karve verify\" lists what it affects"));
@@ -377,7 +381,7 @@ pub fn get_artifact(dir: &CampaignDir, hash: &str) -> Result<Vec<u8>> {
 }
 
 fn make_dirs(dir: &CampaignDir) -> Result<()> {
-    let cannot = || format!("cannot make {}", dir.path().display());
+    let cannot = || format!("cannot create {}", dir.path().display());
     fs::create_dir_all(dir.join("artifacts")).context(cannot)?;
     match dir.path().parent() {
         Some(root) => ignore_in_git(root),
@@ -385,7 +389,7 @@ fn make_dirs(dir: &CampaignDir) -> Result<()> {
     }
 }
 
-/// Lets the directory of all campaigns ignore itself, so that it never shows up in the user's
+/// Makes the directory of all campaigns ignore itself, so that it never shows up in the user's
 /// repository.
 pub fn ignore_in_git(root: &Path) -> Result<()> {
     let ignore = root.join(".gitignore");
@@ -415,12 +419,12 @@ fn take_lock(path: &Path, holder: &str) -> Result<File> {
             let mut held_by = String::new();
             let _ = (&mut file).take(1_000).read_to_string(&mut held_by);
             let held_by = if held_by.trim().is_empty() {
-                "another karve"
+                "another karve process"
             } else {
                 held_by.trim()
             };
             return Err(
-                CommandError::new(ErrorKind::Busy, "the campaign is being run")
+                CommandError::new(ErrorKind::Busy, "the campaign is already running")
                     .cause(format!("held by {held_by}"))
                     .hint("watch it with \"karve status\", or stop that process first"),
             );

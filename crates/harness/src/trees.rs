@@ -1,6 +1,6 @@
-//! Built worktrees of commits: at most the few that the present step needs.
+//! Built worktrees of commits: at most the few that the current step needs.
 //!
-//! Both arms of a duel stand in directories whose names have the same length, because the length
+//! Both arms of a duel are in directories whose names have the same length, because the length
 //! of a path alone can move a program's stack.
 
 use crate::commands::Harness;
@@ -13,15 +13,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Characters that tell the worktrees of one campaign from those of another.
+/// Characters that distinguish the worktrees of one campaign from those of another.
 const PREFIX_CHARS: usize = 8;
 
 /// A built worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Built {
-    /// Where it stands.
+    /// Its directory.
     pub path: PathBuf,
-    /// Digest of what the build made, if the charter names artifacts.
+    /// Digest of the build's output, if the charter names artifacts.
     pub artifacts: Option<String>,
 }
 
@@ -32,7 +32,7 @@ pub enum Build {
     Usual,
     /// A second one, for a control.
     Copy,
-    /// The same code laid out in another way.
+    /// The same code in a different layout.
     Layout(u32),
 }
 
@@ -40,16 +40,16 @@ pub enum Build {
 #[derive(Debug)]
 pub struct Trees {
     dir: PathBuf,
-    /// How the name of each worktree starts. Git names its own entry of a worktree alike, so that
-    /// one which a crash left without a word in it is known to be ours.
+    /// How the name of each worktree starts. Git gives its own entry of a worktree the same name,
+    /// so that an empty entry left by a crash is known to be ours.
     prefix: String,
     built: BTreeMap<String, Built>,
-    /// The file that names hidden cases, from the top of a worktree, if they are to be kept secret.
+    /// The file that names hidden cases, relative to the worktree, if they must stay secret.
     secret: Option<String>,
 }
 
 impl Trees {
-    /// The worktrees below a directory. What an earlier process left there is removed first.
+    /// The worktrees in a directory. Leftovers of an earlier process are removed first.
     pub fn new(repo: &Repo, dir: PathBuf) -> Result<Self> {
         repo.prune_under(&dir)?;
         let _ = std::fs::remove_dir_all(&dir);
@@ -63,20 +63,20 @@ impl Trees {
         })
     }
 
-    /// The same worktrees, in which the hidden cases of a `karve.toml` are not to be found.
+    /// The same worktrees, without the hidden cases of a `karve.toml`.
     #[must_use]
     pub fn keeping_secret(mut self, file: Option<String>) -> Self {
         self.secret = file;
         self
     }
 
-    /// Takes the hidden cases out of a worktree.
+    /// Removes the hidden cases from a worktree.
     fn conceal(&self, path: &Path) -> Result<()> {
         let Some(file) = &self.secret else {
             return Ok(());
         };
         let path = path.join(file);
-        // A link could lead anywhere, and is no file that was read for the charter.
+        // A link could point anywhere, and is not a file that was read for the charter.
         let plain = fs::symlink_metadata(&path).is_ok_and(|data| data.is_file());
         let text = fs::read_to_string(&path).ok().filter(|_| plain);
         match text.and_then(|text| project_file::without_hidden(&text)) {
@@ -87,7 +87,7 @@ impl Trees {
         }
     }
 
-    /// Puts them back, unless somebody changed the file meanwhile.
+    /// Restores them, unless the file was changed meanwhile.
     pub fn reveal(&self, repo: &Repo, path: &Path, commit: &str) -> Result<()> {
         let Some(file) = &self.secret else {
             return Ok(());
@@ -140,7 +140,7 @@ impl Trees {
         Ok(Ok(built))
     }
 
-    /// A fresh worktree that is not built, for an agent or a planted fault.
+    /// A fresh worktree that is not built, for an agent or a planted bug.
     pub fn fresh(&self, repo: &Repo, name: &str, commit: &str) -> Result<PathBuf> {
         let path = self.dir.join(format!("{}-{name}", self.prefix));
         repo.worktree_add(&path, &Oid::named(commit)?)?;
@@ -148,12 +148,12 @@ impl Trees {
         Ok(path)
     }
 
-    /// Removes a worktree that `fresh` made.
+    /// Removes a worktree that `fresh` created.
     pub fn remove(&self, repo: &Repo, path: &Path) -> Result<()> {
         repo.worktree_remove(path)
     }
 
-    /// Removes every built worktree but those of some commits.
+    /// Removes every built worktree except those of some commits.
     pub fn keep_only(&mut self, repo: &Repo, commits: &[&str]) -> Result<()> {
         let gone: Vec<String> = self
             .built
@@ -169,7 +169,7 @@ impl Trees {
         Ok(())
     }
 
-    /// A commit has a new name and the same tree, so its worktree serves on.
+    /// A commit has a new name and the same tree, so its worktree is reused.
     pub fn rename(&mut self, old: &str, new: &str) {
         if let Some(built) = self.built.remove(old) {
             self.built.insert(new.to_owned(), built);
@@ -190,14 +190,14 @@ impl Trees {
     }
 }
 
-/// How the name of each worktree below a directory starts.
+/// How the name of each worktree in a directory starts.
 fn prefix_of(dir: &Path) -> String {
     let mut prefix = files::sha256_hex(dir.to_string_lossy().as_bytes());
     prefix.truncate(PREFIX_CHARS);
     prefix
 }
 
-/// Whether the path of a worktree is one that only karve makes.
+/// Whether the path of a worktree is one that only karve creates.
 pub fn is_named_by_us(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let dir = path.parent().unwrap_or(path);

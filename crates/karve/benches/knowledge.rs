@@ -106,7 +106,7 @@ fn profile() -> Result<Values> {
 fn search_all(stock: &Stock) -> Result<bool> {
     let values = profile()?;
     let at = of_words("strided copy", "cuda", "cuda", "NVIDIA H200");
-    let text = "coalesce strided global memory accesses of neighbouring threads";
+    let text = "coalesce strided global memory accesses of neighboring threads";
     let whole = Query {
         situation: Some(&at),
         values: Some(&values),

@@ -1,4 +1,4 @@
-//! From what somebody asks for to the agenda of a charter: names are looked up, and what can be
+//! Turns a request into the agenda of a charter: names are looked up, and everything that can be
 //! checked before anything runs is checked.
 
 pub mod analysis;
@@ -20,16 +20,16 @@ use karve_os::error::{CommandError, Result};
 use karve_os::files;
 use std::path::Path;
 
-/// Characters of what an item asks.
+/// Characters of an item's text.
 const TEXT_CHARS: usize = 2_000;
 /// Characters of its title.
 const TITLE_CHARS: usize = 120;
-/// What knob values, a sweep or words are expected to gain, where nobody says it.
+/// The expected gain of knob values, a sweep or words, if the request does not say.
 const EXPECTED_RATIO: f64 = 1.1;
-/// Faults that are listed.
+/// Errors that are listed.
 const FAULTS_MAX: usize = 20;
 
-/// Gives a new charter the agenda that was asked for, or says why it cannot be carried out.
+/// Gives a new charter the requested agenda, or says why it cannot be carried out.
 pub fn put(charter: &mut Charter, loaded: &Loaded, repo: &Repo) -> Result<()> {
     let Some(asked) = &loaded.asked else {
         return Ok(());
@@ -54,7 +54,7 @@ pub fn put(charter: &mut Charter, loaded: &Loaded, repo: &Repo) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to go on with a campaign that was begun with another agenda than a flag asks for.
+/// Refuses to resume a campaign that was started with a different agenda than a flag asks for.
 pub fn goes_on(plan: &Plan, loaded: &Loaded) -> Result<()> {
     let (Plan::Resume { dir, .. }, Some(asked)) = (plan, &loaded.asked) else {
         return Ok(());
@@ -68,10 +68,13 @@ pub fn goes_on(plan: &Plan, loaded: &Loaded) -> Result<()> {
         return Ok(());
     }
     let has = agenda.map_or("none".to_owned(), Agenda::describe);
-    let message = format!("the campaign {} was begun with another agenda", dir.name());
+    let message = format!(
+        "the campaign {} was started with another agenda",
+        dir.name()
+    );
     Err(CommandError::usage(message)
         .cause(format!("its agenda is: {has}"))
-        .hint("go on with it as it is: \"karve run\" without --only, --plan and --autopilot")
+        .hint("resume it unchanged: \"karve run\" without --only, --plan and --autopilot")
         .hint("or start another campaign: add --new"))
 }
 
@@ -99,7 +102,7 @@ fn read_plan(path: &Path) -> Result<Analysis> {
     analysis::parse(&text).map_err(|faults| unusable(path, &faults))
 }
 
-/// An analysis with its faults, each with its line.
+/// The error for an analysis with mistakes, each with its line.
 fn unusable(path: &Path, faults: &[(usize, String)]) -> CommandError {
     let message = format!("the analysis {} cannot be used", path.display());
     let mut error = CommandError::usage(message);
@@ -110,7 +113,7 @@ fn unusable(path: &Path, faults: &[(usize, String)]) -> CommandError {
         error = error.cause(format!("and {} more", faults.len() - FAULTS_MAX));
     }
     error.hint(format!(
-        "mend {}; docs/modes.md shows both forms",
+        "fix {}; docs/modes.md shows both forms",
         path.display()
     ))
 }
@@ -125,7 +128,7 @@ struct Lookup<'a> {
     knobs: Vec<Knob>,
 }
 
-/// Why an item cannot be carried out, and what helps.
+/// Why an item cannot be carried out, and a hint.
 struct Fault {
     why: String,
     hint: String,
@@ -147,7 +150,7 @@ impl<'a> Lookup<'a> {
         })
     }
 
-    /// Whether no agent but the built-in strategy will carry items out.
+    /// Whether only the built-in strategy will carry items out.
     fn by_machine(&self) -> bool {
         self.charter.agent == "builtin"
     }
@@ -155,9 +158,8 @@ impl<'a> Lookup<'a> {
     /// The one item that a text asks for.
     fn only(&self, text: &str) -> Result<Item> {
         if text.is_empty() {
-            return Err(CommandError::usage("nothing is asked for").hint(
-                "write --only with an entry, KNOB=VALUE, sweep, or what is to be done in words",
-            ));
+            return Err(CommandError::usage("the request is empty")
+                .hint("write --only with an entry, KNOB=VALUE, sweep, or the task in words"));
         }
         let item = self.item_of(text);
         match self.faults(&item)?.into_iter().next() {
@@ -220,7 +222,7 @@ impl<'a> Lookup<'a> {
         Some(known(&self.stock, entry, layer, &self.at))
     }
 
-    /// What an entry says is part of what its item asks.
+    /// The text of an entry becomes part of its item.
     fn with_text(&self, mut item: Item) -> Item {
         let known = item.entry().and_then(|entry| self.known(entry));
         if let Some(known) = known.filter(|_| item.text.is_empty()) {
@@ -262,7 +264,7 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// What an entry depends on comes first, where the plan has it.
+    /// If the plan contains what an entry depends on, that comes first.
     fn add_needs(&self, items: &mut [Item]) {
         let ids: Vec<(String, String)> = items
             .iter()
@@ -282,7 +284,7 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// What speaks against an item before anything runs.
+    /// Problems with an item, found before anything runs.
     fn faults(&self, item: &Item) -> Result<Vec<Fault>> {
         let fault = |why: String, hint: &str| Fault {
             why,
@@ -290,12 +292,12 @@ impl<'a> Lookup<'a> {
         };
         Ok(match &item.how {
             How::Words if self.by_machine() => vec![fault(
-                "the built-in strategy cannot carry out words".to_owned(),
+                "the built-in strategy cannot carry out a task in words".to_owned(),
                 "name an agent with --agent; \"karve agents\" lists them",
             )],
             How::Words => Vec::new(),
             How::Sweep if self.knobs.is_empty() => vec![fault(
-                "the granted files declare no knobs".to_owned(),
+                "the editable files declare no knobs".to_owned(),
                 "declare one like \"karve: knob TILE in 8,16,32\", see docs/tune.md",
             )],
             How::Sweep => Vec::new(),
@@ -309,7 +311,7 @@ impl<'a> Lookup<'a> {
         let names = match names.is_empty() {
             true => "declare it first, see docs/tune.md".to_owned(),
             false => format!(
-                "the knobs of karve.toml and the granted files: {}",
+                "the knobs in karve.toml and the editable files: {}",
                 names.join(", ")
             ),
         };
@@ -344,13 +346,10 @@ impl<'a> Lookup<'a> {
             let hint = "\"karve knowledge search WORDS\" finds entries";
             return Ok(fault(format!("there is no entry {id}"), hint));
         };
-        let show = format!("\"karve knowledge show {}\" says more", entry.id);
+        let show = format!("\"karve knowledge show {}\" shows it", entry.id);
         Ok(if !entry.scope.holds(&self.at) {
             let scope = entry.scope.describe();
-            fault(
-                format!("the entry {id} holds for {scope}, which is not here"),
-                &show,
-            )
+            fault(format!("the entry {id} is only for {scope}"), &show)
         } else if matches!(known.status, Status::Refuted | Status::Superseded) {
             let status = known.status.name();
             fault(
@@ -364,14 +363,14 @@ impl<'a> Lookup<'a> {
         } else if known.apply.is_empty() {
             let hint = "name an agent with --agent; \"karve agents\" lists them";
             fault(
-                format!("the entry {id} has no recipe that a machine can apply"),
+                format!("the entry {id} has no recipe that karve can apply"),
                 hint,
             )
         } else if !self.applies(&known)? {
-            let why = format!("no recipe of the entry {id} changes anything in the granted files");
+            let why = format!("no recipe of the entry {id} changes anything in the editable files");
             fault(
                 why,
-                "look at sources.granted in karve.toml, or name an agent with --agent",
+                "check sources.editable in karve.toml, or name an agent with --agent",
             )
         } else {
             None
@@ -405,7 +404,7 @@ pub(crate) fn knob_values(text: &str) -> Option<Config> {
     text.split(',').map(pair).collect()
 }
 
-/// Whether a text can only be meant as the name of an entry: one word with hyphens.
+/// Whether a text can only be the name of an entry: one word with hyphens.
 fn names_an_entry(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     text.contains('-') && text.chars().all(plain)

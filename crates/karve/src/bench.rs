@@ -1,13 +1,13 @@
-//! Two sides by turns until there is a finding: what `karve bench` and `karve noise` run.
+//! Runs two sides interleaved until there is a finding: `karve bench` and `karve noise`.
 //!
 //! ```text
-//! given     what the command line says of commands, cases and metric
-//! contract  one metric and one harness for two revisions, or why there is none
-//! sides     revisions, worktrees or commands ──▶ two arms on their ground
-//! record    every block that was read, to a file and back
-//! account   whether what a file says of a bench can be believed
-//! view      what a record shows, as plain data: text, Markdown, plots and JSON come from here
-//! noise     the same with equal sides: what the host allows to be seen, and what would help
+//! given     commands, cases and metric from the command line
+//! contract  one metric and one harness for two revisions, or why they cannot share one
+//! sides     revisions, worktrees or commands ──▶ two arms that can be timed
+//! record    every measured block, saved to a file and loaded again
+//! account   whether a saved bench is consistent
+//! view      the result as plain data: text, Markdown, plots and JSON come from here
+//! noise     the A/A test: the smallest difference this host can show, and what would help
 //! ```
 
 mod account;
@@ -37,7 +37,7 @@ use record::{End, Recorded, Side};
 use sides::Ground;
 use std::time::{Duration, Instant};
 
-/// What bounds a bench.
+/// The limits of a bench.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     /// The thresholds.
@@ -46,10 +46,10 @@ pub struct Plan {
     pub time: Duration,
 }
 
-/// So many blocks apart the host is looked at, and waited for within bounds.
+/// The host is checked every this many blocks, with a bounded wait until it is calm.
 const LOOK_EVERY: usize = 25;
 
-/// Seconds that a bench waits at most for a busy host to calm down.
+/// The most seconds that a bench waits for a busy host to calm down.
 const PAUSE_S: u64 = 2;
 
 /// The device under a bench: held from the first block to the last.
@@ -72,7 +72,7 @@ impl Device {
         Ok(device)
     }
 
-    /// What the host is like now.
+    /// The current conditions on the host.
     fn look(&mut self, stop: &StopFlag) -> Result<Box<Conditions>> {
         let conditions = self.session.before_block(stop, &self.notices)?;
         Ok(Box::new(conditions))
@@ -85,7 +85,7 @@ impl Drop for Device {
     }
 }
 
-/// Runs a bench to its end; `watch` sees it after each block.
+/// Runs a bench to its end; `watch` is called after each block.
 pub fn run(
     ground: &Ground,
     plan: Plan,
@@ -126,7 +126,7 @@ pub fn run(
     Ok(ground.recorded(rule, blocks, (end, started.elapsed())))
 }
 
-/// The rule with the clock that is read beside the metric, as the metric wants it.
+/// The rule with the second clock that the metric asks for.
 pub fn with_second(rule: BenchRule, metric: &Metric) -> BenchRule {
     let other = metric.own_clock().map(Clock::beside);
     let (second, admits) = match metric.clocks {
@@ -141,12 +141,12 @@ pub fn with_second(rule: BenchRule, metric: &Metric) -> BenchRule {
     }
 }
 
-/// One block; `None` if the user wanted to stop at once.
+/// One block; `None` if the user asked to stop at once.
 pub fn block(ground: &Ground, stop: &StopFlag) -> Result<Option<Block>> {
     block_in(&ground.arena, ground, stop)
 }
 
-/// One block in another arena of the same ground.
+/// One block in another pair runner of the same ground.
 pub fn block_in(arena: &Arena, ground: &Ground, stop: &StopFlag) -> Result<Option<Block>> {
     match arena.block(&ground.cases)? {
         Ok(block) => Ok(Some(block)),
@@ -167,7 +167,7 @@ fn cannot_measure(ground: &Ground, named: (&str, &Side), gate: &Gate) -> Command
     CommandError::environment(what)
         .cause(why)
         .hint(match side.command.is_empty() {
-            true => "see \"karve check\" there, and [contract] in karve.toml".to_owned(),
+            true => "run \"karve check\" there, and see [contract] in karve.toml".to_owned(),
             false => format!("run \"{}\" by hand", side.command),
         })
 }

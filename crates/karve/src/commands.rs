@@ -38,8 +38,8 @@ use karve_os::error::Result;
 /// karve carves compute kernels to the hardware limit, and referees every gain.
 ///
 /// It drives the built-in strategy, a coding agent or any program through an optimization
-/// campaign. What it calls faster was measured by turns against the incumbent, was right on every
-/// case, and can be judged again from the log.
+/// campaign. Whatever it reports as faster was measured interleaved with the incumbent, was
+/// correct on every case, and can be judged again from the log.
 #[derive(Debug, Parser)]
 #[command(
     name = "karve",
@@ -49,15 +49,15 @@ use karve_os::error::Result;
 )]
 #[command(after_help = "Examples:
   karve demo                      a whole campaign on an embedded kernel, in under three minutes
-  karve new --template c          a kernel to begin with: c, rust, python-numpy, triton or cuda
-  karve init && karve doctor      write karve.toml for your kernel, and check it
+  karve new --template c          a starter kernel: c, rust, python-numpy, triton or cuda
+  karve init && karve doctor      write karve.toml for your kernel and check it
   karve run --yes --hours 8       run a campaign overnight; resume it with \"karve run\"
-  karve report                    what became faster, by how much, and why the rest was dropped
+  karve report                    what got faster, by how much, and why the rest was dropped
   karve bench main .              is the worktree faster than main? without a campaign
-  karve tune --budget 10m         the best values of the knobs, in few tries
+  karve tune --budget 10m         find good knob values in few trials
 
-Exit codes: 0 done, 1 the answer is no, 2 usage or karve.toml, 3 environment, 4 busy,
-70 a fault of karve, 130 stopped by the user.")]
+Exit codes: 0 success, 1 check failed, 2 usage or karve.toml, 3 environment, 4 busy,
+70 a bug in karve, 130 stopped by the user.")]
 pub struct Cli {
     #[command(flatten)]
     place: Place,
@@ -152,7 +152,7 @@ pub fn run(cli: &Cli) -> Result<()> {
     }
 }
 
-/// Whether a command runs those of a project, which may be long and many.
+/// Whether a command runs the project's own commands, which may be many and slow.
 fn starts_others(command: &Command) -> bool {
     matches!(
         command,

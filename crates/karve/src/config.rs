@@ -1,12 +1,12 @@
-//! `karve.toml` → Charter: what the user agrees to, checked before anything runs.
+//! `karve.toml` → Charter: what the user agrees to, validated before anything runs.
 //!
 //! ```text
 //! text ──▶ source (places) ──▶ shape (schema) ──▶ file (types) ──▶ charter_of ──▶ Loaded
 //! ```
 //!
 //! The types of `file` make the JSON schema; `shape` checks the text against that schema, so the
-//! file, the schema and the messages cannot disagree. Everything that needs more than one value
-//! to be judged is in `charter_of` and its neighbours. The first fault is reported, with its line.
+//! file, the schema and the messages cannot disagree. Checks that involve more than one value are
+//! in `charter_of` and the modules next to it. The first error is reported, with its line.
 
 mod agenda;
 mod agents;
@@ -52,7 +52,7 @@ use std::path::{Path, PathBuf};
 /// The longest file that is read, in bytes; a thousand cases are about 64 KiB.
 const BYTES_MAX: usize = 1024 * 1024;
 
-/// A charter with what else the file says.
+/// A charter with everything else the file contains.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded {
     /// What the user agreed to.
@@ -61,35 +61,35 @@ pub struct Loaded {
     pub root: PathBuf,
     /// The directory of `karve.toml`, in which the commands run.
     pub dir: PathBuf,
-    /// The programs that can be named as the agent.
+    /// The programs that can be selected as the agent.
     pub agents: BTreeMap<String, AgentConfig>,
-    /// What a new campaign is asked to do, item by item.
+    /// The items a new campaign is asked to work through.
     pub asked: Option<Asked>,
 }
 
-/// What a campaign is asked to do, as somebody wrote it.
+/// What a campaign is asked to do, as the user wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// What.
+    /// The items.
     pub wish: AgendaWish,
     /// Rounds that one item may take.
     pub tries: u32,
-    /// Whether the command line says so, and not the file.
+    /// Whether this comes from the command line rather than the file.
     pub by_flag: bool,
 }
 
-/// Which items a campaign is asked for.
+/// Which items a campaign works through.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgendaWish {
-    /// One: an entry, knob values, a sweep, or words.
+    /// A single one: an entry, knob values, a sweep, or free text.
     Only(String),
-    /// Those of an analysis in this file.
+    /// The recommendations of an analysis in this file.
     Plan(PathBuf),
     /// Whatever the first profile and the library suggest.
     Autopilot,
 }
 
-/// What the command line says instead of the file.
+/// Command-line options that override the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
     /// `--agent`.
@@ -104,10 +104,10 @@ pub struct Overrides {
     pub agenda: Option<AgendaWish>,
 }
 
-/// When the charter is agreed.
+/// When the charter was agreed to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// `YYYY-MM-DD HH:MM`, as the clock of the host says it.
+    /// `YYYY-MM-DD HH:MM`, by the host's clock.
     pub minute: String,
 }
 
@@ -115,7 +115,7 @@ pub struct Now {
 pub fn load(path: &Path, overrides: &Overrides, now: Now) -> Result<Loaded> {
     let text = files::read_text(path, files::WRITTEN_BYTES_MAX)
         .context(|| format!("cannot read {}", path.display()))
-        .map_err(|error| error.hint("make one with \"karve init\", or name another file"))?;
+        .map_err(|error| error.hint("create one with \"karve init\", or pass another file"))?;
     let path = std::path::absolute(path).context(|| "cannot find the working directory".into())?;
     let dir = path.parent().unwrap_or(&path).to_path_buf();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -130,7 +130,7 @@ pub fn load(path: &Path, overrides: &Overrides, now: Now) -> Result<Loaded> {
     )
 }
 
-/// Makes the charter of a text that stands in `dir` as `karve.toml`; touches nothing.
+/// Builds the charter from the text of a `karve.toml` in `dir`; touches nothing.
 pub fn parse(text: &str, dir: &Path, overrides: &Overrides, now: &Now) -> Result<Loaded> {
     parse_named(
         FILE_NAME,
@@ -155,7 +155,7 @@ fn parse_named(name: &str, text: &str, given: &charter_of::Given<'_>) -> Result<
     let source = Source::parse(name, text)?;
     shape::check(&source, &schema::schema())?;
     let file: file::File = toml::from_str(text).map_err(|error| {
-        // The shape was checked, so this is a value that the schema should have refused.
+        // The shape was checked, so this is a value that the schema should have rejected.
         let line = source.line_of(error.span().unwrap_or_default());
         source
             .error(line, "this value cannot be used here")

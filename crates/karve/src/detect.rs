@@ -5,7 +5,7 @@
 //! Proposal ──▶ questions ──▶ answers ──▶ render_karve_toml
 //! ```
 //!
-//! A guess is cheap to correct and is therefore always made, with the reason for it in `why`.
+//! A guess is cheap to correct, so karve always makes one and gives the reason in `why`.
 
 mod kernel;
 mod questions;
@@ -19,7 +19,7 @@ pub use render::render_karve_toml;
 
 use karve_core::charter::Better;
 
-/// How much of a file is looked at, in bytes.
+/// How much of a file is read, in bytes.
 pub const TEXT_MAX: usize = 64 * 1024;
 
 /// The files of a project, relative to its directory, each with the beginning of its text.
@@ -60,7 +60,7 @@ pub struct Proposal {
     pub better: Better,
     /// The cases.
     pub cases: Vec<String>,
-    /// What each guess rests on, in sentences.
+    /// What each guess is based on, in sentences.
     pub why: Vec<String>,
 }
 
@@ -74,7 +74,7 @@ pub fn propose(found: &Found) -> Proposal {
     why.extend(recipe.why);
     if let Some(flags) = files.path_named("flags.mk") {
         why.push(format!(
-            "{flags} holds compiler flags, so it is granted too."
+            "{flags} holds compiler flags, so it is editable too."
         ));
     }
     let mut granted = vec![guess.file];
@@ -98,7 +98,7 @@ pub fn propose(found: &Found) -> Proposal {
     }
 }
 
-/// Shapes for a command that takes a case; else one case that stands for the whole run.
+/// Shapes for a command that takes a case; otherwise one case for the whole run.
 fn cases_for(op: &str, recipe: &recipe::Recipe) -> Vec<String> {
     if !recipe.bench.contains("{case}") {
         return vec!["default".to_owned()];
@@ -112,12 +112,12 @@ fn cases_for(op: &str, recipe: &recipe::Recipe) -> Vec<String> {
     shapes.iter().map(|shape| (*shape).to_owned()).collect()
 }
 
-/// The listing, with the few questions that are asked of it.
+/// The listing, with a few queries on it.
 #[derive(Clone, Copy, Debug)]
 struct Files<'a>(&'a Found);
 
 impl<'a> Files<'a> {
-    /// The files whose paths can stand in a command and in a glob as they are.
+    /// The files whose paths can be used unquoted in a command and in a glob.
     fn iter(self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.0
             .files
@@ -133,7 +133,7 @@ impl<'a> Files<'a> {
             .map(|(_, text)| text)
     }
 
-    /// The path, if a file of that name stands in the project's directory.
+    /// The path, if the project's directory has a file with that name.
     fn path_named(self, name: &str) -> Option<&'a str> {
         self.iter()
             .find(|(path, _)| *path == name)
@@ -150,7 +150,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// Whether a path means itself to a shell and in a glob, and is not hidden.
+/// Whether a path is literal to a shell and in a glob, and is not hidden.
 fn is_plain(path: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-.+".contains(c);
     let is_visible = |part: &str| !part.is_empty() && !part.starts_with(['.', '-']);

@@ -1,8 +1,9 @@
-//! THE LOOP: a campaign asks, the world does, the store makes it durable, the campaign takes it in.
+//! THE LOOP: the campaign requests a step, the world performs it, the store makes it durable, and
+//! the campaign applies it.
 //!
 //! Read this file first. `Campaign` (in karve-core) decides and touches nothing; `World` does one
 //! step and decides nothing; `Store` writes the log. A campaign may die between any two lines
-//! here and goes on with the next `karve run`: every step may be repeated.
+//! here, and the next `karve run` resumes it: every step may be repeated.
 
 use crate::ui::Screen;
 use crate::world::World;
@@ -18,13 +19,13 @@ use std::time::Instant;
 pub enum End {
     /// The campaign is finished.
     Finished,
-    /// The user asked to stop; the next run goes on here.
+    /// The user asked to stop; the next run resumes here.
     Paused,
-    /// A visitor is to come with an answer.
+    /// Waiting for an answer from an external agent.
     Waiting,
 }
 
-/// All that a running campaign consists of.
+/// Everything that makes up a running campaign.
 #[derive(Debug)]
 pub struct Session {
     /// What decides.
@@ -49,7 +50,7 @@ pub fn drive(session: &mut Session, screen: &mut dyn Screen) -> Result<End> {
         for news in session.world.news(&session.campaign)? {
             take(session, screen, news, 0)?;
         }
-        // Only now, because the brief of the step holds the news.
+        // Only now, because the brief of the step contains the news.
         let Some(step) = session.campaign.next_step() else {
             return Ok(End::Finished);
         };
@@ -60,20 +61,22 @@ pub fn drive(session: &mut Session, screen: &mut dyn Screen) -> Result<End> {
         let start = Instant::now();
         let performed = session.world.perform(&step, &session.campaign);
         if session.stop.at_once() {
-            // What was cut short is no result, nor is its error; the step will be done again.
-            return Err(CommandError::new(ErrorKind::Interrupted, "stopped at once")
-                .hint("go on with \"karve run\""));
+            // An interrupted step has no valid result or error; it will be repeated.
+            return Err(
+                CommandError::new(ErrorKind::Interrupted, "stopped immediately")
+                    .hint("resume with \"karve run\""),
+            );
         }
         let spent = start.elapsed().saturating_sub(session.world.waited());
         let spent_ms = u64::try_from(spent.as_millis()).unwrap_or(u64::MAX);
-        // A full disk explains more than what came of it.
+        // A full disk explains more than the errors it causes.
         session.world.has_room()?;
         let event = performed?;
         take(session, screen, event, spent_ms)?;
     }
 }
 
-/// Durable first, then it counts, then it is shown.
+/// An event is made durable first, then applied, then shown.
 pub fn take(
     session: &mut Session,
     screen: &mut dyn Screen,
@@ -84,7 +87,7 @@ pub fn take(
     let at = (clock::now_ms(), spent_ms);
     let record = session.store.append((event, by), at)?;
     session.campaign.record(&record).map_err(|error| {
-        CommandError::new(ErrorKind::Bug, "the campaign refuses its own event").cause(error)
+        CommandError::new(ErrorKind::Bug, "the campaign rejects its own event").cause(error)
     })?;
     session.world.publish(&session.campaign, &record)?;
     screen.saw(&session.campaign, &record);

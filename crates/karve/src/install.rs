@@ -1,13 +1,13 @@
-//! Installs karve for an agent that people use already: a skill, sub-agents, slash commands, and
-//! the registration of the MCP server, in that tool's own conventions.
+//! Installs karve for an agent that people already use: a skill, sub-agents, slash commands and
+//! the registration of the MCP server, by that tool's own conventions.
 //!
 //! ```text
-//! guide     what is said, once for all tools
+//! guide     the texts, once for all tools
 //! claude, codex, gemini, opencode, cursor, agents_md   where each tool looks for it
 //! edit      how a piece gets into a file and out of it again; pure
 //! jsonc     JSON with comments, changed without touching the rest
-//! record    what was written, so that exactly that can be taken away
-//! disk      files are looked at first, then written whole or not at all
+//! record    what was written, so that exactly that can be removed
+//! disk      files are checked first, then written completely or not at all
 //! ```
 
 mod agents_md;
@@ -48,21 +48,21 @@ pub enum Tool {
     AgentsMd,
 }
 
-/// For whom it is installed.
+/// The scope of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum For {
-    /// For everybody who works on a project, in its directory.
+    /// For everyone who works on a project, in its directory.
     Project(PathBuf),
     /// For the user, in all projects.
     User,
 }
 
-/// What may be overwritten or taken away.
+/// What may be overwritten or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Care {
-    /// Only what is as karve wrote it.
+    /// Only what is unchanged since karve wrote it.
     Unchanged,
-    /// Also what somebody changed since.
+    /// Also what was changed since.
     Force,
 }
 
@@ -77,7 +77,7 @@ impl Tool {
         Self::AgentsMd,
     ];
 
-    /// What people call it.
+    /// Its display name.
     pub fn title(self) -> &'static str {
         match self {
             Self::Claude => "Claude Code",
@@ -89,7 +89,7 @@ impl Tool {
         }
     }
 
-    /// How to see that it worked.
+    /// How to check that it worked.
     pub fn check(self) -> &'static str {
         match self {
             Self::Claude => "\"claude mcp list\" shows karve; then /karve-optimize",
@@ -112,7 +112,7 @@ impl Tool {
         }
     }
 
-    /// Where it keeps things: below the user's home, or where its variable leads.
+    /// Its configuration directory: below the user's home, or where its variable points.
     fn user_site(self) -> Result<Site> {
         let led = |name: &str| std::env::var_os(name).filter(|dir| !dir.is_empty());
         let home = || {
@@ -128,7 +128,7 @@ impl Tool {
             Self::Opencode => ("XDG_CONFIG_HOME", "opencode", ".config/opencode"),
             Self::Cursor => ("", "", ".cursor"),
             Self::AgentsMd => {
-                return Err(CommandError::usage("AGENTS.md is a file of a project")
+                return Err(CommandError::usage("AGENTS.md belongs to a project")
                     .hint("leave out --user, or name the project with --project DIR"));
             }
         };
@@ -178,12 +178,12 @@ impl Tool {
     }
 }
 
-/// How far what is installed reaches.
+/// The scope of what is installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
     Project,
     User,
-    /// Of the user, where a variable leads to.
+    /// For the user, in the directory that a variable points to.
     Led,
 }
 
@@ -209,7 +209,7 @@ impl Site {
         self.reach == Reach::Project
     }
 
-    /// Where it is written down what was written.
+    /// The file that records what was written.
     fn record(&self) -> String {
         match self.own.as_str() {
             "" if self.is_project() => ".karve-agents-md.json".to_owned(),
@@ -218,7 +218,7 @@ impl Site {
     }
 }
 
-/// Every file with what goes into it; nothing is read or written.
+/// Every file with its content; nothing is read or written.
 pub fn shown(tool: Tool, whom: &For) -> Result<Vec<(String, String)>> {
     let site = tool.site(whom)?;
     let pieces = tool.pieces(&site).into_iter();
@@ -227,14 +227,14 @@ pub fn shown(tool: Tool, whom: &For) -> Result<Vec<(String, String)>> {
         .collect())
 }
 
-/// Writes all that is not there yet.
+/// Writes everything that is not there yet.
 pub fn install(tool: Tool, whom: &For, care: Care) -> Result<Done> {
     let site = tool.site(whom)?;
     let pieces = tool.pieces(&site);
     Ground::open(&site, &tool.others(whom))?.put(&pieces, care)
 }
 
-/// Takes away what was written, and nothing else.
+/// Removes what was written, and nothing else.
 pub fn uninstall(tool: Tool, whom: &For, care: Care) -> Result<Done> {
     let site = tool.site(whom)?;
     Ground::open(&site, &tool.others(whom))?.take(care)

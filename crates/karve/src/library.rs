@@ -3,14 +3,14 @@
 //! There are four layers. The nearest one that has an entry wins, and the others are named:
 //!
 //! ```text
-//! built in    what karve ships
-//! user        $XDG_CONFIG_HOME/karve/knowledge    what holds for all projects of a person
-//! project     knowledge/ beside karve.toml        reviewed with the project
-//! staged      .karve/knowledge                    what campaigns found, until somebody promotes it
+//! built in    ships with karve
+//! user        $XDG_CONFIG_HOME/karve/knowledge    applies to all of a user's projects
+//! project     knowledge/ next to karve.toml       reviewed with the project
+//! staged      .karve/knowledge                    found by campaigns, not promoted yet
 //! ```
 //!
-//! The directories of a project and of what is staged are no links out of where they lie; the
-//! user's own may lie anywhere.
+//! The project and staged directories must not be symlinks that point outside their parent; the
+//! user's own directory may be anywhere.
 
 pub mod catalog;
 pub mod dialects;
@@ -32,21 +32,21 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files of one layer at most.
+/// Most files in one layer.
 const FILES_MAX: usize = 20_000;
-/// Directories below a layer's own that are looked into.
+/// How many levels of subdirectories are searched.
 const DEPTH_MAX: u32 = 4;
 /// The directory of a project's own entries.
 pub const PROJECT_DIR: &str = "knowledge";
 
-/// Where an entry was read. A later one is nearer.
+/// The layer an entry was read from. Later variants are nearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
     /// In karve itself.
     BuiltIn,
-    /// With the user.
+    /// In the user's own layer.
     User,
-    /// With the project.
+    /// In the project.
     Project,
     /// Found by a campaign, not promoted yet.
     Staged,
@@ -70,16 +70,16 @@ pub struct Shelves {
     dirs: BTreeMap<&'static str, (Layer, PathBuf)>,
 }
 
-/// An entry, and where it was read.
+/// An entry, and where it was read from.
 #[derive(Clone, Debug)]
 pub struct Placed {
     /// The entry.
     pub entry: Entry,
     /// The layer that won.
     pub layer: Layer,
-    /// Its file; none of what is built in.
+    /// Its file; none for built-in entries.
     pub path: Option<PathBuf>,
-    /// Layers farther away that have it, too.
+    /// Farther layers that also have it.
     pub hides: Vec<Layer>,
 }
 
@@ -88,16 +88,16 @@ pub struct Placed {
 pub struct Stock {
     /// The entries that won, by id.
     pub placed: BTreeMap<String, Placed>,
-    /// Files that are no entries, and why.
+    /// Files that are not entries, and why.
     pub unreadable: Vec<(PathBuf, String)>,
-    /// What became of changes that a karve left which was killed.
+    /// What happened to changes left behind by a karve that was killed.
     pub settled: Vec<String>,
     /// The entries, ready to be searched.
     pub library: Library,
 }
 
 impl Shelves {
-    /// The layers as a command sees them: with a project's own where there is one.
+    /// The layers as a command sees them, including the project's if there is one.
     pub fn of(place: &Place) -> Self {
         let mut shelves = Self::of_user();
         if let (Ok(config), Ok(root)) = (place.config(), place.root()) {
@@ -108,7 +108,7 @@ impl Shelves {
         shelves
     }
 
-    /// Only what is built in and the user's own.
+    /// Only the built-in and user layers.
     pub fn of_user() -> Self {
         let mut shelves = Self::default();
         if let Some(dir) = user_dir() {
@@ -146,7 +146,7 @@ impl Shelves {
                 continue;
             }
             let (files, strange) = walk(dir)?;
-            let why = "it is a link or no plain file".to_owned();
+            let why = "it is a symlink or not a regular file".to_owned();
             unreadable.extend(strange.into_iter().map(|path| (path, why.clone())));
             let mut read = Vec::new();
             for path in files {
@@ -155,13 +155,13 @@ impl Shelves {
                     Err(why) => unreadable.push((path, why)),
                 }
             }
-            // Of two with the same id, the one whose file is called so is the entry.
+            // Of two entries with the same id, the one whose file name matches wins.
             read.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
             for (_, path, entry) in read {
                 let twin = placed.get(&entry.id).filter(|twin| twin.layer == *layer);
                 match twin.and_then(|twin| twin.path.as_ref()) {
                     Some(twin) => {
-                        let why = format!("its id {} is that of {}", entry.id, twin.display());
+                        let why = format!("its id {} is also used by {}", entry.id, twin.display());
                         unreadable.push((path, why));
                     }
                     None => add(&mut placed, entry, *layer, Some(path)),
@@ -177,25 +177,25 @@ impl Shelves {
         })
     }
 
-    /// The directory of a layer, if it may be used. A repository that was cloned may hold a link
-    /// that leads anywhere: what belongs to a project stays in it.
+    /// The directory of a layer, if it may be used. A cloned repository may contain a symlink that
+    /// points anywhere: files of a project must stay inside it.
     fn usable_dir(&self, layer: Layer) -> Result<&Path> {
         let dir = self.dir(layer).ok_or_else(|| {
             CommandError::usage(format!("there is no {} layer here", layer.name()))
-                .hint("stand in a project with karve.toml, or use --to user")
+                .hint("run it in a project with karve.toml, or use --to user")
         })?;
         match layer {
             Layer::Project | Layer::Staged if leads_out(dir) => Err(CommandError::usage(format!(
-                "{} is a link out of {}",
+                "{} is a symlink that points outside {}",
                 dir.display(),
                 dir.parent().unwrap_or(dir).display()
             ))
-            .hint("make it a directory; what all your projects share goes to --to user")),
+            .hint("make it a directory; use --to user for what all your projects share")),
             Layer::BuiltIn | Layer::User | Layer::Project | Layer::Staged => Ok(dir),
         }
     }
 
-    /// The files of a layer by the id of their entry; of two the first.
+    /// The files of a layer by the id of their entry; the first one if an id is used twice.
     fn shelved(&self, layer: Layer) -> Result<BTreeMap<String, PathBuf>> {
         let mut shelved = BTreeMap::new();
         for path in markdown_below(self.usable_dir(layer)?)? {
@@ -207,7 +207,7 @@ impl Shelves {
     }
 }
 
-/// Whether a directory is a link that ends elsewhere than beside itself or below.
+/// Whether a directory is a symlink that points outside its parent directory.
 fn leads_out(dir: &Path) -> bool {
     let is_link = fs::symlink_metadata(dir).is_ok_and(|data| data.is_symlink());
     let ends = |path: &Path| fs::canonicalize(path).ok();
@@ -219,7 +219,7 @@ fn leads_out(dir: &Path) -> bool {
 }
 
 impl Stock {
-    /// The entry of that id or alias, and where it was read.
+    /// The entry with that id or alias, and where it was read from.
     pub fn get(&self, id: &str) -> Result<&Placed> {
         let found = self.library.get(id);
         found
@@ -231,7 +231,7 @@ impl Stock {
     }
 }
 
-/// A nearer entry takes the place of a farther one, and remembers it.
+/// A nearer entry replaces a farther one and records that it did.
 fn add(placed: &mut BTreeMap<String, Placed>, entry: Entry, layer: Layer, path: Option<PathBuf>) {
     let id = entry.id.clone();
     let mut hides = Vec::new();
@@ -263,10 +263,10 @@ fn user_dir() -> Option<PathBuf> {
 pub fn read_entry(path: &Path) -> Result<Entry, String> {
     let text = files::read_text(path, ENTRY_BYTES_MAX as u64).map_err(|e| e.to_string())?;
     let entry = parse_entry(&text)?;
-    // An id becomes the name of a file.
+    // An id becomes a file name.
     match is_id(&entry.id) {
         true => Ok(entry),
-        false => Err(format!("{:?} is no id", entry.id)),
+        false => Err(format!("{:?} is not a valid id", entry.id)),
     }
 }
 
@@ -274,12 +274,12 @@ fn is_named_after(path: &Path, id: &str) -> bool {
     path.file_stem().is_some_and(|stem| stem == id)
 }
 
-/// The Markdown files of a layer, in order. What is not there is empty; links are not followed.
+/// The Markdown files of a layer, in order; none if it does not exist. Symlinks are not followed.
 pub fn markdown_below(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(walk(dir)?.0)
 }
 
-/// The Markdown files of a layer, and what is called so and is none.
+/// The Markdown files of a layer, and the paths with such a name that are not regular files.
 fn walk(dir: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let (mut files, mut strange) = (Vec::new(), Vec::new());
     let mut next = vec![(dir.to_owned(), 0)];

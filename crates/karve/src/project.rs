@@ -1,4 +1,4 @@
-//! Where a command stands: the project's `karve.toml`, its campaigns, and the one that is meant.
+//! What a command works on: the project's `karve.toml`, its campaigns, and the selected one.
 
 use crate::config::{self, Loaded, Now, Overrides};
 use crate::ui;
@@ -10,9 +10,9 @@ use karve_os::{clock, files};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The name of the contract.
+/// The name of the configuration file.
 pub const CONFIG: &str = "karve.toml";
-/// How many directories are looked at, upwards.
+/// How many parent directories are searched.
 const LEVELS_MAX: usize = 64;
 
 /// Options that most commands share.
@@ -21,20 +21,22 @@ pub struct Place {
     /// Run as if started in this directory
     #[arg(short = 'C', long = "dir", value_name = "DIR", global = true)]
     pub dir: Option<PathBuf>,
-    /// The campaign that is meant; the newest one without it
+    /// The campaign to use [default: the newest one]
     #[arg(long, value_name = "NAME", global = true)]
     pub campaign: Option<String>,
 }
 
 impl Place {
-    /// The directory a command stands in.
+    /// The working directory of a command.
     pub fn here(&self) -> Result<PathBuf> {
         let here = match &self.dir {
             Some(dir) => dir.clone(),
-            None => std::env::current_dir().context(|| "cannot tell the directory".into())?,
+            None => {
+                std::env::current_dir().context(|| "cannot get the current directory".into())?
+            }
         };
         fs::canonicalize(&here)
-            .context(|| format!("cannot go to {}", here.display()))
+            .context(|| format!("cannot enter {}", here.display()))
             .map_err(|error| error.hint("name an existing directory with -C DIR"))
     }
 
@@ -57,7 +59,7 @@ impl Place {
             })
     }
 
-    /// The contract, with what the command line changes.
+    /// The configuration, with the command line's overrides.
     pub fn load(&self, overrides: &Overrides) -> Result<Loaded> {
         config::load(
             &self.config()?,
@@ -68,7 +70,7 @@ impl Place {
         )
     }
 
-    /// The contract as it stands in a repository: a project may lie in a subdirectory.
+    /// The path of the configuration in its repository: a project may be in a subdirectory.
     pub fn load_in(&self, repo: &Repo, overrides: &Overrides) -> Result<Loaded> {
         let mut loaded = self.load(overrides)?;
         let workdir = loaded
@@ -79,13 +81,13 @@ impl Place {
         Ok(loaded)
     }
 
-    /// The repository that the project lies in.
+    /// The repository that contains the project.
     pub fn repo(&self) -> Result<Repo> {
         let config = self.config()?;
         Repo::discover(config.parent().unwrap_or(&config))
     }
 
-    /// Where the campaigns are, even if the rest of `karve.toml` has mistakes.
+    /// Where the campaigns are, even if the rest of `karve.toml` has errors.
     pub fn root(&self) -> Result<PathBuf> {
         let path = self.config()?;
         let text = files::read_text(&path, files::WRITTEN_BYTES_MAX).unwrap_or_default();
@@ -97,7 +99,7 @@ impl Place {
         Ok(dir.join(root.as_deref().unwrap_or(".karve")))
     }
 
-    /// The campaign that is meant, and its log.
+    /// The selected campaign and its log.
     pub fn open(&self) -> Result<Opened> {
         let dir = self.pick()?;
         let store::Loaded {
@@ -108,7 +110,7 @@ impl Place {
         } = store::read(&dir)?;
         if torn_bytes > 0 {
             ui::note(&format!(
-                "note: the last line of the log is torn ({torn_bytes} bytes)"
+                "note: the last line of the log is incomplete ({torn_bytes} bytes)"
             ));
         }
         Ok(Opened {
@@ -118,7 +120,7 @@ impl Place {
         })
     }
 
-    /// The directory of the campaign that is meant.
+    /// The directory of the selected campaign.
     pub fn pick(&self) -> Result<CampaignDir> {
         let root = self.root()?;
         if let Some(name) = &self.campaign {
@@ -139,8 +141,8 @@ impl Place {
     }
 }
 
-/// Whether a campaign is of a repository. Projects may share a root, and what has not found its
-/// commit yet could be anybody's.
+/// Whether a campaign belongs to a repository. Projects may share a root, and a campaign without
+/// a commit yet could belong to any of them.
 pub fn is_of(dir: &CampaignDir, repo: Option<&Repo>) -> bool {
     let base = store::base_of(dir);
     base.zip(repo)
@@ -158,13 +160,13 @@ pub fn newest(root: &Path, repo: Option<&Repo>) -> Result<Option<CampaignDir>> {
     Ok(None)
 }
 
-/// A campaign that was read.
+/// A campaign read from disk.
 #[derive(Debug)]
 pub struct Opened {
     /// Where it lives.
     pub dir: CampaignDir,
     /// Its log.
     pub records: Vec<Record>,
-    /// The fold of it.
+    /// The state folded from the log.
     pub campaign: Campaign,
 }

@@ -1,11 +1,11 @@
-//! Everything that is derived from a campaign for people to read: files, reports and messages.
+//! Everything derived from a campaign for people to read: files, reports and messages.
 //!
-//! Each function is pure: a campaign in, text out. No clock, no environment; the times are those
-//! of the events. Nothing here compares two times or judges: the core did. All of it can be
+//! Each function is pure: a campaign in, text out. No clock, no environment; the times come from
+//! the events. Nothing here compares times or judges: the core already did. All of it can be
 //! deleted and rebuilt byte for byte.
 //!
-//! `source` says what may be told to whom, `text` makes it safe, `page` puts it together; the
-//! other modules render one kind of file each.
+//! `source` decides what may be shown to whom, `text` escapes it, `page` assembles it; each of
+//! the other modules renders one kind of file.
 
 mod accuracy;
 mod agenda;
@@ -44,13 +44,13 @@ use source::Source;
 /// The final report.
 pub const REPORT: &str = "REPORT.md";
 
-/// Files that are only there once a campaign is finished.
+/// Files that exist only once a campaign is finished.
 pub const AT_THE_END: [&str; 2] = [REPORT, roofline::PLOT];
 
-/// Characters of why a campaign ended.
+/// How many characters of the reason why a campaign ended are shown.
 const WHY_MAX: usize = 1_000;
 
-/// Why a campaign ended, in words that anybody may read.
+/// Why a campaign ended, in text that is safe to publish.
 pub fn why_ended(campaign: &Campaign) -> String {
     let source = Source::guarded(campaign);
     let why = source.zip(campaign.stop_reason());
@@ -62,7 +62,7 @@ pub fn why_ended(campaign: &Campaign) -> String {
 pub struct DerivedFile {
     /// Relative to the campaign's directory, with `/` between its parts.
     pub path: String,
-    /// All of its contents.
+    /// Its full contents.
     pub text: String,
 }
 
@@ -89,7 +89,7 @@ pub fn round_files(campaign: &Campaign, round: u32) -> Vec<DerivedFile> {
     files.unwrap_or_default()
 }
 
-/// The derived files that tell of all rounds, and so change with each of them. The others change
+/// The derived files that cover all rounds, and so change with each round. The others change
 /// only with the charter, its limits, and the end.
 pub fn overview_files(campaign: &Campaign) -> Vec<DerivedFile> {
     Source::guarded(campaign).map_or_else(Vec::new, |source| campaign_wide(&source))

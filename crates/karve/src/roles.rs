@@ -1,4 +1,4 @@
-//! The roles that karve brings: read from `crates/karve/data/roles.toml`, once.
+//! The roles that karve ships: parsed once, from `crates/karve/data/roles.toml`.
 
 use crate::library::situation::of_words;
 use karve_core::charter::Target;
@@ -6,13 +6,13 @@ use karve_core::knowledge::Situation;
 use karve_core::roles::{Arch, Book};
 use karve_os::error::{CommandError, ErrorKind, Result};
 
-/// The book of roles.
+/// The role table.
 const BUILT_IN: &str = include_str!("../data/roles.toml");
 
-/// The families of architectures that needs of languages name.
+/// The architecture families that language needs can name.
 const FAMILIES: [&str; 2] = ["sm", "gfx"];
 
-/// The book that karve brings.
+/// The role table that karve ships.
 pub fn built_in() -> Result<Book> {
     let broken = |why: String| CommandError::new(ErrorKind::Bug, "roles.toml is broken").cause(why);
     let book: Book = toml::from_str(BUILT_IN).map_err(|error| broken(error.to_string()))?;
@@ -22,8 +22,8 @@ pub fn built_in() -> Result<Book> {
     }
 }
 
-/// The architecture of a target's device, as routing wants it: `sm_90`, `gfx942`, `cpu`, or nothing
-/// if it is not known.
+/// The architecture of a target's device, in the form that routing uses: `sm_90`, `gfx942`, `cpu`,
+/// or nothing if it is unknown.
 pub fn arch_of(target: &Target) -> String {
     let Target {
         op,
@@ -35,7 +35,7 @@ pub fn arch_of(target: &Target) -> String {
     arch_in(&of_words(op, backend, language, device))
 }
 
-/// The same of a situation.
+/// The same for a situation.
 pub fn arch_in(at: &Situation) -> String {
     let numbered = |word: &&String| {
         Arch::parse(word)

@@ -25,7 +25,7 @@ use karve_os::sandbox;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Names that are tried before giving up.
+/// How many names are tried before giving up.
 const NAMES_MAX: u32 = 1_000;
 
 /// Which campaign to run.
@@ -33,7 +33,7 @@ const NAMES_MAX: u32 = 1_000;
 pub enum Plan {
     /// A new one with this charter.
     Start(Box<Charter>),
-    /// An existing one, perhaps with other limits.
+    /// An existing one, possibly with new limits.
     Resume {
         /// Its directory.
         dir: CampaignDir,
@@ -53,13 +53,13 @@ pub struct Setting<'a> {
     pub root: &'a Path,
     /// Configured agents.
     pub agents: &'a BTreeMap<String, AgentConfig>,
-    /// An agent that replaces the charter's for this run.
+    /// An agent that overrides the charter's for this run.
     pub agent: Option<&'a str>,
-    /// A visitor with an answer, who is the agent then.
+    /// An external agent with an answer; it is then the agent.
     pub visitor: Option<Visitor>,
 }
 
-/// Starts or resumes a campaign and runs it; gives the campaign as it stands then.
+/// Starts or resumes a campaign and runs it; returns its state afterwards.
 pub fn run(
     plan: Plan,
     setting: Setting<'_>,
@@ -74,13 +74,13 @@ pub fn run(
     let end = drive::drive(&mut session, screen);
     let cleaned = session.world.clean_up();
     if end.is_err() && new && session.campaign.preparation().is_none() {
-        // Nothing was begun yet, so nothing half-done is left behind.
+        // Nothing has started yet, so nothing half-done is left behind.
         drop(session);
         let _ = std::fs::remove_dir_all(dir.path());
         return Err(end.err().unwrap_or_else(paused));
     }
     let published = session.world.publish_overview(&session.campaign);
-    // What stopped the campaign says more than what came of it afterwards.
+    // The error that stopped the campaign says more than any that followed from it.
     let end = end?;
     cleaned?;
     published?;
@@ -109,7 +109,7 @@ fn open(
     let (store, loaded) = Store::open(&dir, &holder())?;
     if loaded.torn_bytes > 0 {
         ui::note(&format!(
-            "note: cut off a torn last line of the log ({} bytes)",
+            "note: cut off an incomplete last line of the log ({} bytes)",
             loaded.torn_bytes
         ));
     }
@@ -127,7 +127,7 @@ fn open(
         (None, Some(charter)) => charter.as_ref().clone(),
         (None, None) => {
             return Err(CommandError::usage("the campaign has no charter yet")
-                .hint("start it anew with \"karve run --new\""));
+                .hint("start again with \"karve run --new\""));
         }
     };
     if goes_on(plan, &campaign) {
@@ -155,7 +155,7 @@ fn open(
     Ok((session, dir))
 }
 
-/// The agent for this run: a visitor who came, the one that was named, or the charter's.
+/// The agent for this run: an external agent with an answer, the one named, or the charter's.
 fn acting(
     (name, agents): (Option<&str>, &BTreeMap<String, AgentConfig>),
     charter: &Charter,
@@ -173,7 +173,7 @@ fn acting(
     let mut acting = charter.clone();
     name.clone_into(&mut acting.agent);
     let own = karve_agents::agent_of(&acting, agents, &tag)?;
-    // A recording has its own reviews.
+    // A recording contains its own reviews.
     let keeps = match acting.is_replay() {
         true => Keeps::None,
         false => Keeps::Reviewer,
@@ -191,7 +191,7 @@ fn goes_on(plan: &Plan, campaign: &Campaign) -> bool {
     }
 }
 
-/// A campaign goes on only where its numbers still mean the same.
+/// A campaign resumes only where its measurements are still comparable.
 fn check_host(campaign: &Campaign, stop: &StopFlag) -> Result<()> {
     let (Some(charter), Some(preparation)) = (campaign.charter(), campaign.preparation()) else {
         return Ok(());
@@ -210,7 +210,7 @@ fn check_host(campaign: &Campaign, stop: &StopFlag) -> Result<()> {
         error = error.cause(difference);
     }
     Err(error
-        .hint("go back to that host or those tools, then go on with \"karve run\"")
+        .hint("go back to that host or those tools, then resume with \"karve run\"")
         .hint("or start a new campaign here with \"karve run --new\""))
 }
 
@@ -243,7 +243,7 @@ fn extend(
     drive::take(session, screen, Event::Extended { limits }, 0).map(|_| ())
 }
 
-/// Who holds the lock, in words.
+/// A description of the process that holds the lock.
 fn holder() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!(
@@ -254,14 +254,14 @@ fn holder() -> String {
     )
 }
 
-/// Which campaign the user asks for.
+/// Which campaign the user wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish<'a> {
-    /// The newest one that is not finished, or else a new one.
+    /// The newest unfinished one, or a new one if there is none.
     Newest,
     /// A new one.
     New,
-    /// The one of this name, there already or not.
+    /// The one with this name, whether it exists or not.
     Named(&'a str),
 }
 
@@ -305,7 +305,7 @@ fn plan_without_agenda(
         if store::has_begun(&dir) {
             return Ok(resume(dir));
         }
-        // It died before its first record, so it starts here and now.
+        // It died before its first record, so it starts fresh.
         rename(&mut charter, &dir.name());
         return Ok(Plan::Start(Box::new(charter)));
     }
@@ -340,41 +340,41 @@ fn newest_unfinished(root: &Path, repo: Option<&Repo>) -> Result<Option<Campaign
     let Some(dir) = project::newest(root, repo)? else {
         return Ok(None);
     };
-    // One that died after its last record still has to clean up and to report.
+    // A campaign that died after its last record still has to clean up and write its report.
     let open = store::was_killed(&dir) || !store::read(&dir)?.campaign.is_finished();
     Ok(open.then_some(dir))
 }
 
-/// What a user can do after an error: a campaign goes on as it began, so one that has not even a
-/// baseline is better begun again once its project is mended.
+/// What a user can do after an error: a campaign keeps its charter and base commit when resumed,
+/// so one without a baseline is better restarted once the project is fixed.
 pub fn with_way_on(error: CommandError, root: &Path) -> CommandError {
     let mendable = matches!(error.kind, ErrorKind::Usage | ErrorKind::Environment);
     let open = newest_unfinished(root, None).ok().flatten();
     let bare = open.and_then(|dir| store::read(&dir).ok());
     match bare.is_some_and(|read| read.campaign.baseline().is_none()) && mendable {
-        true => error.hint("once that is mended and committed, begin again: \"karve run --new\""),
+        true => error.hint("once that is fixed and committed, restart with \"karve run --new\""),
         false => error,
     }
 }
 
-/// Lets Ctrl-C finish the step, and a second one stop at once; so do SIGTERM, and SIGHUP when a
-/// terminal is closed.
+/// The first Ctrl-C finishes the step, a second one stops immediately. SIGTERM, and SIGHUP when
+/// the terminal closes, do the same.
 pub fn watch_signals(stop: &StopFlag) -> Result<()> {
-    watch_signals_of(stop, "stopping at once; go on with \"karve run\"")
+    watch_signals_of(stop, "stopping immediately; resume with \"karve run\"")
 }
 
-/// The same for another command, which says how to go on.
+/// The same for another command, which says how to resume it.
 pub fn watch_signals_of(stop: &StopFlag, at_once: &'static str) -> Result<()> {
     on_signals(stop, move |stop| {
         stop.request();
         ui::note(match stop.at_once() {
-            false => "finishing this step, then stopping; Ctrl-C again stops at once",
+            false => "finishing this step, then stopping; press Ctrl-C again to stop immediately",
             true => at_once,
         });
     })
 }
 
-/// The same for a command that cannot be resumed: the first one stops it at once.
+/// The same for a command that cannot be resumed: the first Ctrl-C stops it immediately.
 pub fn watch_signals_at_once(stop: &StopFlag, says: &'static str) -> Result<()> {
     on_signals(stop, move |stop| {
         stop.request();
@@ -383,7 +383,7 @@ pub fn watch_signals_at_once(stop: &StopFlag, says: &'static str) -> Result<()> 
     })
 }
 
-/// What came of a command that cannot be resumed; what fails because it was stopped is no fault.
+/// The result of a command that cannot be resumed; a failure because it was stopped does not count.
 pub fn unless_stopped<T>(stop: &StopFlag, came: Result<T>) -> Result<T> {
     match came {
         Err(_) if stop.at_once() => Err(stopped()),
@@ -391,15 +391,15 @@ pub fn unless_stopped<T>(stop: &StopFlag, came: Result<T>) -> Result<T> {
     }
 }
 
-/// The error of a command that cannot be resumed, and that the user stopped.
+/// The error for a command that cannot be resumed and that the user stopped.
 pub fn stopped() -> CommandError {
-    CommandError::new(ErrorKind::Interrupted, "stopped as you asked")
+    CommandError::new(ErrorKind::Interrupted, "stopped by the user")
 }
 
 fn on_signals(stop: &StopFlag, act: impl Fn(&StopFlag) + Send + 'static) -> Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let mut watched = vec![SIGINT, SIGTERM];
-    // "nohup" wants it to be passed over.
+    // "nohup" sets it to be ignored.
     if !process::ignores(SIGHUP) {
         watched.push(SIGHUP);
     }
@@ -414,8 +414,8 @@ fn on_signals(stop: &StopFlag, act: impl Fn(&StopFlag) + Send + 'static) -> Resu
     Ok(())
 }
 
-/// The error of a drive that the user paused.
+/// The error for a campaign that the user paused.
 pub fn paused() -> CommandError {
-    CommandError::new(ErrorKind::Interrupted, "stopped as you asked")
-        .hint("go on with \"karve run\"")
+    CommandError::new(ErrorKind::Interrupted, "stopped by the user")
+        .hint("resume with \"karve run\"")
 }

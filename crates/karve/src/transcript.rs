@@ -1,5 +1,5 @@
-//! Transcripts: what was said between karve and an agent in a round, from the artifacts that its
-//! events name, in bounded memory.
+//! Transcripts: the conversation between karve and an agent in a round, from the session logs that
+//! its events name, in bounded memory.
 
 mod kept;
 mod outcome;
@@ -22,7 +22,7 @@ use std::io::{BufRead, BufReader, Read};
 
 /// Characters of a brief.
 const BRIEF_CHARS_MAX: usize = 24_000;
-/// A line of an exchange is read up to this size; a longer one is left out.
+/// A line of a session log is read up to this size; a longer one is left out.
 const LINE_BYTES_MAX: u64 = 4 << 20;
 
 /// All turns of a round.
@@ -37,29 +37,29 @@ pub struct Transcript {
 /// One turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TurnView {
-    /// What was asked for: propose, implement, mend, review or learn.
+    /// The task: propose, implement, mend, review or learn.
     pub task: String,
-    /// Who was asked: a kind of agent, `command` or `visitor`.
+    /// The kind of agent: one of the known kinds, `command` or `visitor`.
     pub agent: String,
-    /// The name of that agent, where the log has it.
+    /// The name of that agent, if the log has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Which of several realizations, from 1, where there were several.
+    /// Which of several implementations, from 1, if there were several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variant: Option<u32>,
     /// The model, if one was named.
     pub model: Option<String>,
-    /// What was asked.
+    /// The brief.
     pub brief: String,
-    /// What was said, in order.
+    /// The messages, in order.
     pub said: Vec<Utterance>,
-    /// Utterances in the middle that are not shown.
+    /// Messages in the middle that are not shown.
     pub left_out: usize,
     /// How its program ended.
     pub exit: Option<String>,
-    /// Why it gave nothing, if so.
+    /// Why it failed, if so.
     pub fault: Option<String>,
-    /// What came of it, in words.
+    /// The outcome, in words.
     pub outcome: String,
     /// What it used.
     pub usage: Usage,
@@ -67,35 +67,35 @@ pub struct TurnView {
     pub exchange: String,
 }
 
-/// One thing that was said.
+/// One message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Utterance {
-    /// Who said it.
+    /// Its author.
     pub who: Who,
-    /// The tool, where one was used.
+    /// The tool, if one was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// What was said.
+    /// The text.
     pub text: String,
     /// Whether a tool failed.
     pub failed: bool,
 }
 
-/// Who said something.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Who {
-    /// The agent, in words.
+    /// The agent, as text.
     Agent,
-    /// The agent, to a tool.
+    /// The agent, as a tool call.
     Call,
-    /// A tool.
+    /// A tool's output.
     Result,
-    /// The program around it.
+    /// The program that runs the agent.
     Note,
 }
 
-/// The artifacts with what was said in a round.
+/// The artifacts with the session logs of a round.
 pub fn exchanges(records: &[Record], round: u32) -> Vec<String> {
     let turns = outcome::turns_of(records, round).into_iter();
     turns.map(|told| told.exchange.to_owned()).collect()
@@ -114,20 +114,22 @@ pub fn read(dir: &CampaignDir, records: &[Record], round: u32) -> Result<Transcr
     }
     match turns.is_empty() {
         false => Ok(Transcript { round, turns }),
-        true => Err(CommandError::usage(format!(
-            "nothing was written down of what was said in round {round}"
-        ))
-        .hint("the built-in strategy and recordings say nothing; see docs/agents.md")
-        .hint("\"karve log\" lists the rounds")),
+        true => Err(
+            CommandError::usage(format!("there is no session log for round {round}"))
+                .hint(
+                    "the built-in strategy and recordings have no session log; see docs/agents.md",
+                )
+                .hint("\"karve log\" lists the rounds"),
+        ),
     }
 }
 
 fn read_turn(dir: &CampaignDir, hash: &str) -> Result<TurnView> {
-    // The log is data: a name that is no hash leads elsewhere.
+    // The log is data: a name that is not a hash could point anywhere.
     let is_hash = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !is_hash {
         return Err(
-            CommandError::environment(format!("{hash:?} is no name of an artifact"))
+            CommandError::environment(format!("{hash:?} is not the name of an artifact"))
                 .hint("see what else is damaged with \"karve verify\""),
         );
     }
@@ -135,7 +137,7 @@ fn read_turn(dir: &CampaignDir, hash: &str) -> Result<TurnView> {
     let cannot = || format!("cannot read {}", path.display());
     let file = files::open(&path)
         .context(cannot)
-        .map_err(|error| error.hint("see what else is lost with \"karve verify\""))?;
+        .map_err(|error| error.hint("see what else is missing with \"karve verify\""))?;
     let mut reader = BufReader::new(file);
     let mut reading = Reading::default();
     let mut line = Vec::new();
@@ -151,7 +153,7 @@ fn read_turn(dir: &CampaignDir, hash: &str) -> Result<TurnView> {
         }
         if n as u64 == LINE_BYTES_MAX && line.last() != Some(&b'\n') {
             reader.skip_until(b'\n').context(cannot)?;
-            let note = "a line that is too long to be shown".to_owned();
+            let note = "a line that is too long to show".to_owned();
             reading.kept.push(Told::Notes(note));
             continue;
         }
@@ -166,7 +168,7 @@ fn read_turn(dir: &CampaignDir, hash: &str) -> Result<TurnView> {
     Ok(turn)
 }
 
-/// Where a line of an exchange stands.
+/// The position of a line in a session log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     First,
@@ -174,19 +176,19 @@ enum Place {
     Last,
 }
 
-/// An exchange that is read line by line.
+/// A session log that is read line by line.
 #[derive(Debug, Default)]
 struct Reading {
     turn: TurnView,
     kept: Kept,
-    /// Who puts the answers of a model API together.
+    /// Assembles the answers of a model API.
     telling: Option<Telling>,
 }
 
 impl Reading {
-    /// The first line and the last are karve's. Those between are as a command-line agent printed
-    /// them, and may pretend to be anything, or the events of a model API with karve's notes among
-    /// them; all other agents have theirs written down by karve.
+    /// The first line and the last are karve's. Those between are either the output of a
+    /// command-line agent, which may pretend to be anything, or the events of a model API mixed
+    /// with karve's notes; for all other agents karve writes every line.
     fn take(&mut self, place: Place, line: &[u8]) {
         let own = match place {
             Place::Between if Kind::by_name(&self.turn.agent).is_some() => None,
@@ -244,7 +246,7 @@ impl Reading {
     }
 
     fn finish(mut self) -> TurnView {
-        // One that was cut short has no last line.
+        // A truncated log has no last line.
         self.tell_rest();
         self.turn.left_out = self.kept.left_out();
         self.turn.said = self.kept.finish();

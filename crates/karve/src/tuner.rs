@@ -1,22 +1,22 @@
 //! The tuner: finds good knob settings by trying few of them.
 //!
-//! What to try is decided in `karve_core::search`. Here are the things it needs of the world.
+//! `karve_core::search` decides what to try. This module does the building and measuring.
 //!
 //! ```text
 //! budget    how much may be tried
-//! session   a sweep of a project; then the best meets the default
-//! shop      the workshops, one for each worker
-//! sweep     asks, tries, tells, until the budget is spent
-//! quiet     nothing disturbs a reading
-//! workshop  a setting becomes a commit, is built, tested and read
-//! copies    builds that go on from that of the default
-//! earlier   what was best elsewhere, which is tried first
-//! unheard   knobs that nothing names
-//! journal   every reading, so that nothing is tried twice
-//! export    what was read, as a measured space
-//! portfolio few settings that together serve all cases
-//! plots     how it went, as SVG
-//! recorded  spaces that were measured before, from files
+//! session   a sweep of a project; then the best setting runs a duel against the default
+//! shop      the evaluators, one for each worker
+//! sweep     asks for a setting, tries it, reports it back, until the budget is spent
+//! quiet     keeps builds from disturbing readings
+//! workshop  the evaluator: a setting becomes a commit, is built, tested and measured
+//! copies    builds that start from the build of the default
+//! earlier   settings that were best elsewhere, which are tried first
+//! unheard   unused knobs, which no file reads
+//! journal   every reading, so that no setting is tried twice
+//! export    the readings as a measured space
+//! portfolio a few settings that together serve all cases
+//! plots     the progress of the sweep, as SVG
+//! recorded  spaces that were measured before, loaded from files
 //! simulate  a search on one of those
 //! ```
 
@@ -39,7 +39,7 @@ pub mod workshop;
 use karve_os::error::{CommandError, ErrorKind, Result};
 use std::thread;
 
-/// Works on all of these at the same time, each in a thread of its own.
+/// Processes all of these at the same time, each in its own thread.
 fn at_once<T: Send, R: Send>(
     all: &mut [T],
     work: &(dyn Fn(usize, &mut T) -> Result<R> + Sync),
@@ -51,7 +51,7 @@ fn at_once<T: Send, R: Send>(
             .map(|(number, one)| scope.spawn(move || work(number, one)))
             .collect();
         let lost = |_| {
-            let message = "a worker of the tuner died";
+            let message = "a tuner worker died";
             Err(CommandError::new(ErrorKind::Bug, message))
         };
         let ended = started.into_iter();

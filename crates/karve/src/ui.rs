@@ -14,22 +14,22 @@ use karve_core::campaign::{Campaign, Record, Step};
 use karve_os::device::{Notice, Notices};
 use std::io::Write;
 
-/// Characters of a notice.
+/// Most characters of a notice.
 const NOTICE_CHARS: usize = 200;
 
 /// Something that shows a running campaign.
 pub trait Screen {
     /// A step begins.
     fn starts(&mut self, campaign: &Campaign, step: &Step);
-    /// A record was made durable and taken in.
+    /// A record was made durable and applied.
     fn saw(&mut self, campaign: &Campaign, record: &Record);
-    /// Where it is said why nothing seems to happen; standard error unless there is a better place.
+    /// Where messages go that explain a pause; standard error unless the screen has a better place.
     fn notices(&self) -> Notices {
         notices()
     }
 }
 
-/// Notices on standard error, where nothing passes: only what is to be kept in sight.
+/// Notices on standard error: only lasting ones, no transient progress.
 pub fn notices() -> Notices {
     Notices::new(|said| match said {
         Notice::Passing(_) => {}
@@ -49,7 +49,7 @@ impl Screen for Silent {
     }
 }
 
-/// Writes to standard output. A reader that went away is no error: `karve log | head`.
+/// Writes to standard output. A closed pipe is not an error: `karve log | head`.
 pub fn out(text: &str) {
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }
@@ -59,7 +59,7 @@ pub fn outln(text: &str) {
     out(&format!("{text}\n"));
 }
 
-/// Asks on standard output, at once and without a line end.
+/// Prints a prompt on standard output, flushed and without a newline.
 pub fn prompt(text: &str) {
     out(text);
     let _ = std::io::stdout().flush();

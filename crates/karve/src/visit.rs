@@ -1,5 +1,5 @@
-//! Serves a visitor: takes an answer, does every step that is karve's own, and says whose turn it
-//! is then. `karve next`, `karve propose`, `karve submit` and the MCP server are this.
+//! Serves an external agent: takes an answer, runs every step that is karve's own, and says whose
+//! turn it is. `karve next`, `karve propose`, `karve submit` and the MCP server use this.
 
 use crate::config::Overrides;
 use crate::drive::End;
@@ -18,10 +18,10 @@ use karve_os::process::StopFlag;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Where an answer goes, in words of a brief.
-const ANSWER_TO: &str = "handed in with \"karve propose FILE\" or the tool `propose`";
+/// Where an answer goes, as the brief says it.
+const ANSWER_TO: &str = "submitted with \"karve propose FILE\" or the tool `propose`";
 
-/// What a visitor is to do next.
+/// What an external agent does next.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "turn", rename_all = "snake_case")]
 pub enum Turn {
@@ -33,20 +33,20 @@ pub enum Turn {
         try_no: u32,
         /// What was wrong with the last one.
         errors: Vec<String>,
-        /// The files to read lie here.
+        /// The directory with the files to read.
         desk: PathBuf,
-        /// All that is needed for it.
+        /// Everything needed for it.
         brief: String,
     },
-    /// Realize it.
+    /// Implement it.
     Implement {
         /// The round.
         round: u32,
         /// How often the gate refused it already.
         retry: u32,
-        /// The files to change lie here.
+        /// The directory with the files to change.
         desk: PathBuf,
-        /// All that is needed for it.
+        /// Everything needed for it.
         brief: String,
     },
     /// Nothing: the campaign is finished.
@@ -55,27 +55,27 @@ pub enum Turn {
         why: String,
         /// The report.
         report: PathBuf,
-        /// What came of it, for a terminal.
+        /// The result, for a terminal.
         #[serde(skip)]
         summary: String,
     },
-    /// Nothing yet: the campaign was stopped on the way.
+    /// Nothing yet: the campaign was interrupted.
     Stopped,
 }
 
-/// How fast a campaign is, each number by its own name.
+/// The speedup of a campaign, each number under its own name.
 #[derive(Clone, Debug, Serialize)]
 pub struct Speed {
     /// The one number to quote: the headline, or the kept gains before there is one.
     pub speedup: f64,
-    /// Original against final, measured by turns at the end.
+    /// Original against final, interleaved, measured at the end.
     pub headline: Option<f64>,
-    /// The product of what the kept rounds gained; it overstates.
+    /// The product of the gains of the kept rounds; it overstates the speedup.
     pub kept_gains: f64,
 }
 
 impl Speed {
-    /// That of a campaign.
+    /// The speed of a campaign.
     pub fn of(campaign: &Campaign) -> Self {
         let view = campaign.view();
         Self {
@@ -86,30 +86,30 @@ impl Speed {
     }
 }
 
-/// How a campaign stands after a visit.
+/// The state of a campaign after a call.
 #[derive(Clone, Debug, Serialize)]
 pub struct Visit {
     /// The campaign.
     pub campaign: String,
-    /// How fast it is.
+    /// Its speedup.
     #[serde(flatten)]
     pub speed: Speed,
     /// The round that was settled last.
     pub last: Option<Tried>,
-    /// Why what was handed in is to be mended and handed in again; empty if it was taken.
+    /// Why the submission must be fixed and submitted again; empty if it was accepted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
-    /// What is to be done next.
+    /// What to do next.
     #[serde(flatten)]
     pub turn: Turn,
 }
 
-/// The rounds that a visitor may see, newest first. Hidden cases are not told.
+/// The rounds that an external agent may see, newest first. Hidden cases are not revealed.
 pub fn tried(campaign: &Campaign) -> Vec<Tried> {
     brief(campaign, &[]).tried
 }
 
-/// The campaign that is named, or else the newest one.
+/// The named campaign, or else the newest one.
 pub fn wish_of(place: &Place) -> Wish<'_> {
     match place.campaign.as_deref() {
         Some(name) => Wish::Named(name),
@@ -117,31 +117,31 @@ pub fn wish_of(place: &Place) -> Wish<'_> {
     }
 }
 
-/// A campaign that is finished does not go on, and another one is begun only where that is asked
-/// for: the error that says so, if it is.
+/// A finished campaign is not resumed, and another one is started only on request: the error that
+/// says so, if the campaign is finished.
 pub fn finished(place: &Place) -> Result<Option<CommandError>> {
     let Some(dir) = place.pick().ok().filter(store::has_begun) else {
         return Ok(None);
     };
     let campaign = store::read(&dir)?.campaign;
-    // One that died after its last record still has to clean up and to report.
+    // One that died after its last record still has to clean up and write its report.
     let ended = campaign.is_finished() && !store::was_killed(&dir);
     Ok(ended.then(|| is_finished(&dir.name(), &reports::why_ended(&campaign))))
 }
 
 fn is_finished(name: &str, why: &str) -> CommandError {
     CommandError::usage(format!("the campaign {name} is finished: {why}"))
-        .hint("see what came of it: \"karve report\", or the tool `report`")
+        .hint("see the result with \"karve report\", or the tool `report`")
         .hint(
-            "begin another one with \"karve next --new --yes\", or through \"karve mcp --yes\" by \
+            "start another one with \"karve next --new --yes\", or with \"karve mcp --yes\" and \
              the tool `next` with begin=true",
         )
         .hint(format!(
-            "or go on with this one: \"karve run --campaign {name} --rounds N\""
+            "or extend this one: \"karve run --campaign {name} --rounds N\""
         ))
 }
 
-/// Takes an answer, if there is one, and goes on until it is a visitor's turn.
+/// Takes an answer, if there is one, and runs until it is the external agent's turn.
 pub fn visit(
     place: &Place,
     (wish, answer): (Wish<'_>, Option<Answer>),
@@ -161,10 +161,8 @@ pub fn visit(
     let loaded = place.load_in(&repo, &overrides)?;
     let plan = session::plan(&loaded, &repo, wish, (None, None))?;
     if matches!(plan, Plan::Start(_)) && answer.is_some() {
-        return Err(
-            CommandError::usage("there is no campaign that waits for an answer")
-                .hint("begin one with \"karve next --yes\""),
-        );
+        return Err(CommandError::usage("no campaign is waiting for an answer")
+            .hint("start one with \"karve next --yes\""));
     }
     let asks = answer.is_none();
     let visitor = answer.map_or_else(Visitor::default, Visitor::with);
@@ -196,8 +194,8 @@ pub fn visit(
     })
 }
 
-/// Why an answer is to be given again: a proposal that was refused, or a change that the gate or a
-/// reviewer sends back. A round that was settled is none of this, whatever its verdict.
+/// Why an answer is needed again: a refused proposal, or a change that the gate or a reviewer sends
+/// back. Empty for a settled round, whatever its verdict.
 fn refused(due: Option<&Step>) -> Vec<String> {
     match due {
         Some(Step::Propose { brief, .. }) => brief.errors.clone(),
@@ -210,7 +208,7 @@ fn refused(due: Option<&Step>) -> Vec<String> {
     }
 }
 
-/// Whose turn it is, and what is to be done.
+/// Whose turn it is, and what to do.
 fn turn_of(campaign: &Campaign, dir: &CampaignDir, end: End) -> Turn {
     let step = campaign.next_step();
     let desk = dir.join(DESK);
@@ -247,16 +245,19 @@ fn turn_of(campaign: &Campaign, dir: &CampaignDir, end: End) -> Turn {
     }
 }
 
-/// An answer that nobody asked for changes nothing.
+/// The error for an answer that karve did not ask for; it changes nothing.
 fn not_due(turn: &Turn, dir: &CampaignDir) -> CommandError {
     match turn {
         Turn::Propose { round, .. } => CommandError::usage(format!(
-            "round {round} waits for a proposal, not for a change"
+            "round {round} is waiting for a proposal, not for a change"
         ))
-        .hint("state a hypothesis first: \"karve propose FILE\"; \"karve next\" says more"),
+        .hint("state a hypothesis first: \"karve propose FILE\"; \"karve next\" shows the brief"),
         Turn::Implement { round, desk, .. } => {
-            let message = format!("round {round} waits for a change, not for a proposal");
-            let hint = format!("change {} and hand it in: \"karve submit\"", desk.display());
+            let message = format!("round {round} is waiting for a change, not for a proposal");
+            let hint = format!(
+                "edit {} and submit the change: \"karve submit\"",
+                desk.display()
+            );
             CommandError::usage(message).hint(hint)
         }
         Turn::Finished { why, .. } => is_finished(&dir.name(), why),

@@ -1,4 +1,4 @@
-//! Performs one step with the parts below; takes no decision.
+//! Performs one step with the parts below; makes no decisions.
 
 mod audit;
 mod baseline;
@@ -49,10 +49,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Answers of people are read up to this size.
+/// The user's answers are read up to this size.
 const ANSWER_BYTES_MAX: u64 = 16_384;
 
-/// A disk with less room than this is full.
+/// A disk with less free space than this is full.
 const PROBE_BYTES: usize = 16_384;
 
 /// All input and output of a campaign.
@@ -64,23 +64,23 @@ pub struct World {
     pub(crate) repo: Repo,
     pub(crate) dir: CampaignDir,
     pub(crate) agent: Box<dyn Agent>,
-    /// What no candidate may hold.
+    /// What no candidate may contain.
     secrets: Secrets,
     pub(crate) trees: Trees,
     pub(crate) stop: StopFlag,
     /// What the user is asked to agree to; later the campaign's own charter.
     pub(crate) charter: Charter,
-    /// Lessons of earlier campaigns lie here.
+    /// The directory with the lessons of earlier campaigns.
     pub(crate) tips_root: PathBuf,
-    /// Records of the round under way, from which its artifacts are written.
+    /// Records of the current round, from which its artifacts are written.
     pub(crate) round_records: Vec<Record>,
-    /// What stands around every block.
+    /// The device session around every block.
     pub(crate) device: device::Session,
-    /// Where the arms of the duel under way stay from block to block, under a contract.
+    /// The pair runner of the current duel, kept from block to block, under a contract.
     pub(crate) meeting: Option<(DuelName, Arena)>,
     /// The reference of the unchanged project, under a contract.
     pub(crate) reference: Option<PathBuf>,
-    /// Where it is said why nothing seems to happen.
+    /// Where notices about waiting go.
     pub(crate) notices: Notices,
     /// What confines commands and agents.
     pub(crate) sandbox: Option<Arc<Sandbox>>,
@@ -97,20 +97,20 @@ pub struct Parts {
     pub upstream: Repo,
     /// The campaign's directory.
     pub dir: CampaignDir,
-    /// Who proposes and implements.
+    /// The agent that proposes and implements.
     pub agent: Box<dyn Agent>,
-    /// The values of all keys that are known.
+    /// The values of all known keys.
     pub secrets: Secrets,
     /// What the user asked for with Ctrl-C.
     pub stop: StopFlag,
     /// The charter.
     pub charter: Charter,
-    /// Where it is said why nothing seems to happen.
+    /// Where notices about waiting go.
     pub notices: Notices,
 }
 
 impl World {
-    /// A world for a campaign; whatever an earlier process left behind is cleaned up.
+    /// A world for a campaign; leftovers of an earlier process are cleaned up.
     pub fn new(parts: Parts) -> Result<Self> {
         let Parts {
             upstream,
@@ -159,7 +159,7 @@ impl World {
         })
     }
 
-    /// Does what is due and says what happened.
+    /// Performs a step and returns what happened.
     pub fn perform(&mut self, step: &Step, campaign: &Campaign) -> Result<Event> {
         if !matches!(step, Step::Measure(_)) {
             self.meeting = None;
@@ -205,12 +205,12 @@ impl World {
         }
     }
 
-    /// What an earlier step left is not what this one fails with.
+    /// Drops the raw output of an earlier step, so that it is not blamed on this one.
     fn forget_raw(&self) {
         let _ = take_raw(&self.dir.join("tmp"));
     }
 
-    /// Stores what the benchmark wrote, if the event says that it could not be used.
+    /// Stores the benchmark's output, if the event says that it could not be used.
     fn with_raw(&self, mut event: Event) -> Result<Event> {
         let raw = match &mut event {
             Event::BlockFailed { raw, .. } => raw,
@@ -223,21 +223,21 @@ impl World {
         Ok(event)
     }
 
-    /// Stores what the benchmark of the incumbent wrote, and says where.
+    /// Stores the output of the incumbent's benchmark, and says where.
     fn naming_raw(&self, error: CommandError) -> CommandError {
         let stored = take_raw(&self.dir.join("tmp"))
             .and_then(|bytes| store::put_artifact(&self.dir, &bytes).ok());
         match stored {
             Some(hash) => {
                 let path = self.dir.join("artifacts").join(hash);
-                error.cause(format!("what it wrote is in {}", path.display()))
+                error.cause(format!("its output is in {}", path.display()))
             }
             None => error,
         }
     }
 
-    /// What changed since the last step without the campaign, each as an event that is due now:
-    /// answers of people, and the library.
+    /// What changed outside the campaign since the last step, each as an event to record now: the
+    /// user's answers, and the library.
     pub fn news(&mut self, campaign: &Campaign) -> Result<Vec<Event>> {
         let mut events = self.new_answers(campaign);
         events.extend(self.new_knowledge(campaign)?);
@@ -249,7 +249,7 @@ impl World {
             return Vec::new();
         };
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        // Another ending means that it is still being written.
+        // Another extension means that it is still being written.
         paths.retain(|path| path.extension().is_some_and(|end| end == "txt"));
         paths.sort();
         let mut events = Vec::new();
@@ -262,7 +262,7 @@ impl World {
             };
             let text = text.trim().to_owned();
             if text.is_empty() || campaign.answers().contains(&text) {
-                // It is in the log, or it is nothing: either way it is done with.
+                // It is already in the log, or it is empty.
                 let _ = fs::remove_file(&path);
                 continue;
             }
@@ -272,8 +272,8 @@ impl World {
         events
     }
 
-    /// Fails if the campaign's disk is full: then what went wrong in a step is the host's fault,
-    /// and no verdict on a candidate.
+    /// Fails if the campaign's disk is full: then a failed step is the host's problem, and not a
+    /// verdict on a candidate.
     pub fn has_room(&self) -> Result<()> {
         let probe = self.dir.join("tmp").join("probe");
         let written = fs::create_dir_all(self.dir.join("tmp"))
@@ -282,11 +282,11 @@ impl World {
         written
             .context(|| format!("cannot write to {}", self.dir.path().display()))
             .map_err(|error| {
-                error.hint("make room on the disk, then go on with \"karve run\": nothing is lost")
+                error.hint("free disk space, then resume with \"karve run\": nothing is lost")
             })
     }
 
-    /// How long the last step waited for the device, which is no work of the campaign's.
+    /// How long the last step waited for the device, which does not count as the campaign's work.
     pub fn waited(&mut self) -> Duration {
         self.device.waited()
     }
@@ -304,7 +304,7 @@ impl World {
         .in_sandbox(self.sandbox.as_ref())
     }
 
-    /// Removes worktrees and temporary files; the campaign can go on later.
+    /// Removes worktrees and temporary files; the campaign can be resumed later.
     pub fn clean_up(&mut self) -> Result<()> {
         self.meeting = None;
         self.device.close(&self.notices);
@@ -315,7 +315,7 @@ impl World {
     }
 }
 
-/// The file of a worktree that tells the hidden cases, if there are any to keep secret.
+/// The file of a worktree that lists the hidden cases, if there are any to keep secret.
 fn secret_of(charter: &Charter) -> Option<String> {
     let confined = charter.sandbox.mode != SandboxMode::Off;
     (confined && !charter.hidden_cases().is_empty()).then(|| {
@@ -340,7 +340,7 @@ pub fn refs_of(name: &str) -> String {
     format!("refs/karve/{name}")
 }
 
-/// A step was asked for what only another step has.
+/// The error for a step that was called in the wrong state.
 fn bug(message: &str) -> CommandError {
     CommandError::new(ErrorKind::Bug, message)
 }

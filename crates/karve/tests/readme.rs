@@ -64,7 +64,7 @@ fn the_campaign_of_the_page_about_modes_tries_its_one_item() {
     let said = stdout(&sh(&blocks[0], &root(), home.path()));
     for part in [
         "agenda    only knobs (LANES=8)",
-        "the agenda is through",
+        "the agenda is done",
         "item      knobs",
     ] {
         assert!(said.contains(part), "{part:?} is not in:\n{said}");
@@ -79,10 +79,10 @@ fn the_first_campaign_of_the_readme_runs_to_its_end() {
     let said = stdout(&sh(&blocks[0], &root(), home.path()));
     for part in [
         "granted = [\"dot.c\"]",
-        "the test noticed a planted fault",
+        "the test caught a planted bug",
         "nothing was changed",
         "# Report: dot_c_cpu_",
-        "every verdict is what its samples say",
+        "every verdict matches its samples",
     ] {
         assert!(said.contains(part), "{part:?} is not in:\n{said}");
     }
@@ -174,7 +174,7 @@ fn the_contract_of_the_documentation_holds() {
     let start = "printf '*.so\n' > .gitignore && git init -q && git add . && git commit -qm start";
     sh(start, &scale, home.path());
     let said = stdout(&sh("karve doctor", &scale, home.path()));
-    assert!(said.contains("noticed a planted fault"), "{said}");
+    assert!(said.contains("caught a planted bug"), "{said}");
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn a_reference_that_does_not_agree_with_itself_is_no_reference() {
     assert!(status.expect("a C compiler").success());
     let error = runner::examine(&terms(dir.path()), dir.path(), None, &[case(9)]);
     let shown = error.expect_err("no exam").to_string();
-    assert!(shown.contains("asked again"), "{shown}");
+    assert!(shown.contains("called again"), "{shown}");
 }
 
 #[test]
@@ -218,15 +218,15 @@ fn a_thread_that_works_on_is_noticed() {
 #[test]
 fn a_memory_of_results_is_noticed_or_wrong() {
     refused(kernels::BY_POINTER, "");
-    refused(kernels::BY_CONTENT, "remembers results");
+    refused(kernels::BY_CONTENT, "caches results");
 }
 
 #[test]
 fn what_is_kept_between_calls_must_follow_its_inputs() {
     assert_eq!(examined(kernels::BY_ALL), Ok(()));
     for _ in 0..5 {
-        refused(kernels::BY_SAMPLE, "of the replay");
-        refused(kernels::BY_OTHER, "of the replay");
+        refused(kernels::BY_SAMPLE, "aliasing check");
+        refused(kernels::BY_OTHER, "aliasing check");
     }
 }
 

@@ -1,9 +1,9 @@
 //! How far an output is from a float64 reference, and whether that is accurate enough.
 //!
-//! Three things say so. A named rule set asks for what is usual for the element type. The error
-//! may not be much larger than the incumbent's own on the same inputs: that is what a narrower
-//! type inside, a shortened sum or a made-up output cannot meet. And nothing asks for more than
-//! honest arithmetic can give, so that sums may be taken in another order.
+//! Three rules decide. A named rule set requires what is usual for the element type. The error
+//! may not be much larger than the incumbent's own on the same inputs, which a narrower internal
+//! type, a truncated sum or a made-up output cannot achieve. And no rule requires more than
+//! honest arithmetic can deliver, so sums may be reordered.
 
 mod cross;
 mod rules;
@@ -14,14 +14,14 @@ pub use rules::{Floor, Inaccuracy, Output, RuleSet, Sensitivity, judge};
 use crate::tensor::{self, Dtype};
 use serde::{Deserialize, Serialize};
 
-/// The signal-to-noise ratio of an output without any error, in decibels: there is no infinity
-/// in a log.
+/// The signal-to-noise ratio of an output without any error, in decibels: a log cannot store
+/// infinity.
 pub const SNR_DB_MAX: f64 = 400.0;
 
 /// How far an element may be from its reference:
 /// `absolute + relative · |reference| + scaled · rms of the reference`.
 ///
-/// If all three are zero, an element must be the reference as its type rounds it.
+/// If all three are zero, an element must equal the reference rounded to its type.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Tolerance {
     /// In units of the output.
@@ -30,11 +30,11 @@ pub struct Tolerance {
     pub relative: f64,
     /// Relative to the reference's root mean square.
     pub scaled: f64,
-    /// The type of the output: what it cannot hold is no error.
+    /// The type of the output: what it cannot represent is not an error.
     pub dtype: Dtype,
 }
 
-/// What a comparison of an output with its reference has found.
+/// The result of comparing an output with its reference.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ErrorStats {
     /// Elements compared.
@@ -44,9 +44,9 @@ pub struct ErrorStats {
     /// The largest difference relative to its reference; below the smallest normal number of the
     /// type, relative to that.
     pub max_rel: f64,
-    /// The largest difference in units of the last place of the reference, as its type has it.
+    /// The largest difference in ULPs (units in the last place) of the reference, in its type.
     pub max_ulp: f64,
-    /// The largest difference beyond the half unit of the last place that rounding may cost.
+    /// The largest difference beyond the half ULP that rounding may cost.
     pub max_excess: f64,
     /// The root mean square of the differences.
     pub rms: f64,
@@ -68,10 +68,10 @@ pub struct ErrorStats {
     /// Elements that only one of the two has.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unpaired: usize,
-    /// Elements that are a number where the reference is none.
+    /// Elements that are a number where the reference is NaN.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub nan_missing: usize,
-    /// Elements that are no number where the reference is one.
+    /// Elements that are NaN where the reference is a number.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub nan_extra: usize,
     /// Elements that are infinite where the reference is not, the reverse, or of the other sign.
@@ -88,8 +88,8 @@ fn is_zero(n: &usize) -> bool {
 
 /// Compares an output with its reference, element by element.
 ///
-/// The reference is not rounded to the output's type. Two lengths that differ are a mismatch of
-/// every element that one has and the other has not.
+/// The reference is not rounded to the output's type. If the lengths differ, every element that
+/// only one of them has is a mismatch.
 pub fn measure(out: &[f64], reference: &[f64], tolerance: &Tolerance) -> ErrorStats {
     let kinds = Kinds::of(tolerance.dtype);
     let sums = sums_of(out, reference, &kinds);
@@ -146,7 +146,8 @@ impl ErrorStats {
     }
 }
 
-/// Compares two outputs of the same type bit by bit; integers and bits promised to be the same.
+/// Compares two outputs of the same type bit by bit; for integers and for results promised to
+/// be bitwise identical.
 ///
 /// Integers are compared as integers: 53 bits are not enough for all of them.
 pub fn measure_bytes(out: &[u8], reference: &[u8], dtype: Dtype) -> ErrorStats {
@@ -175,7 +176,7 @@ pub fn measure_bytes(out: &[u8], reference: &[u8], dtype: Dtype) -> ErrorStats {
     stats
 }
 
-/// Numbers as a type rounds them.
+/// Numbers rounded to a type.
 pub fn rounded(dtype: Dtype, values: &[f64]) -> Vec<f64> {
     let mut bytes = vec![0; values.len() * dtype.bytes()];
     tensor::from_f64(dtype, values, &mut bytes);
@@ -192,7 +193,7 @@ enum Compared {
     InfMismatch,
 }
 
-/// What numbers of a type are, for a comparison.
+/// The properties of a type that a comparison needs.
 struct Kinds {
     /// Beyond this the type has no finite number.
     overflow: f64,
@@ -222,7 +223,7 @@ impl Kinds {
         }
     }
 
-    /// The distance of neighbours near a reference.
+    /// The distance between neighboring numbers near a reference.
     fn ulp(&self, reference: f64) -> f64 {
         let magnitude = reference.abs().clamp(self.normal, self.largest);
         // The power of two at or below it.
@@ -231,7 +232,7 @@ impl Kinds {
     }
 
     fn compare(&self, out: f64, reference: f64) -> Compared {
-        // What the type cannot hold ends as the type says.
+        // Out of range: infinity or the largest number, depending on the type.
         let reference = if reference.abs() <= self.overflow || reference.is_nan() {
             reference
         } else if self.infinite {

@@ -31,7 +31,7 @@ pub enum CaseSet {
 }
 
 impl Case {
-    /// Halves the parameter that stands for memory, in the name too. Says whether it could.
+    /// Halves the parameter that stands for memory, in the name too. Returns whether it could.
     pub fn halve(&mut self) -> bool {
         let Some(name) = &self.halve else {
             return false;

@@ -2,8 +2,8 @@
 //!
 //! karve owns the inputs, the clock, the reference and the comparison; the project owns the
 //! function. Shapes and scalars are expressions over the parameters of a case, so one contract
-//! serves all cases. This module says where in memory everything lies; who calls what, and when,
-//! is the business of the ring in `karve`.
+//! serves all cases. This module lays everything out in memory; the kernel runner in `karve`
+//! decides what is called, and when.
 //!
 //! ```text
 //! one slot of memory:   guard | tensor | guard | tensor | ... | guard
@@ -23,9 +23,9 @@ use crate::expr::parse_expr;
 use crate::tensor::Dtype;
 use serde::{Deserialize, Serialize};
 
-/// A tensor begins at a multiple of this many bytes.
+/// A tensor starts at a multiple of this many bytes.
 pub const ALIGNMENT: u64 = 64;
-/// Bytes before and behind each tensor that nobody may write to.
+/// Guard bytes before and after each tensor; no kernel may write to them.
 pub const GUARD_BYTES: u64 = 256;
 /// Bytes of all tensors of one call at most.
 pub const CALL_BYTES_MAX: u64 = 8 << 30;
@@ -34,16 +34,16 @@ pub const INTEGERS_MAX: usize = 16;
 /// Floating-point scalars that it may take.
 pub const FLOATS_MAX: usize = 8;
 
-/// What karve calls, what it is given, and what is right.
+/// What karve calls, with which arguments, and which result is right.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Contract {
     /// What is called.
     pub kernel: Kernel,
-    /// What it is given, in the order of the call.
+    /// Its arguments, in call order.
     pub args: Vec<Arg>,
-    /// What says which result is right.
+    /// The reference: what defines the right result.
     pub reference: Reference,
-    /// How near the result must be.
+    /// How close the result must be.
     #[serde(default)]
     pub accuracy: RuleSet,
     /// How many terms are summed for one element of the result, an expression.
@@ -55,27 +55,27 @@ pub struct Contract {
     /// Threads that the kernel may use.
     #[serde(default = "one")]
     pub threads: u32,
-    /// Further draws of every floating-point input, which must be right too.
+    /// Additional draws of every floating-point input; their results must be right too.
     #[serde(default)]
     pub hostile: Vec<Draw>,
-    /// What runs modules, and where their tensors lie.
+    /// What runs Python modules, and the device of their tensors.
     #[serde(default, skip_serializing_if = "Modules::is_default")]
     pub modules: Modules,
-    /// What a call must do at least, as far as it is declared.
+    /// The least work of a call, as far as it is declared.
     #[serde(default, skip_serializing_if = "Work::is_default")]
     pub work: Work,
 }
 
-/// What runs the modules of a contract in Python, and where their tensors lie.
+/// What runs the Python modules of a contract, and the device of their tensors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Modules {
-    /// The interpreter; `python3` if there is none.
+    /// The interpreter; `python3` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interpreter: Option<String>,
-    /// The device that tensors are on, as the modules call it; the host if there is none.
+    /// The device that tensors are on, as the modules call it; the host by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// Whether the reference is asked for the arguments, once, before a campaign begins.
+    /// Whether the reference is asked for the arguments, once, before a campaign starts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asks: bool,
 }
@@ -100,14 +100,14 @@ fn one() -> u32 {
 pub enum Kernel {
     /// A function of a shared object that the build makes.
     Library {
-        /// Where it lies, from the directory of `karve.toml`.
+        /// Its path, relative to the directory of `karve.toml`.
         path: String,
         /// The name of the function.
         entry: String,
     },
     /// Functions of a Python module.
     Python {
-        /// The file, from the directory of `karve.toml`.
+        /// The file, relative to the directory of `karve.toml`.
         path: String,
         /// Which names it defines.
         style: PythonStyle,
@@ -125,36 +125,36 @@ pub enum PythonStyle {
     Models,
 }
 
-/// What says which result is right.
+/// The reference: what defines the right result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Reference {
     /// A function of a shared object that the build of the unchanged project makes.
     Library {
-        /// Where it lies.
+        /// Its path.
         path: String,
         /// The name of the function.
         entry: String,
-        /// In which precision it computes.
+        /// The precision it computes in.
         precision: Precision,
     },
     /// A command that reads the inputs from files and writes the outputs to files.
     Command {
-        /// The line; `{dir}` is where the files lie, one for each tensor.
+        /// The command line; `{dir}` is the directory of the files, one per tensor.
         line: String,
-        /// In which precision it computes.
+        /// The precision it computes in.
         precision: Precision,
     },
     /// A Python module.
     Python {
         /// The file.
         path: String,
-        /// In which precision it computes.
+        /// The precision it computes in.
         precision: Precision,
     },
 }
 
-/// In which precision a reference computes.
+/// The precision a reference computes in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Precision {
@@ -206,7 +206,7 @@ pub enum ArgKind {
     },
 }
 
-/// The error that a kernel showed on one tensor of one case, at its largest.
+/// The largest error of a kernel on one tensor of one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Examined {
     /// The name of the case.
@@ -229,7 +229,7 @@ impl Examined {
     }
 }
 
-/// One argument of one call, placed.
+/// One argument of one call, with its place in memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Place {
     /// An integer, in two's complement.
@@ -242,7 +242,7 @@ pub enum Place {
     Output(Region),
 }
 
-/// Where a tensor lies in a slot.
+/// The place of a tensor in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     /// Bytes from the start of the slot.
@@ -253,7 +253,7 @@ pub struct Region {
     pub bytes: u64,
 }
 
-/// Where everything of one call lies.
+/// The memory layout of one call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
     /// The arguments, in order.
@@ -262,7 +262,7 @@ pub struct Layout {
     pub reduction: Option<u64>,
     /// Extents of each argument; none for a scalar.
     pub extents: Vec<Vec<u64>>,
-    /// The types of the elements as they lie in memory.
+    /// The types of the elements in memory.
     pub dtypes: Vec<Dtype>,
     /// Bytes of a slot of the memory that is read.
     pub input_bytes: u64,
@@ -280,7 +280,7 @@ impl Arg {
         }
     }
 
-    /// What it is filled with before a call, if with anything.
+    /// What it is filled with before a call, if anything.
     pub fn draw(&self) -> Option<&Draw> {
         match &self.kind {
             ArgKind::Input { draw, .. } | ArgKind::InOut { draw, .. } => Some(draw),
@@ -301,7 +301,7 @@ impl Arg {
 }
 
 impl Contract {
-    /// Where everything lies in a call of the kernel on a case.
+    /// The memory layout of a call of the kernel on a case.
     pub fn layout(&self, case: &Case) -> Result<Layout, String> {
         self.layout_in(case, Precision::Native)
     }
@@ -333,7 +333,7 @@ impl Contract {
         let Some(text) = &self.reduction else {
             return Ok(None);
         };
-        let wrong = || format!("the reduction `{text}` is no size on {}", case.name);
+        let wrong = || format!("the reduction `{text}` is not a size on {}", case.name);
         let extent = extent_of(value_of(text, case)?).filter(|n| *n > 0);
         extent.map(Some).ok_or_else(wrong)
     }
@@ -346,8 +346,8 @@ impl Contract {
             .filter(|(_, arg)| arg.is_written())
     }
 
-    /// The contract with the sizes of its groups drawn harsher, each with what changed in words;
-    /// none where no argument is sizes of groups.
+    /// The contract with harsher draws of its group sizes, each with a description of the change;
+    /// none if no argument holds group sizes.
     pub fn harsher_groups(&self) -> Vec<(Self, String)> {
         let mut harsher = Vec::new();
         for (index, arg) in self.args.iter().enumerate() {
@@ -361,7 +361,7 @@ impl Contract {
         harsher
     }
 
-    /// The contract with every floating-point input drawn otherwise.
+    /// The contract with every floating-point input drawn as `other`.
     #[must_use]
     pub fn drawn_as(&self, other: &Draw) -> Self {
         let mut contract = self.clone();
@@ -383,7 +383,7 @@ impl Layout {
         for text in arg.shape().unwrap_or_default() {
             let extent = extent_of(value_of(text, case)?).ok_or_else(|| {
                 format!(
-                    "`{text}` is no size on {}: it must be a whole number, 0 or more",
+                    "`{text}` is not a size on {}: it must be a whole number, 0 or more",
                     case.name
                 )
             })?;
@@ -407,7 +407,7 @@ impl Layout {
         *end = (*end + bytes + GUARD_BYTES).next_multiple_of(ALIGNMENT);
         if *end > CALL_BYTES_MAX {
             return Err(format!(
-                "the tensors of {} are too large together",
+                "the tensors of {} are too large in total",
                 case.name
             ));
         }
@@ -458,7 +458,7 @@ fn value_of(text: &str, case: &Case) -> Result<f64, String> {
     let text_of = |name: &&str| case.params.get(*name).filter(|v| v.parse::<f64>().is_err());
     if let Some((name, value)) = expr.names().iter().find_map(|n| Some((n, text_of(n)?))) {
         return Err(format!(
-            "`{text}`: `{name}` is `{value}`, which is no number"
+            "`{text}`: `{name}` is `{value}`, which is not a number"
         ));
     }
     let value = expr.evaluate_params(&case.params);
@@ -484,7 +484,7 @@ fn scalar_of(value: f64, dtype: Dtype) -> Result<Place, String> {
     if whole {
         Ok(Place::Integer(value as i64))
     } else {
-        Err(format!("{value} is no whole number"))
+        Err(format!("{value} is not a whole number"))
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Every call has a stream of its own, so calls can be drawn in any order, and again later for a
 //! check. The start of a stream is made from the secret seed by a one-way function: a kernel that
-//! sees the inputs of one call cannot compute those of another. Hostile draws are values at which
-//! kernels go wrong: subnormal, large, of mixed magnitude, nearly cancelling, not a number.
+//! sees the inputs of one call cannot compute those of another. Hostile draws are values that
+//! break kernels: subnormal, large, of mixed magnitude, nearly canceling, NaN.
 
 mod checksum;
 mod groups;
@@ -19,7 +19,7 @@ use crate::tensor::{self, Dtype};
 use lanes::{BLOCK, Key, Lanes};
 use serde::{Deserialize, Serialize};
 
-/// The part of a stream that is kept for nudges; no part of a draw has this number.
+/// The part of a stream that is reserved for nudges; no part of a draw has this number.
 const NUDGE_PART: u32 = 12;
 
 /// How the elements of one input are drawn.
@@ -49,7 +49,7 @@ pub enum Draw {
     },
     /// The integers from 0 to n-1 in any order.
     Permutation,
-    /// Zero but for a share of the elements.
+    /// Zero except for a share of the elements.
     Sparse {
         /// The share that is not zeroed, 0 to 1.
         density: f64,
@@ -62,8 +62,8 @@ pub enum Draw {
         total: u64,
         /// How unequal they are.
         skew: Skew,
-        /// Whether sizes are never more unequal than that; else a kernel must also stand harsher
-        /// ones.
+        /// Whether real sizes are never more unequal than that; otherwise a kernel must also handle
+        /// harsher ones.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         only: bool,
     },
@@ -81,25 +81,25 @@ pub enum Draw {
     Denormals,
     /// Large numbers of either sign.
     Large {
-        /// Near the largest number; else so that sums of some thousand products stay finite.
+        /// Near the largest number; otherwise sums of a few thousand products stay finite.
         #[serde(default)]
         full: bool,
     },
-    /// Magnitudes from the smallest normal number to where products still are finite.
+    /// Magnitudes from the smallest normal number to where products are still finite.
     Mixed,
-    /// Neighbours of opposite sign that are nearly equal.
+    /// Neighbors of opposite sign and nearly equal magnitude.
     Cancelling,
-    /// With a share that is not a number; integer types have none.
+    /// With a share of NaN; integer types have no NaN.
     Nans {
-        /// The share that is not a number, 0 to 1.
+        /// The share that is NaN, 0 to 1.
         share: f64,
         /// What the others are drawn from.
         of: Box<Draw>,
     },
     /// Zero everywhere.
     Zeros,
-    /// From seeds of its own, whatever the call's seed is: what was written in pieces at different
-    /// times. Only karve draws so; no file says it.
+    /// From its own seeds, whatever the call's seed is: a tensor that was written in pieces at
+    /// different times. For karve's own use only; not available in files.
     #[serde(skip)]
     Pieces {
         /// What every piece is drawn from.
@@ -116,16 +116,16 @@ pub struct Piece {
     pub seed: u64,
     /// The first element.
     pub from: u64,
-    /// The element behind the last one.
+    /// One past the last element.
     pub to: u64,
 }
 
 impl Draw {
-    /// What is wrong with the figures of this draw for elements of that type, if anything is.
+    /// What is wrong with the parameters of this draw for elements of that type, if anything.
     pub fn complaint(&self, dtype: Dtype) -> Option<String> {
         let share = |name: &str, value: f64| {
             let good = (0.0..=1.0).contains(&value);
-            (!good).then(|| format!("{name} is {value}, and must lie between 0 and 1"))
+            (!good).then(|| format!("{name} is {value}, but must be between 0 and 1"))
         };
         match self {
             Draw::Uniform { low, high } => {
@@ -158,7 +158,7 @@ impl Draw {
         }
     }
 
-    /// Whether some elements may be drawn anew and the others stay.
+    /// Whether some elements may be redrawn while the others stay.
     pub fn is_by_element(&self) -> bool {
         match self {
             Draw::Uniform { .. } | Draw::Normal { .. } | Draw::Integers { .. } => true,
@@ -169,7 +169,7 @@ impl Draw {
         }
     }
 
-    /// The same sizes of groups, but harsher, each with what it is in words.
+    /// Harsher variants of these group sizes, each with a description.
     pub fn harsher(&self) -> Vec<(Self, &'static str)> {
         let Draw::Groups {
             total,
@@ -198,9 +198,9 @@ impl Draw {
     }
 }
 
-/// Fills `out` with elements: a pure function of all that it is given.
+/// Fills `out` with elements: a pure function of its arguments.
 ///
-/// But for constants, two streams give different bytes, and so do two seeds.
+/// Except for constants, two streams give different bytes, and so do two seeds.
 pub fn fill(draw: &Draw, dtype: Dtype, seed: u64, stream: u64, out: &mut [u8]) {
     let key = Key {
         seed,
@@ -254,10 +254,10 @@ fn fill_part(draw: &Draw, dtype: Dtype, key: Key, out: &mut [u8]) {
     }
 }
 
-/// Changes every element by about one unit of its last place, up or down: its type's epsilon,
-/// relative to the element. Integers stay as they are.
+/// Changes every element by about one ULP, up or down: its type's epsilon, relative to the
+/// element. Integers stay unchanged.
 ///
-/// How much a reference changes with that says which errors honest arithmetic may make.
+/// How much a reference changes then shows how large an error honest arithmetic may make.
 pub fn nudge(dtype: Dtype, seed: u64, stream: u64, bytes: &mut [u8]) {
     let part = NUDGE_PART;
     let mut lanes = Lanes::of(Key { seed, stream, part });
@@ -275,7 +275,7 @@ pub fn nudge(dtype: Dtype, seed: u64, stream: u64, bytes: &mut [u8]) {
     }
 }
 
-/// Whether float32 holds all that a type can, so that the faster arithmetic will do.
+/// Whether float32 holds every value of a type, so that the faster arithmetic is enough.
 fn fits_f32(dtype: Dtype) -> bool {
     dtype.is_float() && dtype != Dtype::F64
 }
@@ -356,7 +356,7 @@ fn element(dtype: Dtype, value: f64) -> Vec<u8> {
     bytes
 }
 
-/// Bytes that are copied at a time; a multiple of every element, and soon at hand.
+/// Bytes copied at a time; a multiple of every element size, and small enough for the cache.
 const REPEAT_BYTES: usize = 4_096;
 
 /// Fills `out`, a whole number of elements, by copying what is there already.
@@ -370,7 +370,7 @@ fn repeat(element: &[u8], out: &mut [u8]) {
     }
 }
 
-/// Puts `value` in the place of a share of the elements, each by a toss of its own.
+/// Replaces a share of the elements by `value`, each by its own coin toss.
 fn replace_share(share: f64, dtype: Dtype, value: f64, key: Key, out: &mut [u8]) {
     let bytes = element(dtype, value);
     match dtype.bytes() {
@@ -395,7 +395,7 @@ fn replace_some<const N: usize>(share: f64, element: &[u8], key: Key, out: &mut 
     }
 }
 
-/// Puts elements in ascending order; what is not a number comes last.
+/// Sorts elements in ascending order; NaN comes last.
 fn sort(dtype: Dtype, out: &mut [u8]) {
     if let Some(mut values) = tensor::to_integers(dtype, out) {
         values.sort_unstable();

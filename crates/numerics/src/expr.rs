@@ -2,8 +2,8 @@
 //!
 //! `2*M*N*K`, `6/(2/fwd+4/bwd)`, `TILE_M % (WM*VEC) == 0`. Comparisons and logic give 1 or 0.
 //! Names may contain letters, digits, `_` and `.`; a name with other characters is written
-//! between backquotes, as in `` `Forward TFLOPS` ``. What Python writes is read too, since tuning
-//! spaces are often given so: `and`, `or`, `not`, `//`, `**`, `x in [1, 2]`, `1 <= x < 8`.
+//! between backquotes, as in `` `Forward TFLOPS` ``. Python syntax is accepted too, since tuning
+//! spaces often use it: `and`, `or`, `not`, `//`, `**`, `x in [1, 2]`, `1 <= x < 8`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ const LENGTH_MAX: usize = 2_000;
 pub enum Expr {
     /// A number.
     Number(f64),
-    /// A word between quotes; it is only ever compared.
+    /// A quoted word; it can only be compared.
     Text(String),
     /// A case parameter or a column.
     Name(String),
@@ -102,7 +102,7 @@ impl Expr {
     pub fn evaluate(&self, lookup: &dyn Fn(&str) -> Option<f64>) -> Result<f64, String> {
         Ok(match self {
             Self::Number(value) => *value,
-            Self::Text(text) => return Err(format!("'{text}' is no number")),
+            Self::Text(text) => return Err(format!("'{text}' is not a number")),
             Self::Name(name) => lookup(name).ok_or_else(|| format!("`{name}` has no value"))?,
             Self::Unary('!', inner) => truth(inner.evaluate(lookup)? == 0.0),
             Self::Unary(_, inner) => -inner.evaluate(lookup)?,
@@ -119,7 +119,7 @@ impl Expr {
         })
     }
 
-    /// The value over case parameters, of which the numeric ones count.
+    /// The value over case parameters; only numeric ones count.
     pub fn evaluate_params(&self, params: &BTreeMap<String, String>) -> Result<f64, String> {
         self.evaluate(&|name| params.get(name).and_then(|value| value.parse().ok()))
     }
@@ -140,13 +140,13 @@ impl Expr {
     }
 }
 
-/// What a comparison gives.
+/// The result of a comparison.
 pub(crate) fn truth(holds: bool) -> f64 {
     if holds { 1.0 } else { 0.0 }
 }
 
 impl Op {
-    /// What it gives for two numbers.
+    /// The result for two numbers.
     pub(crate) fn apply(self, a: f64, b: f64) -> f64 {
         match self {
             Self::Add => a + b,
@@ -169,7 +169,7 @@ impl Op {
 }
 
 impl Function {
-    /// What it gives for some numbers.
+    /// The result for a list of numbers.
     pub(crate) fn apply(self, values: &[f64]) -> f64 {
         let first = values.first().copied().unwrap_or(f64::NAN);
         match self {
@@ -214,7 +214,7 @@ const COMPARISONS: &[(&str, Op)] = &[
     ("<", Op::Less),
     (">", Op::Greater),
 ];
-/// Where the comparisons stand among the levels.
+/// The position of the comparisons among the levels.
 const COMPARING: usize = 2;
 /// Values in one `in [...]` at most.
 const LISTED_MAX: usize = 256;
@@ -300,7 +300,7 @@ impl Parser<'_> {
                 self.listed(&left)?
             } else if self.eat("not") {
                 if !self.eat("in") {
-                    return Err(self.error("`in` is expected"));
+                    return Err(self.error("expected `in`"));
                 }
                 Expr::Unary('!', Box::new(self.listed(&left)?))
             } else {
@@ -318,7 +318,7 @@ impl Parser<'_> {
         let close = match (self.eat("["), self.eat("(")) {
             (true, _) => "]",
             (_, true) => ")",
-            _ => return Err(self.error("a list like `[1, 2]` is expected")),
+            _ => return Err(self.error("expected a list like `[1, 2]`")),
         };
         let mut any = Expr::Number(0.0);
         for _ in 0..LISTED_MAX {
@@ -339,7 +339,7 @@ impl Parser<'_> {
     ) -> Result<Expr, ExprError> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(self.error("the expression nests too deep"));
+            return Err(self.error("the expression is nested too deeply"));
         }
         let expr = read(self)?;
         self.depth -= 1;
@@ -394,7 +394,7 @@ impl Parser<'_> {
         match self.rest().chars().next() {
             Some(c) if c.is_ascii_digit() || c == '.' => self.number(),
             Some(c) if c.is_alphabetic() || c == '_' => self.name_or_call(),
-            Some(_) => Err(self.error("a number, a name or `(` is expected")),
+            Some(_) => Err(self.error("expected a number, a name or `(`")),
             None => Err(self.error("the expression ends too early")),
         }
     }
@@ -428,7 +428,7 @@ impl Parser<'_> {
         }
         let Some(function) = Function::by_name(&name) else {
             return Err(self.error(&format!(
-                "`{name}` is no function; there are min, max, sqrt, ln"
+                "`{name}` is not a function; use min, max, sqrt or ln"
             )));
         };
         let mut arguments = vec![self.level(0)?];

@@ -1,9 +1,9 @@
 //! All settings of some knobs that their restrictions allow.
 //!
-//! A setting is known by its point, a number from 0. Points are in the order of the values, the
-//! last knob fastest, so that a setting is found again by a binary search of its code: the number
-//! that its values spell with one digit for each knob. What the restrictions forbid is never
-//! made: `walk` goes down the tree of partial settings and turns back early.
+//! A setting is identified by its point, a number from 0. Points are in the order of the values,
+//! the last knob fastest, so that a setting is found by a binary search for its code: the number
+//! that its values form with one digit per knob. Settings that the restrictions forbid are never
+//! generated: `walk` descends the tree of partial settings and backtracks early.
 
 mod restriction;
 mod walk;
@@ -14,10 +14,10 @@ pub use walk::{GridError, VALID_MAX};
 use crate::space::Config;
 use std::collections::BTreeMap;
 
-/// Values of one axis at most.
+/// Maximum number of values of one axis.
 pub const VALUES_MAX: usize = 4_096;
 
-/// A setting, by its place in the grid.
+/// A setting, by its index in the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Point(pub u32);
 
@@ -31,9 +31,9 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// A knob and the values it may take; the default is the one that stands there now.
+    /// A knob and the values it may take; the default is the current value.
     ///
-    /// Numbers are put in order, words stay as they are. A value that is given twice counts once.
+    /// Numbers are sorted, words keep their order. Duplicate values count once.
     pub fn new(name: &str, values: &[String], default: Option<&str>) -> Result<Self, String> {
         let mut distinct: Vec<String> = Vec::with_capacity(values.len());
         for value in values {
@@ -59,7 +59,7 @@ impl Axis {
         let wanted = default.unwrap_or(&first);
         let Some(default) = distinct.iter().position(|value| value == wanted) else {
             return Err(format!(
-                "the default {wanted} of {name} is none of its values"
+                "the default {wanted} of {name} is not one of its values"
             ));
         };
         Ok(Self {
@@ -75,7 +75,7 @@ impl Axis {
         &self.name
     }
 
-    /// Its values: by size if they are numbers, else as they were given.
+    /// Its values: sorted if they are numbers, else in the given order.
     pub fn values(&self) -> &[String] {
         &self.values
     }
@@ -85,12 +85,12 @@ impl Axis {
         self.numbers.as_deref()
     }
 
-    /// Which value is the default.
+    /// The index of the default value.
     pub fn default_rank(&self) -> usize {
         self.default
     }
 
-    /// Whether its values are sizes: more than two numbers above zero.
+    /// Whether its values are sizes: more than two positive numbers.
     pub fn is_size(&self) -> bool {
         let sizes = |numbers: &Vec<f64>| numbers.len() > 2 && numbers[0] > 0.0;
         self.numbers.as_ref().is_some_and(sizes)
@@ -101,22 +101,22 @@ impl Axis {
 #[derive(Clone, Debug)]
 pub struct Grid {
     axes: Vec<Axis>,
-    /// The ranks of every point's values, one after the other.
+    /// The ranks of every point's values, one point after another.
     ranks: Vec<u16>,
     /// The code of every point, ascending.
     codes: Vec<u64>,
-    /// What the user should know: a restriction that divides by zero, settings left out.
+    /// Notes for the user: a restriction that divides by zero, settings left out.
     notes: Vec<String>,
     whole: bool,
 }
 
 impl Grid {
-    /// The settings of the axes that all restrictions allow.
+    /// The settings of the axes that satisfy all restrictions.
     pub fn new(axes: Vec<Axis>, restrictions: &[Restriction]) -> Result<Self, GridError> {
         walk::walk(axes, restrictions)
     }
 
-    /// The settings that a list names, each by its ranks; for spaces that were recorded.
+    /// The settings in a list, each by its ranks; for recorded spaces.
     pub fn of_list(axes: Vec<Axis>, mut settings: Vec<Vec<u16>>) -> Result<Self, GridError> {
         walk::combinations(&axes)?;
         settings.sort_unstable();
@@ -136,22 +136,22 @@ impl Grid {
         &self.axes
     }
 
-    /// How many settings there are.
+    /// The number of settings.
     pub fn len(&self) -> usize {
         self.codes.len()
     }
 
-    /// Whether there is no setting at all.
+    /// Whether there are no settings.
     pub fn is_empty(&self) -> bool {
         self.codes.is_empty()
     }
 
-    /// Whether all valid settings are there; else they are a sample.
+    /// Whether it contains all valid settings, not just a sample.
     pub fn is_whole(&self) -> bool {
         self.whole
     }
 
-    /// What the user should know of the space.
+    /// Notes for the user about the space.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -161,7 +161,7 @@ impl Grid {
         (0..self.len() as u32).map(Point)
     }
 
-    /// Which value of each knob a setting has.
+    /// The value index of each knob in a setting.
     pub fn ranks(&self, point: Point) -> &[u16] {
         let width = self.axes.len();
         let at = point.0 as usize * width;
@@ -175,7 +175,7 @@ impl Grid {
         u32::try_from(at).ok().map(Point)
     }
 
-    /// The setting of a point, by names.
+    /// The setting of a point, by knob name.
     pub fn config(&self, point: Point) -> Config {
         let named = |(axis, rank): (&Axis, &u16)| {
             let value = axis.values.get(usize::from(*rank));
@@ -185,7 +185,7 @@ impl Grid {
         self.axes.iter().zip(ranks).filter_map(named).collect()
     }
 
-    /// The point of a setting; knobs it does not name have their defaults.
+    /// The point of a setting; knobs that it does not name have their defaults.
     pub fn point(&self, config: &BTreeMap<String, String>) -> Option<Point> {
         let mut ranks = Vec::with_capacity(self.axes.len());
         for axis in &self.axes {
@@ -198,7 +198,7 @@ impl Grid {
         self.find(&ranks)
     }
 
-    /// The setting that stands there now, if it is valid.
+    /// The default setting, if it is valid.
     pub fn default_point(&self) -> Option<Point> {
         self.point(&BTreeMap::new())
     }
@@ -219,7 +219,7 @@ impl Grid {
     }
 }
 
-/// The number that the values of a setting spell, one digit for each knob.
+/// The number that the values of a setting form, one digit per knob.
 fn code(axes: &[Axis], ranks: &[u16]) -> u64 {
     let digits = axes.iter().zip(ranks);
     digits.fold(0, |code, (axis, rank)| {

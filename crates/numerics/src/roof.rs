@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The least operations or bytes of a call that are believed; parts of one may be an average.
+/// The least operations or bytes of a call that are believed; fractions may be an average.
 pub const AMOUNT_MIN: f64 = 1e-6;
 
 /// The most: no device does as much in a century.
@@ -13,7 +13,7 @@ pub fn is_amount(amount: f64) -> bool {
     (AMOUNT_MIN..=AMOUNT_MAX).contains(&amount)
 }
 
-/// What one call must do at least.
+/// The least that one call must do.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Demand {
     /// Floating-point operations.
@@ -22,7 +22,7 @@ pub struct Demand {
     pub bytes: Option<f64>,
 }
 
-/// What the device can do at most.
+/// The most that the device can do.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Peaks {
     /// Floating-point operations per second.
@@ -31,26 +31,26 @@ pub struct Peaks {
     pub bytes: Option<f64>,
 }
 
-/// What a host or a device can do at most, as it was measured or declared.
+/// The most that a host or a device can do, measured or declared.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Roof {
     /// Floating-point operations per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flops: Option<f64>,
-    /// How fast bytes are moved; caches make it faster where there are few.
+    /// The memory bandwidth; small amounts of data are faster because of caches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<Rate>,
     /// Floating-point operations per second of one core, where that was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flops_one: Option<f64>,
-    /// The levels of the caches and memory, the nearest first, where they were measured. Calls are
-    /// shown under them; a gain is doubted by what all cores can do together.
+    /// The cache levels and memory, the nearest first, if they were measured. They are used to show
+    /// calls; plausibility of a gain is judged by what all cores can do together.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<RoofLevel>,
 }
 
-/// How fast one core and all move bytes at a level of the caches.
+/// The bandwidth of one core and of all cores at a cache level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoofLevel {
     /// Its name.
@@ -61,17 +61,17 @@ pub struct RoofLevel {
     pub all: LevelRate,
 }
 
-/// How fast bytes are moved at a level, and how many it holds.
+/// The bandwidth at a cache level, and its capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelRate {
     /// Bytes per second.
     pub per_s: f64,
-    /// So many bytes at most; memory holds all.
+    /// The capacity in bytes; memory is unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holds: Option<u64>,
 }
 
-/// Which cores of a host a call is shown under.
+/// Which cores of a host a call is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cores {
@@ -90,7 +90,7 @@ impl Cores {
         }
     }
 
-    /// What a level gives them.
+    /// The bandwidth of these cores at a level.
     pub fn of(self, level: &RoofLevel) -> LevelRate {
         match self {
             Self::One => level.one,
@@ -99,21 +99,21 @@ impl Cores {
     }
 }
 
-/// How fast bytes are moved.
+/// A measured bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
-    /// When so many are moved again and again.
+    /// When this many bytes are moved repeatedly.
     pub bytes: u64,
     /// Bytes per second.
     pub per_s: f64,
 }
 
-/// A part of the bytes may be where fewer would be: a rate holds for so many times its bytes.
+/// Part of the bytes may be in a nearer cache: a rate applies up to this many times its bytes.
 const RATE_FACTOR: f64 = 4.0;
 
 impl Roof {
-    /// The peaks for a call that moves so many bytes. The rate is that of the largest amount which
-    /// is well below them, so that what stays in a cache is not taken for impossible.
+    /// The peaks for a call that moves this many bytes. The rate is that of the largest amount that
+    /// is well below them, so that data that stays in a cache is not considered impossible.
     pub fn peaks(&self, demand: Demand) -> Peaks {
         let moved = demand.bytes.unwrap_or(0.0);
         let holds = |rate: &&Rate| rate.bytes as f64 * RATE_FACTOR <= moved;
@@ -124,8 +124,8 @@ impl Roof {
         }
     }
 
-    /// The peaks to show a call under: where no rate is known to hold for so few bytes, the best
-    /// one, so that a ceiling is rather too high than too low.
+    /// The peaks to show a call against: where no rate is known for so few bytes, the best one, so
+    /// that a ceiling is too high rather than too low.
     pub fn shown_peaks(&self, demand: Demand) -> Peaks {
         let mut peaks = self.peaks(demand);
         let best = self.rates.iter().map(|rate| rate.per_s).reduce(f64::max);
@@ -133,8 +133,8 @@ impl Roof {
         peaks
     }
 
-    /// The peaks to show a call under that runs on some cores, with the level that holds its bytes.
-    /// Where no levels were measured, those of the whole.
+    /// The peaks to show a call against that runs on some cores, with the level that fits its
+    /// bytes. Without measured levels, the peaks of the whole device.
     pub fn peaks_on(&self, cores: Cores, demand: Demand) -> (Peaks, Option<&RoofLevel>) {
         let moved = demand.bytes.unwrap_or(f64::MAX);
         let holds = |level: &&RoofLevel| {
@@ -153,13 +153,13 @@ impl Roof {
         (Peaks { flops, bytes }, Some(level))
     }
 
-    /// The least time of one call, in seconds, as far as it is known.
+    /// The shortest possible time of one call, in seconds, as far as it is known.
     pub fn floor_s(&self, demand: Demand) -> Option<f64> {
         roofline_s(demand, self.peaks(demand))
     }
 }
 
-/// The least time of one call, in seconds, as far as work, bytes and peaks are known.
+/// The shortest possible time of one call, in seconds, as far as work, bytes and peaks are known.
 pub fn roofline_s(demand: Demand, peaks: Peaks) -> Option<f64> {
     let usable = |value: f64| value.is_finite() && value > 0.0;
     let part = |amount: Option<f64>, peak: Option<f64>| {

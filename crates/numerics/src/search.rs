@@ -1,9 +1,9 @@
-//! Search over knobs: which setting to try next, from what was tried.
+//! Search over knobs: which setting to try next, given the earlier results.
 //!
 //! Two searchers live here. `moves` is the built-in strategy of a campaign: one knob at a time,
-//! each a hypothesis that a duel judges. The others are the tuner's: they are asked for a setting
-//! and told what came of it, as often as the budget allows, and look at whole settings. All are
-//! pure: the same seed and the same answers give the same questions.
+//! each a hypothesis that a duel judges. The others are the tuner's: they propose a setting and
+//! get its result, as often as the budget allows, and work with whole settings. All are pure: the
+//! same seed and the same results give the same proposals.
 
 mod annealing;
 mod auto;
@@ -25,19 +25,19 @@ use crate::grid::{Grid, Point};
 use crate::stats::Draws;
 use std::sync::Arc;
 
-/// How the tuner chooses.
+/// How the tuner chooses settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// A model of the times, made of a Gaussian process and of trees.
+    /// A model of the times, made of a Gaussian process and trees.
     #[default]
     Auto,
-    /// Any setting, with equal chance.
+    /// Any setting, with equal probability.
     Random,
-    /// The best neighbour, and a new start where there is none.
+    /// The best neighbor, and a restart where there is none.
     Local,
-    /// Neighbours, also worse ones, the less so the longer it goes on.
+    /// Neighbors, including worse ones, less and less often.
     Annealing,
-    /// Crossing and changing the best.
+    /// Crossover and mutation of the best.
     Genetic,
 }
 
@@ -62,7 +62,7 @@ impl Kind {
         }
     }
 
-    /// The strategy of a name.
+    /// The strategy with that name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -79,39 +79,39 @@ impl Kind {
     }
 }
 
-/// What came of one try.
+/// The result of one trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reading {
-    /// The time it took, or any other value of which less is better.
+    /// The time it took, or any other value where less is better.
     Value(f64),
-    /// It did not build, was wrong, ran out of something or past a limit.
+    /// It did not build, was wrong, ran out of a resource or exceeded a limit.
     Failed,
 }
 
-/// Chooses settings that were not asked for before.
+/// Proposes settings that were not proposed before.
 trait Strategy: std::fmt::Debug + Send {
-    /// The next setting, or nothing when it knows no more. May be asked again before the last
-    /// answers came.
+    /// The next setting, or `None` if there are no more. May be called again before the last
+    /// results have arrived.
     fn ask(&mut self, grid: &Grid, record: &Record) -> Option<Point>;
 
-    /// By which factor the next setting is expected to be faster than the best, less one.
+    /// By which factor the next setting is expected to beat the best, minus one.
     fn expected_gain(&self) -> Option<f64> {
         None
     }
 }
 
-/// A search that is asked and told.
+/// A search with an ask-and-tell interface.
 #[derive(Debug)]
 pub struct Search {
     grid: Arc<Grid>,
     record: Record,
     strategy: Box<dyn Strategy>,
-    /// Settings that come first: the default, and what was best elsewhere.
+    /// Settings to try first: the default, and the best from elsewhere.
     first: Vec<Point>,
 }
 
 impl Search {
-    /// A search of a grid. The default setting is asked for first, then those that are given.
+    /// A search of a grid. The default setting is proposed first, then the given ones.
     pub fn new(grid: Arc<Grid>, kind: Kind, seed: u64, given: &[Point]) -> Self {
         let mut first: Vec<Point> = grid.default_point().into_iter().collect();
         first.extend(given);
@@ -124,22 +124,22 @@ impl Search {
         }
     }
 
-    /// The settings that are searched.
+    /// The grid that is searched.
     pub fn grid(&self) -> &Grid {
         &self.grid
     }
 
-    /// The same, to keep.
+    /// The same, shared.
     pub fn shared_grid(&self) -> &Arc<Grid> {
         &self.grid
     }
 
-    /// What was asked and told so far.
+    /// All proposals and results so far.
     pub fn record(&self) -> &Record {
         &self.record
     }
 
-    /// The next setting to try; nothing when all were tried.
+    /// The next setting to try; `None` when all were tried.
     pub fn ask(&mut self) -> Option<Point> {
         while let Some(point) = self.first.pop() {
             if self.record.expect(point) {
@@ -151,29 +151,29 @@ impl Search {
         }
         let asked = self.strategy.ask(&self.grid, &self.record);
         let point = asked.filter(|point| !self.record.knows(*point));
-        // A strategy that has no more ideas does not end the search.
+        // A strategy without further ideas does not end the search.
         let point = point.or_else(|| self.record.fresh(&self.grid, &mut Draws::new(1)))?;
         self.record.expect(point);
         Some(point)
     }
 
-    /// Takes down what came of a setting, whether it was asked for or not.
+    /// Records the result of a setting, whether it was proposed or not.
     pub fn tell(&mut self, point: Point, reading: Reading) {
         self.record.tell(point, reading);
     }
 
-    /// Takes down that the builds of two settings are the same.
+    /// Records that the builds of two settings are identical.
     pub fn tell_same(&mut self, a: Point, b: Point) {
         self.record.same(a, b);
     }
 
-    /// By which factor the next setting is expected to be faster than the best, less one.
+    /// By which factor the next setting is expected to beat the best, minus one.
     pub fn expected_gain(&self) -> Option<f64> {
         self.strategy.expected_gain()
     }
 }
 
-/// Any setting, with equal chance.
+/// Any setting, with equal probability.
 #[derive(Debug)]
 struct Random {
     draws: Draws,

@@ -5,13 +5,12 @@
 //! #define TILE 8
 //! ```
 //!
-//! The declaration stands on the line before the definition. The definition is the knob's name,
-//! an optional `=`, `:=`, `?=` or `:`, and the value; a type and `=` may stand before the value.
+//! The declaration is on the line before the definition. The definition is the knob's name, an
+//! optional `=`, `:=`, `?=` or `:`, and the value; a type and `=` may come before the value.
 //! Values may also be a range: `1..8` counts, `0..64+8` in steps, `1..64*2` doubles.
-//! `karve: knob CFLAGS of -ffast,-fslow` makes a knob of each flag, which stands in the list or
-//! does not. Behind the values `when ORDER == 'tiled'` says where the knob matters; elsewhere it
-//! keeps its value. `karve: restrict TILE % VEC == 0`, on a line of its own, forbids all other
-//! settings.
+//! `karve: knob CFLAGS of -ffast,-fslow` makes a knob of each flag, which is in the list or not.
+//! After the values, `when ORDER == 'tiled'` says where the knob matters; elsewhere it keeps its
+//! value. `karve: restrict TILE % VEC == 0`, on a line of its own, forbids all other settings.
 
 mod declaration;
 mod json;
@@ -22,9 +21,9 @@ pub use spot::{Spot, TEMPLATE_END, is_value, render_template};
 
 use std::collections::BTreeMap;
 
-/// Values of one knob at most.
+/// Maximum number of values of one knob.
 const VALUES_MAX: usize = 256;
-/// Knobs of one kernel at most.
+/// Maximum number of knobs of one kernel.
 pub const KNOBS_MAX: usize = 64;
 
 /// Knob values by name; all knobs of a kernel.
@@ -33,15 +32,15 @@ pub type Config = BTreeMap<String, String>;
 /// A declared tunable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Knob {
-    /// Its name as it stands in the file.
+    /// Its name, as written in the file.
     pub name: String,
     /// The values it may take, in the order of the declaration.
     pub values: Vec<String>,
     /// The file.
     pub file: String,
-    /// Where in the file its value stands.
+    /// Where its value is in the file.
     pub spot: Spot,
-    /// The value that stands there.
+    /// The current value.
     pub current: String,
     /// Where it matters, if not everywhere: an expression over the other knobs.
     pub when: Option<String>,
@@ -53,7 +52,7 @@ impl Knob {
         self.values.iter().all(|value| value.parse::<f64>().is_ok())
     }
 
-    /// Where a value stands among the values: by size if ordered, else as declared.
+    /// The rank of a value among the values: by size if ordered, else as declared.
     pub fn position(&self, value: &str) -> Option<usize> {
         if !self.is_ordered() {
             return self.values.iter().position(|v| v == value);
@@ -67,7 +66,7 @@ impl Knob {
     }
 }
 
-/// What a declaration says.
+/// A parsed declaration.
 struct Declared {
     name: String,
     wants: Wants,
@@ -152,7 +151,7 @@ fn declaration_of(one: &KnobDeclaration) -> Result<Declared, String> {
     let wants = match one.flags.is_empty() {
         true => Wants::OneOf(
             expand_values(&one.values)
-                .ok_or_else(|| format!("the knob {} has a range that has no end", one.name))?,
+                .ok_or_else(|| format!("the knob {} has an invalid range", one.name))?,
         ),
         false => Wants::AnyOf(one.flags.clone()),
     };
@@ -170,7 +169,7 @@ fn defines(line: &str, declaration: &Declared) -> bool {
     }
 }
 
-/// The knobs of a declaration whose definition is on a line: one, or one for each flag.
+/// The knobs of a declaration whose definition is on a line: one, or one per flag.
 fn knobs_of(
     of: (&str, &str),
     declaration: Declared,
@@ -235,7 +234,7 @@ pub fn is_flag(word: &str) -> bool {
     word.len() > 1 && word.starts_with(['-', '+', '/']) && is_value(word)
 }
 
-/// The values with every range written out.
+/// The values with every range expanded.
 pub fn expand_values(values: &[String]) -> Option<Vec<String>> {
     let mut all = Vec::new();
     for value in values {
@@ -247,7 +246,7 @@ pub fn expand_values(values: &[String]) -> Option<Vec<String>> {
     Some(all)
 }
 
-/// The numbers of `1..8`, `0..64+8` or `1..64*2`, both ends among them.
+/// The numbers of `1..8`, `0..64+8` or `1..64*2`, including both ends.
 fn parse_range(text: &str) -> Option<Vec<String>> {
     let (from, rest) = text.split_once("..")?;
     let at = rest.find(['+', '*']);
@@ -300,7 +299,7 @@ fn knob(
     let Some(current) = spot.read(text, name) else {
         return Err(match spot {
             Spot::Json { path } => format!("{file} has no number or word at {path}"),
-            Spot::Placeholder => format!("{file} does not hold @{name}=VALUE@"),
+            Spot::Placeholder => format!("{file} does not contain @{name}=VALUE@"),
             Spot::Value { .. } | Spot::Flag { .. } => {
                 format!("{file} does not define the knob {name}")
             }

@@ -7,7 +7,7 @@
 
 use std::sync::OnceLock;
 
-/// Log-factorials are tabled up to here; beyond, Stirling's series is as exact.
+/// Log-factorials are tabulated up to here; beyond, Stirling's series is just as exact.
 const FACTORIALS: usize = 4_096;
 
 fn ln_factorial(n: u32) -> f64 {
@@ -27,7 +27,7 @@ fn ln_factorial(n: u32) -> f64 {
         .unwrap_or_else(|| stirling(f64::from(n)))
 }
 
-/// `ln n!` to the last digits for the large n that are not tabled.
+/// `ln n!` to the last digits for the large n that are not tabulated.
 fn stirling(n: f64) -> f64 {
     n * n.ln() - n + (std::f64::consts::TAU * n).ln() / 2.0 + 1.0 / (12.0 * n)
         - 1.0 / (360.0 * n.powi(3))
@@ -41,8 +41,8 @@ pub fn ln_evidence(successes: u32, failures: u32) -> f64 {
     let n = successes + failures;
     let front = ln_factorial(successes) + ln_factorial(failures) - ln_factorial(n + 1);
     let choose = |j: u32| ln_factorial(n + 1) - ln_factorial(j) - ln_factorial(n + 1 - j);
-    // The largest term of the sum is taken out so that the rest cannot overflow. From there each
-    // term is its neighbour times a fraction, until the rest is too small to count.
+    // The largest term of the sum is factored out so that the rest cannot overflow. From there each
+    // term is its neighbor times a fraction, until the rest is too small to count.
     let peak = successes.min(n.div_ceil(2));
     let all = f64::from(n + 1);
     let downwards = (1..=peak).rev().map(f64::from).map(|j| j / (all - j + 1.0));
@@ -84,7 +84,7 @@ impl Evidence {
             self.successes += 1;
             self.ln_max = self.ln_max.max(ln_evidence(self.successes, self.failures));
         } else {
-            // A failure can only lower E, so the maximum stands.
+            // A failure can only lower E, so the maximum stays.
             self.failures += 1;
         }
     }

@@ -1,7 +1,7 @@
 //! Element types of tensors, and their bytes as numbers.
 //!
 //! Bytes are those of this machine: tensors live in shared memory and are never sent elsewhere.
-//! A conversion to float64 is exact but for integers beyond 53 bits; one from float64 rounds to
+//! A conversion to float64 is exact except for integers beyond 53 bits; one from float64 rounds to
 //! nearest, ties to even. Every loop is plain enough for the compiler to use vector instructions
 //! that any machine has.
 
@@ -19,7 +19,7 @@ pub enum Dtype {
     F16,
     /// The upper half of binary32.
     Bf16,
-    /// Eight bits, four of them exponent; as the Open Compute Project has it: no infinity.
+    /// Eight bits, four of them exponent; as the Open Compute Project defines it: no infinity.
     F8E4m3,
     /// Eight bits, five of them exponent: the upper half of binary16.
     F8E5m2,
@@ -137,7 +137,7 @@ impl Dtype {
             .map_or(0.0, |range| power_of_two(-range.fraction_bits))
     }
 
-    /// What a floating-point type can hold; nothing for integers.
+    /// What a floating-point type can hold; `None` for integers.
     pub fn float_range(self) -> Option<FloatRange> {
         let range = |fraction_bits, exponent_min, exponent_max, largest| {
             Some(FloatRange {
@@ -159,7 +159,7 @@ impl Dtype {
         }
     }
 
-    /// The smallest and the largest integer of an integer type; nothing for floats.
+    /// The smallest and the largest integer of an integer type; `None` for floats.
     pub fn integer_range(self) -> Option<(i128, i128)> {
         match self {
             Dtype::I64 => Some((i64::MIN.into(), i64::MAX.into())),
@@ -177,9 +177,9 @@ impl Dtype {
     }
 }
 
-/// The elements in `bytes` as float64, in place of what `out` held.
+/// Replaces the contents of `out` by the elements in `bytes` as float64.
 ///
-/// Exact, but for integers beyond 53 bits, which are rounded.
+/// Exact, except for integers beyond 53 bits, which are rounded.
 pub fn to_f64(dtype: Dtype, bytes: &[u8], out: &mut Vec<f64>) {
     out.clear();
     match dtype {
@@ -205,7 +205,7 @@ fn widen<const N: usize>(bytes: &[u8], out: &mut Vec<f64>, of: impl Fn([u8; N]) 
     out.extend(bytes.as_chunks::<N>().0.iter().map(|b| of(*b)));
 }
 
-/// One element as float64; nothing where there is none.
+/// One element as float64; `None` if it does not exist.
 pub fn read(dtype: Dtype, bytes: &[u8], index: usize) -> Option<f64> {
     let start = index.checked_mul(dtype.bytes())?;
     let element = bytes.get(start..start.checked_add(dtype.bytes())?)?;
@@ -302,7 +302,7 @@ fn narrow<const N: usize, T: Copy>(values: &[T], out: &mut [u8], of: impl Fn(T) 
     }
 }
 
-/// By way of float64, a few at a time.
+/// Via float64, a few at a time.
 fn by_f64<T: Copy>(dtype: Dtype, values: &[T], out: &mut [u8], of: impl Fn(T) -> f64) {
     const FEW: usize = 64;
     let mut wide = [0.0; FEW];
@@ -314,7 +314,7 @@ fn by_f64<T: Copy>(dtype: Dtype, values: &[T], out: &mut [u8], of: impl Fn(T) ->
     }
 }
 
-/// The elements of an integer type, without loss; nothing for floats.
+/// The elements of an integer type, without loss; `None` for floats.
 pub fn to_integers(dtype: Dtype, bytes: &[u8]) -> Option<Vec<i128>> {
     fn all<const N: usize>(bytes: &[u8], of: impl Fn([u8; N]) -> i128) -> Option<Vec<i128>> {
         Some(bytes.as_chunks::<N>().0.iter().map(|b| of(*b)).collect())
@@ -334,7 +334,7 @@ pub fn to_integers(dtype: Dtype, bytes: &[u8]) -> Option<Vec<i128>> {
 fn of_f16(half: u16) -> f32 {
     let sign = u32::from(half & 0x8000) << 16;
     let rest = u32::from(half & 0x7fff);
-    // The exponent's bias is mended by a product, which also makes subnormals right.
+    // A multiplication corrects the exponent's bias and also gets subnormals right.
     let finite = f32::from_bits(rest << 13) * f32::from_bits((127 + 112) << 23);
     let special = 0x7f80_0000 | (rest << 13);
     let magnitude = if rest >= 0x7c00 {
@@ -373,7 +373,7 @@ fn odd_f32(value: f64) -> f32 {
 }
 
 /// The code of a float32's magnitude in a type with `BITS` of fraction, as if its exponent had no
-/// upper end but for one step beyond `EXPONENT_MAX`.
+/// upper end except for one step beyond `EXPONENT_MAX`.
 fn code_of<const BITS: i32, const EXPONENT_MIN: i32, const EXPONENT_MAX: i32>(value: f32) -> i32 {
     let magnitude = (value.to_bits() & 0x7fff_ffff) as i32;
     let magnitude = magnitude.min((EXPONENT_MAX + 1 + 127) << 23);

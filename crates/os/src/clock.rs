@@ -1,4 +1,4 @@
-//! The host's clock, for people: stamps in the log and names. Limits never depend on it.
+//! The host's clock, for people: timestamps in the log and in names. Limits never depend on it.
 
 use jiff::{Timestamp, Zoned};
 
@@ -27,8 +27,8 @@ pub fn day() -> String {
     Zoned::now().strftime("%Y-%m-%d").to_string()
 }
 
-/// The latest day that a calendar can show anywhere now, as `YYYY-MM-DD`: fourteen hours ahead of
-/// UTC it is tomorrow first.
+/// The latest date that a calendar can show anywhere now, as `YYYY-MM-DD`: the earliest time zone
+/// is fourteen hours ahead of UTC.
 pub fn latest_day() -> String {
     let ahead = jiff::tz::TimeZone::fixed(jiff::tz::offset(14));
     let there = Timestamp::now().to_zoned(ahead);

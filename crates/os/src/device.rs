@@ -1,15 +1,15 @@
 //! The device while it is measured: one karve at a time, on a calm host, with steady clocks.
 //!
-//! A [`Session`] stands around every block: it takes the lease, locks the clocks if the charter
-//! says so, waits for calm within bounds, and notes the conditions. Verdicts hold without all of
-//! it, which only buys power, so nothing here ever refuses a block that can be measured.
+//! A [`Session`] wraps every block: it takes the lease, locks the clocks if the charter says so,
+//! waits for a calm host within bounds, and records the conditions. Verdicts are valid without
+//! any of it; it only adds statistical power, so nothing here ever refuses a measurable block.
 //!
 //! ```text
 //! lease    one karve at a time on a device
-//! clocks   commands that hold the clocks still, undone whatever happens
+//! clocks   commands that lock the clocks, undone whatever happens
 //! pause    waits with a reason and a bound
-//! cpu      load, pressure and frequency, from files of the kernel
-//! gpu      clocks, heat and throttling, from the vendor's tool
+//! cpu      load, pressure and frequency, from kernel files
+//! gpu      clocks, temperature and throttling, from the vendor's tool
 //! ```
 
 pub mod clocks;
@@ -35,9 +35,9 @@ use std::time::Duration;
 /// Something a person may want to know while a block is prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice<'a> {
-    /// True for the moment, for a line that changes: why nothing seems to happen.
+    /// A status for a line that is overwritten: why nothing seems to happen.
     Passing(&'a str),
-    /// To be kept in sight.
+    /// A message that stays visible.
     Lasting(&'a str),
 }
 
@@ -46,23 +46,23 @@ pub enum Notice<'a> {
 pub struct Notices(Arc<dyn Fn(Notice<'_>) + Send + Sync>);
 
 impl Notices {
-    /// Says everything to `hear`.
+    /// Passes everything to `hear`.
     pub fn new(hear: impl Fn(Notice<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(hear))
     }
 
-    /// Says what is true for the moment.
+    /// Sends a status.
     pub fn mention(&self, text: &str) {
         (self.0)(Notice::Passing(text));
     }
 
-    /// Says what is to be kept in sight.
+    /// Sends a message that stays visible.
     pub fn say(&self, text: &str) {
         (self.0)(Notice::Lasting(text));
     }
 }
 
-/// Nobody listens.
+/// Discards everything.
 impl Default for Notices {
     fn default() -> Self {
         Self::new(|_| {})
@@ -100,13 +100,13 @@ pub struct Session {
     pressure: Patience,
     throttling: Patience,
     environment: Option<String>,
-    /// All waits since somebody asked.
+    /// All waits since the last query.
     waited: Duration,
 }
 
 impl Session {
     /// The device of a charter. Commands that lock clocks run in `dir`; `campaign` is the
-    /// campaign's directory. What an earlier process left locked is unlocked.
+    /// campaign's directory. Clocks that an earlier process left locked are unlocked.
     pub fn new(charter: &Charter, campaign: &Path, dir: &Path, notices: &Notices) -> Result<Self> {
         let files = Files::default();
         let pinned = cpus_of(&charter.device.pin)?;
@@ -114,7 +114,7 @@ impl Session {
         if let Some(clocks) = &clocks
             && clocks.undo_left(clocks::LEFT_LIMIT, notices)? == Left::Undone
         {
-            notices.say("unlocked the clocks that an earlier karve had left locked");
+            notices.say("unlocked the clocks that an earlier karve process had left locked");
         }
         Ok(Self {
             rule: charter.device.clone(),
@@ -134,17 +134,17 @@ impl Session {
         })
     }
 
-    /// What is known of the host already, and need not be asked again.
+    /// Facts about the host that are already known and need not be queried again.
     pub fn knows(&mut self, environment: &Environment) {
         self.environment = Some(host::fingerprint(environment));
     }
 
-    /// A new duel begins, with pauses of its own.
+    /// Starts a new duel, with its own pauses.
     pub fn begin_duel(&mut self) {
         self.budget.renew();
     }
 
-    /// Makes the device ready for a block, and says what it is like. The lease is held until
+    /// Prepares the device for a block, and returns its conditions. The lease is held until
     /// [`Session::after_block`].
     pub fn before_block(&mut self, stop: &StopFlag, notices: &Notices) -> Result<Conditions> {
         let environment = match &self.environment {
@@ -187,17 +187,17 @@ impl Session {
         Ok(self.conditions(environment, pauses, stop))
     }
 
-    /// Others may use the device again.
+    /// Releases the device to others.
     pub fn after_block(&mut self) {
         self.lease = None;
     }
 
-    /// How long blocks have waited since this was asked last. It is no work of the campaign's.
+    /// How long blocks have waited since the last call. This is not counted as campaign work.
     pub fn waited(&mut self) -> Duration {
         std::mem::take(&mut self.waited)
     }
 
-    /// Lets go of everything; the next block takes it again.
+    /// Releases everything; the next block acquires it again.
     pub fn close(&mut self, notices: &Notices) {
         self.after_block();
         if let Some(clocks) = &mut self.clocks {
@@ -205,7 +205,7 @@ impl Session {
         }
     }
 
-    /// Waits while the GPU is held down by heat or by its power supply.
+    /// Waits while the GPU is throttled by heat or by its power supply.
     fn cool_down(&mut self, stop: &StopFlag, notices: &Notices) -> Duration {
         let hot = |said: Option<&_>| {
             let reasons = said.map(gpu::worth_waiting).unwrap_or_default();
@@ -240,8 +240,8 @@ impl Session {
     }
 }
 
-/// The lease of a charter's device, for a command that measures outside a campaign. Another holder
-/// is waited for as long as the charter says.
+/// The lease of a charter's device, for a command that measures outside a campaign. Waits for
+/// another holder as long as the charter says.
 pub fn lease_for(
     charter: &Charter,
     command: &str,
@@ -271,7 +271,7 @@ pub fn lease_of(
     Ok(lease::take(&wish, stop, notices)?.0)
 }
 
-/// The CPUs that a benchmark is held to; none if it may run on all. Refuses those that karve may
+/// The CPUs that a benchmark is pinned to; none if it may run on all. Refuses CPUs that karve may
 /// not use.
 pub fn cpus_of(pin: &Pin) -> Result<Vec<usize>> {
     let allowed = cpu::allowed();
@@ -282,9 +282,8 @@ pub fn cpus_of(pin: &Pin) -> Result<Vec<usize>> {
         Pin::Cpus { cpus } => match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
             None => Ok(cpus.clone()),
             Some(cpu) => Err(
-                CommandError::environment(format!("karve may not use CPU {cpu}")).hint(
-                    "correct device.pin in karve.toml; \"taskset -p $$\" shows what may be used",
-                ),
+                CommandError::environment(format!("karve may not use CPU {cpu}"))
+                    .hint("fix device.pin in karve.toml; \"taskset -p $$\" shows the allowed CPUs"),
             ),
         },
     }

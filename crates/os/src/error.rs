@@ -8,7 +8,7 @@ use std::fmt::{self, Display};
 /// What kind of thing went wrong; chooses the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The answer is no: a check failed, a verification differs.
+    /// A check failed or a verification found differences.
     Negative,
     /// The command line or `karve.toml` is not usable.
     Usage,
@@ -18,7 +18,7 @@ pub enum ErrorKind {
     Busy,
     /// The user stopped it.
     Interrupted,
-    /// karve is at fault.
+    /// A bug in karve.
     Bug,
 }
 
@@ -36,7 +36,7 @@ impl ErrorKind {
     }
 }
 
-/// An error as the user sees it, once, at the rim.
+/// An error as the user sees it: printed once, at the top level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandError {
     /// Chooses the exit code.
@@ -73,14 +73,14 @@ impl CommandError {
         Self::new(ErrorKind::Environment, message)
     }
 
-    /// Adds why.
+    /// Adds a cause.
     #[must_use]
     pub fn cause(mut self, cause: impl Display) -> Self {
         self.causes.push(cause.to_string());
         self
     }
 
-    /// Adds what to do.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());

@@ -1,4 +1,4 @@
-//! Reads files that somebody else named or wrote: only plain ones, and only up to a bound.
+//! Reads files that others named or wrote: only plain ones, and only up to a size limit.
 //!
 //! A pipe would keep karve waiting, and a device would never end.
 
@@ -13,16 +13,16 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 
-/// Bytes of a file that a person writes, at most.
+/// Maximum size of a file that a person writes, in bytes.
 pub const WRITTEN_BYTES_MAX: u64 = 16 << 20;
 
-/// Bytes of a file of results that a benchmark writes, at most.
+/// Maximum size of a result file that a benchmark writes, in bytes.
 pub const RESULT_BYTES_MAX: u64 = 256 << 20;
 
 /// Opens a plain file.
 pub fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    // To open a pipe that nobody writes to would not come back otherwise.
+    // Otherwise, opening a pipe without a writer would block forever.
     let file = options
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
@@ -33,7 +33,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Reads a plain file of at most so many bytes.
+/// Reads a plain file of at most `bytes_max` bytes.
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?
@@ -49,8 +49,7 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 
 /// Reads a plain file of text.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
-    String::from_utf8(read(path, bytes_max)?)
-        .map_err(|_| io::Error::other("it is not text in UTF-8"))
+    String::from_utf8(read(path, bytes_max)?).map_err(|_| io::Error::other("it is not UTF-8 text"))
 }
 
 /// The SHA-256 of some bytes, in hexadecimal.
@@ -77,7 +76,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Writes a whole file or nothing: a temporary file beside it, synced, then renamed.
+/// Writes a complete file or nothing: a temporary file next to it, synced, then renamed.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     let mut temporary = path.as_os_str().to_owned();
@@ -96,7 +95,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
         .context(cannot)
 }
 
-/// Removes what `write_atomic` leaves in a directory when it is killed.
+/// Removes temporary files that `write_atomic` leaves in a directory when it is killed.
 pub fn remove_temporary(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -106,7 +105,7 @@ pub fn remove_temporary(dir: &Path) {
     }
 }
 
-/// Writes a derived file; it can be rebuilt, so it is not synced. An equal file is left alone.
+/// Writes a derived file; it can be rebuilt, so it is not synced. An identical file is not touched.
 pub fn write_derived(path: &Path, bytes: &[u8]) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     if fs::read(path).is_ok_and(|old| old == bytes) {

@@ -1,4 +1,4 @@
-//! What the host says of itself: the environment that readings are taken on and with.
+//! Facts about the host: the environment in which readings are taken.
 
 mod identity;
 mod roof;
@@ -14,16 +14,16 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// A question to a tool may take this long.
+/// Time limit of a query to a tool.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Facts that change from minute to minute; all others say which host it is.
+/// Facts that change from minute to minute; all others identify the host.
 const PASSING: [&str; 3] = ["governor", "load", "pressure"];
 
 /// Digits of a fingerprint.
 const FINGERPRINT_CHARS: usize = 16;
 
-/// What the machine says of itself, without asking any tool.
+/// What the machine reports about itself, without running any tool.
 pub fn machine() -> Environment {
     let mut facts = BTreeMap::new();
     let mut add = |name: &str, value: Option<String>| {
@@ -47,7 +47,7 @@ pub fn machine() -> Environment {
     Environment { facts }
 }
 
-/// Everything that is found out at once.
+/// Everything that is queried at once.
 pub fn environment(stop: &StopFlag) -> Environment {
     let mut facts = machine().facts;
     let mut add = |name: &str, value: Option<String>| {
@@ -55,7 +55,7 @@ pub fn environment(stop: &StopFlag) -> Environment {
             facts.insert(name.to_owned(), value.chars().take(200).collect());
         }
     };
-    // Each takes its time to start, and none waits for another.
+    // Each takes a while to start, and none waits for another.
     let ask = |(name, line): (&'static str, String)| (name, say(&line, stop));
     let answers: Vec<_> = std::thread::scope(|scope| {
         let asked: Vec<_> = questions()
@@ -70,7 +70,7 @@ pub fn environment(stop: &StopFlag) -> Environment {
     Environment { facts }
 }
 
-/// What is asked, under which name.
+/// Each query, with its name.
 fn questions() -> impl Iterator<Item = (&'static str, String)> {
     let versions = identity::TOOLS.map(|tool| (tool, format!("{tool} --version")));
     let gpus = GPU_QUERIES.map(|(name, line)| (name, line.to_owned()));
@@ -86,7 +86,7 @@ const GPU_QUERIES: [(&str, &str); 2] = [
     ("amd", "rocm-smi --showproductname --csv"),
 ];
 
-/// The first digits of a digest of all that does not change while a host runs.
+/// The first digits of a digest of everything that does not change while a host runs.
 pub fn fingerprint(environment: &Environment) -> String {
     let lasting = environment
         .facts
@@ -114,7 +114,7 @@ fn container() -> String {
         .unwrap_or_else(|| parse_container(&groups).into())
 }
 
-/// The container that the control groups of the first process tell of.
+/// The container, according to the control groups of the first process.
 fn parse_container(groups: &str) -> &'static str {
     let signs = [
         ("kubepods", "kubernetes"),
@@ -127,7 +127,7 @@ fn parse_container(groups: &str) -> &'static str {
     found.map_or("none", |(_, name)| name)
 }
 
-/// The CPU's model, if the host tells.
+/// The CPU's model, if the host reports it.
 pub fn cpu_model() -> Option<String> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("model name"));
@@ -137,7 +137,7 @@ pub fn cpu_model() -> Option<String> {
     Some(name.unwrap_or_else(|| std::env::consts::ARCH.to_owned()))
 }
 
-/// Whether the processor's own counters can be read: virtual machines often have none.
+/// Whether hardware performance counters can be read: virtual machines often have none.
 pub fn has_hardware_counters() -> bool {
     let Ok(entries) = fs::read_dir("/sys/bus/event_source/devices") else {
         return false;
@@ -146,7 +146,7 @@ pub fn has_hardware_counters() -> bool {
     names.any(|name| name.starts_with("cpu") || name.contains("_pmu"))
 }
 
-/// The first line of what a tool says to `--version`.
+/// The first line of a tool's `--version` output.
 pub fn version(tool: &str, stop: &StopFlag) -> Option<String> {
     process::find_program(tool)?;
     say(&format!("{tool} --version"), stop)

@@ -1,7 +1,7 @@
-//! Memory that two processes share, and functions of shared objects: the unsafe code of the ring.
+//! Shared memory, and functions of shared objects: the unsafe code of the kernel runner.
 //!
 //! The memory that a kernel reads is sealed: the worker's mapping of it can never become writable,
-//! whatever the kernel tries. The memory that it writes is copied out before it is looked at.
+//! whatever the kernel tries. The memory that it writes is copied before it is inspected.
 
 use std::ffi::{CStr, CString, c_void};
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 
-/// Nobody who maps the file later may write to it.
+/// Later mappings of the file may not write to it.
 const F_SEAL_FUTURE_WRITE: libc::c_int = 0x0010;
 
 /// Memory that has a descriptor, so that another process can map it.
@@ -26,7 +26,7 @@ struct Map {
     bytes: usize,
 }
 
-// SAFETY: a mapping belongs to its owner alone and may move between threads.
+// SAFETY: a mapping has a single owner and may move between threads.
 unsafe impl Send for Map {}
 
 // SAFETY: through a shared borrow a mapping is only read, by copying out of it.
@@ -50,7 +50,7 @@ impl Shared {
         if fd == -1 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
+        // SAFETY: the kernel has just created this descriptor, and nothing else owns it.
         let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
         file.set_len(bytes as u64)?;
         let map = Map::new(file.as_fd(), bytes, Access::Write)?;
@@ -59,12 +59,12 @@ impl Shared {
         Ok(shared)
     }
 
-    /// From now on nobody but karve can write to it. Gives whether the kernel can do that.
+    /// From now on only karve can write to it. Returns whether the kernel supports that.
     pub fn seal_for_others(&self) -> bool {
         self.seal(F_SEAL_FUTURE_WRITE).is_ok()
     }
 
-    /// From now on nobody can seal it further: a worker could keep later ones from mapping it.
+    /// Prevents further seals: a worker could keep later ones from mapping it.
     pub fn seal_as_it_is(&self) -> io::Result<()> {
         self.seal(libc::F_SEAL_SEAL)
     }
@@ -77,25 +77,25 @@ impl Shared {
         }
     }
 
-    /// The descriptor to give away.
+    /// The descriptor to pass on.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
-    /// A part of it to write to. Whoever else maps it must stand still meanwhile.
+    /// A part of it to write to. All other processes that map it must be frozen meanwhile.
     pub fn part_mut(&mut self, offset: u64, bytes: u64) -> &mut [u8] {
         let (from, len) = self.map.range(offset, bytes);
-        // SAFETY: the range lies in the mapping, which lives as long as the borrow; workers that
+        // SAFETY: the range is in the mapping, which lives as long as the borrow; workers that
         // map it are frozen or map it for reading only.
         unsafe { std::slice::from_raw_parts_mut(self.map.base.as_ptr().add(from), len) }
     }
 
-    /// Copies a part of it out, so that nobody can change what is looked at.
+    /// Copies a part of it, so that no process can change it while it is inspected.
     pub fn copy_out(&self, offset: u64, bytes: u64, to: &mut Vec<u8>) {
         let (from, len) = self.map.range(offset, bytes);
         to.clear();
         to.reserve(len);
-        // SAFETY: the range lies in the mapping, the place has room, and all of it is written.
+        // SAFETY: the range is in the mapping, the buffer has space, and all of it is written.
         unsafe {
             ptr::copy_nonoverlapping(self.map.base.as_ptr().add(from), to.as_mut_ptr(), len);
             to.set_len(len);
@@ -109,7 +109,7 @@ impl Map {
             Access::Read => libc::PROT_READ,
             Access::Write => libc::PROT_READ | libc::PROT_WRITE,
         };
-        // Present from the start: the first call would pay for every page otherwise.
+        // Mapped from the start: otherwise the first call would pay for every page.
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
         // SAFETY: a new mapping at a place of the kernel's choice.
         let base = unsafe {
@@ -134,7 +134,7 @@ impl Map {
         let end = from.checked_add(len);
         assert!(
             end.is_some_and(|end| end <= self.bytes),
-            "a part lies inside its memory"
+            "a part is inside its memory"
         );
         (from, len)
     }
@@ -142,7 +142,7 @@ impl Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody uses it any more.
+        // SAFETY: the mapping is ours, and nothing uses it anymore.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes.max(1)) };
     }
 }
@@ -152,12 +152,12 @@ impl Drop for Map {
 pub struct Mapped(Map);
 
 impl Mapped {
-    /// Maps memory that was given.
+    /// Maps the given memory.
     pub fn new(fd: &OwnedFd, bytes: usize, access: Access) -> io::Result<Self> {
         Map::new(fd.as_fd(), bytes, access).map(Self)
     }
 
-    /// The address of a byte, if it lies inside.
+    /// The address of a byte, if it is inside.
     pub fn address(&self, offset: u64) -> Option<usize> {
         let inside = (offset as usize) < self.0.bytes;
         inside.then(|| self.0.base.as_ptr() as usize + offset as usize)
@@ -168,7 +168,7 @@ impl Mapped {
 #[derive(Clone, Copy, Debug)]
 pub struct Entry(*mut c_void);
 
-/// Loads a shared object and finds a function; what the loader says is the error.
+/// Loads a shared object and finds a function; the loader's message is the error.
 pub fn load(library: &CString, entry: &CString) -> Result<Entry, String> {
     // SAFETY: both names are null-terminated; constructors of the object run in this worker, which
     // exists for that. The message of the loader is copied before anything else is loaded.
@@ -176,7 +176,7 @@ pub fn load(library: &CString, entry: &CString) -> Result<Entry, String> {
         let said = || {
             let message = libc::dlerror();
             if message.is_null() {
-                return "the loader gives no reason".to_owned();
+                return "the loader gave no reason".to_owned();
             }
             CStr::from_ptr(message).to_string_lossy().into_owned()
         };
@@ -198,11 +198,11 @@ pub fn load(library: &CString, entry: &CString) -> Result<Entry, String> {
 pub struct Registers {
     /// Integers and pointers; what is not used is zero.
     pub integers: [usize; 16],
-    /// Floating-point numbers; a float32 lies in the low half.
+    /// Floating-point numbers; a float32 is in the low half.
     pub floats: [f64; 8],
 }
 
-/// A function that takes all of them. One that takes fewer does not look at the rest.
+/// A function that takes all of them. One that takes fewer ignores the rest.
 type Any = extern "C" fn(
     usize,
     usize,
@@ -237,8 +237,8 @@ impl Entry {
         let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = with.integers;
         let [q, r, s, t, u, v, w, x] = with.floats;
         // SAFETY: the pointer is that of a function, and the caller of a C function cleans up its
-        // arguments, so more than it takes do no harm. What the function does is why this is a
-        // process of its own.
+        // arguments, so extra ones do no harm. The function itself is why this is a separate
+        // process.
         unsafe {
             let function: Any = std::mem::transmute(self.0);
             function(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x);
@@ -246,7 +246,7 @@ impl Entry {
     }
 }
 
-/// Waits for a message on the socket that is standard input, with descriptors if some come along.
+/// Waits for a message on the socket that is standard input, with descriptors if there are any.
 pub fn receive(buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     #[repr(C, align(8))]
     struct Control([u8; 128]);
@@ -256,8 +256,8 @@ pub fn receive(buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
         iov_len: buffer.len(),
     };
     // SAFETY: a zeroed header is valid and every pointer in it is to a place that outlives the
-    // call; control messages are walked with the macros made for it, and each descriptor in them
-    // was made for us by the kernel.
+    // call; control messages are walked with the macros for that, and each descriptor in them was
+    // created for us by the kernel.
     unsafe {
         let mut header: libc::msghdr = std::mem::zeroed();
         header.msg_iov = &mut part;
@@ -282,7 +282,7 @@ pub fn receive(buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     }
 }
 
-/// Answers on the socket that is standard input.
+/// Replies on the socket that is standard input.
 pub fn answer(message: &[u8]) -> io::Result<()> {
     // SAFETY: the message has the given length.
     let sent = unsafe {
@@ -299,7 +299,7 @@ pub fn answer(message: &[u8]) -> io::Result<()> {
     }
 }
 
-/// How this thread rounds, and what it does with denormal numbers.
+/// The rounding mode of this thread, and how it treats denormal numbers.
 pub fn floating_point_mode() -> u32 {
     #[cfg(target_arch = "x86_64")]
     {
@@ -308,7 +308,7 @@ pub fn floating_point_mode() -> u32 {
         unsafe {
             std::arch::asm!("stmxcsr [{}]", in(reg) &mut mode, options(nostack));
         }
-        // Flags that operations raise are no mode.
+        // Exception flags are not part of the mode.
         mode & !0x3f
     }
     #[cfg(target_arch = "aarch64")]

@@ -1,15 +1,15 @@
-//! Plain work of a known size, for controls: a busy host makes it longer, as it does with a kernel.
+//! Plain work of a known size, for controls: a busy host slows it down just as it does a kernel.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Tries to find out how long a piece of work takes; the shortest was not interrupted.
+/// Number of tries to time a piece of work; the shortest one was not interrupted.
 const PROBES: u32 = 16;
 
 /// Iterations of one try, some ten microseconds.
 const PROBE_ITERATIONS: u64 = 8_192;
 
-/// Iterations in a nanosecond on this core, when nobody interrupts.
+/// Iterations per nanosecond on this core, without interruptions.
 pub fn rate() -> f64 {
     let probe = || {
         let start = Instant::now();
@@ -20,7 +20,7 @@ pub fn rate() -> f64 {
     PROBE_ITERATIONS as f64 / shortest.max(Duration::from_nanos(1)).as_nanos() as f64
 }
 
-/// So many iterations.
+/// Runs this many iterations.
 pub fn work(iterations: u64) {
     let mut sum = 0_u64;
     for n in 0..iterations {

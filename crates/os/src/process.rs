@@ -1,25 +1,25 @@
 //! Runs a command with a limit and bounded capture, and leaves no process behind.
 //!
 //! The only file of karve that starts processes. A command gets its own session, dies with karve,
-//! and is ended together with all its descendants: over its limit, at a second Ctrl-C, and also
-//! after a normal exit, when what it left behind is ended and counted. How it went is a [`Run`],
-//! whatever happened; an error means that it could not be started or waited for. Only a
-//! [`Guardian`] outlives karve, to undo one thing, and a [`Sweeper`], to clear up after it.
+//! and is killed together with all its descendants: over its limit, at a second Ctrl-C, and also
+//! after a normal exit, when anything it left behind is killed and counted. The outcome is a
+//! [`Run`], whatever happened; an error means that it could not be started or waited for. Only a
+//! [`Guardian`] outlives karve, to undo one thing, and a [`Sweeper`], to clean up after it.
 //!
 //! ```text
 //! launch    command, environment, marks -> C strings, and why a start failed
 //! line      which command lines need no shell
 //! capture   what was printed, head and tail
-//! watch     how a command is followed to its end
-//! tree      who belongs to a command, and how all of them are ended
+//! watch     how a command is monitored until it ends
+//! tree      which processes belong to a command, and how all of them are killed
 //!   cgroup    the command's control group
 //!   table     the processes in /proc
-//! companion a process that stays beside karve, is talked to, and can be made to stand still
-//! guardian  processes that outlive karve to undo one thing, or to clear up after it
-//! room      namespaces that commands enter, and what is to be seen there
+//! companion a child process that runs alongside karve, exchanges messages, and can be frozen
+//! guardian  processes that outlive karve to undo one thing, or to clean up after it
+//! room      namespaces that commands enter, and what is visible there
 //! confinement  what one command may do
 //!   filter    which system calls
-//! sys       system calls; the only unsafe code, with the start of a child as its part
+//! sys       system calls; the only unsafe code, including the start of a child
 //! ```
 
 mod capture;
@@ -67,23 +67,23 @@ pub use self::room::{Access, Layered, Room, Shown, View, has_accelerators, is_ac
 pub use self::seat::Seated;
 pub use self::watch::run_tapped;
 
-/// Gives up, for this process and for good, what no kernel needs: files that are written, other
-/// processes, the clocks and priorities of the host, and the powers of root. For a worker, before
-/// it loads a kernel from this file.
+/// Permanently drops, for this process, what no kernel needs: writing files, other processes, the
+/// clocks and priorities of the host, and root's capabilities. For a worker, before it loads a
+/// kernel from this file.
 pub fn give_up(kernel: &CStr) {
     sys::lock(kernel);
 }
 
-/// The same for a program that is not karve, which puts it on itself before it loads a kernel: as
-/// JSON, for `ring/worker.py`.
+/// The same for a program that is not karve, which applies it to itself before it loads a kernel:
+/// as JSON, for `ring/worker.py`.
 pub fn lock_text() -> String {
     serde_json::to_string(&sys::Lock::of_host()).unwrap_or_default()
 }
 
-/// How much of each stream is kept unless the command says otherwise.
+/// The default for how much of each stream is kept.
 pub const CAPTURE_BYTES: usize = 4 << 20;
 
-/// How long a command may run unless it says otherwise.
+/// The default time limit of a command.
 pub const LIMIT_DEFAULT: Duration = Duration::from_secs(600);
 
 /// The variable that names the run in the environment of a command.
@@ -97,13 +97,13 @@ pub const CAMPAIGN_MARK: &str = "KARVE_CAMPAIGN";
 pub struct Command {
     /// What to execute.
     pub program: Program,
-    /// The working directory; a program path with a slash that is not absolute counts from here.
+    /// The working directory; a relative program path with a slash is resolved from here.
     pub dir: PathBuf,
-    /// Variables to set, on top of the environment of karve.
+    /// Variables to set, on top of karve's environment.
     pub env: Vec<(String, String)>,
-    /// Variables to take out of the environment of karve, before others are set.
+    /// Variables to remove from karve's environment, before others are set.
     pub env_remove: Vec<String>,
-    /// What it can read from its standard input, which is empty without.
+    /// The contents of its standard input; empty if absent.
     pub stdin: Option<Vec<u8>>,
     /// How long it may run.
     pub limit: Duration,
@@ -111,11 +111,11 @@ pub struct Command {
     pub capture_bytes: usize,
     /// The campaign it belongs to, for [`end_tagged`]; may be empty.
     pub tag: String,
-    /// The CPUs it and its descendants may run on; those of karve if there are none.
+    /// The CPUs it and its descendants may run on; karve's own if empty.
     pub cpus: Vec<usize>,
-    /// What it may do; whatever karve may do if there is none.
+    /// What it may do; the same as karve if absent.
     pub confinement: Option<Confinement>,
-    /// Bytes of memory that it may use where nothing confines it; no limit if there is none.
+    /// Memory limit in bytes if it is not confined; no limit if absent.
     pub memory_bytes: Option<u64>,
 }
 
@@ -126,7 +126,7 @@ pub enum Program {
     Shell(String),
     /// A program, found on the `PATH` of the command, and its arguments.
     Argv(Vec<OsString>),
-    /// A line that does what `sh -c` would do, without a shell where none is needed.
+    /// A line for `sh -c`, run without a shell if none is needed.
     Line(String),
 }
 
@@ -136,8 +136,8 @@ impl Command {
         Self::new(Program::Shell(line.into()), dir)
     }
 
-    /// A line for `sh -c` that is started without a shell if it is a program with arguments only.
-    /// It does the same; a signal that ended the program is told as such, not as a code.
+    /// A line for `sh -c` that is started without a shell if it is only a program with arguments.
+    /// The effect is the same; a signal that killed the program is reported as such, not as a code.
     pub fn line(line: impl Into<String>, dir: &Path) -> Self {
         Self::new(Program::Line(line.into()), dir)
     }
@@ -173,14 +173,14 @@ impl Command {
         self
     }
 
-    /// Takes a variable out of the environment of karve.
+    /// Removes a variable from karve's environment.
     #[must_use]
     pub fn env_remove(mut self, name: impl Into<String>) -> Self {
         self.env_remove.push(name.into());
         self
     }
 
-    /// Gives it something to read.
+    /// Sets its standard input.
     #[must_use]
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = Some(bytes.into());
@@ -201,7 +201,7 @@ impl Command {
         self
     }
 
-    /// Confines it to some CPUs, counted from 0. If one of them is not there or not allowed, it
+    /// Pins it to some CPUs, counted from 0. If one of them does not exist or is not allowed, it
     /// does not start.
     #[must_use]
     pub fn pin(mut self, cpus: &[usize]) -> Self {
@@ -231,7 +231,7 @@ impl Command {
         self.confinement.as_ref().map_or(free, Confinement::bounds)
     }
 
-    /// What it is called in messages.
+    /// Its name in messages.
     fn name(&self) -> String {
         match &self.program {
             Program::Shell(_) | Program::Line(_) => "sh".into(),
@@ -247,34 +247,34 @@ impl Command {
 pub struct Run {
     /// How it ended.
     pub exit: Exit,
-    /// From just before its start until its end was noticed, or until it was decided to end it.
+    /// From just before its start until its exit was noticed, or until karve decided to kill it.
     pub wall: Duration,
-    /// User and system time of the command and of those descendants that were waited for.
+    /// User and system time of the command and of the descendants that were waited for.
     pub cpu: Duration,
     /// The largest resident set among them; never below that of karve when it forked.
     pub max_rss_bytes: u64,
     /// What it printed.
     pub stdout: Captured,
-    /// What it printed as diagnostics.
+    /// What it printed to stderr.
     pub stderr: Captured,
-    /// Descendants that outlived the command and were ended. Zero if the command itself was ended,
-    /// for then all of them were ended as one.
+    /// Descendants that outlived the command and were killed. Zero if the command itself was
+    /// killed, because then all of them were killed together.
     pub strays: u32,
 }
 
-/// Whether the user wants to stop: once, after the current step; twice, at once.
+/// Whether the user wants to stop: once, after the current step; twice, immediately.
 #[derive(Clone, Debug, Default)]
 pub struct StopFlag(Arc<AtomicU8>);
 
 impl StopFlag {
-    /// A flag that nobody has raised.
+    /// A flag that is not raised.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks to stop, or to stop at once if it was asked before. May be called in a signal handler.
+    /// Asks to stop; the second time, to stop immediately. May be called in a signal handler.
     pub fn request(&self) {
-        // The error means that nothing is left to be added, which is as good.
+        // The error means that the maximum is already reached, which is just as good.
         let _ = self
             .0
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_add(1));
@@ -285,24 +285,24 @@ impl StopFlag {
         self.0.load(Ordering::SeqCst) >= 1
     }
 
-    /// Whether to stop at once.
+    /// Whether to stop immediately.
     pub fn at_once(&self) -> bool {
         self.0.load(Ordering::SeqCst) >= 2
     }
 }
 
-/// Runs a command to its end, and ends what it leaves behind.
+/// Runs a command to its end, and kills any process it leaves behind.
 ///
-/// Any number of threads may do so at once. An error means that the command could not be started
-/// or waited for.
+/// Any number of threads may call this at once. An error means that the command could not be
+/// started or waited for.
 pub fn run(command: &Command, stop: &StopFlag) -> Result<Run> {
     run_with(command, stop, LAYERS)
 }
 
-/// Ends every process on this machine that was started for the tag, and its descendants, as is due
-/// when karve itself was killed; gives how many.
+/// Kills every process on this machine that was started for the tag, and its descendants, which is
+/// needed after karve itself was killed; returns how many.
 ///
-/// Neither this process nor an ancestor of it is ended, and nothing for an empty tag.
+/// Never kills this process or an ancestor of it, and does nothing for an empty tag.
 pub fn end_tagged(tag: &str) -> u32 {
     if tag.is_empty() {
         0
@@ -311,8 +311,8 @@ pub fn end_tagged(tag: &str) -> u32 {
     }
 }
 
-/// Ends every process that a karve which is dead has started, and its descendants; gives how many.
-/// Its process and its mark name that karve; see [`own_mark`].
+/// Kills every process that a dead karve process started, and its descendants; returns how many.
+/// That karve is identified by its process id and its mark; see [`own_mark`].
 pub fn end_of_karve(pid: u32, mark: &str) -> u32 {
     if mark.is_empty() {
         0
@@ -321,7 +321,7 @@ pub fn end_of_karve(pid: u32, mark: &str) -> u32 {
     }
 }
 
-/// What names this karve for good, unlike its process id.
+/// A permanent identifier of this karve process, unlike its process id.
 pub fn own_mark() -> &'static str {
     launch::own_mark()
 }
@@ -331,12 +331,12 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
     launch::find_program(name)
 }
 
-/// The words of a command line, if it needs no shell to be taken apart.
+/// The words of a command line, if no shell is needed to split it.
 pub fn plain_words(line: &str) -> Option<Vec<String>> {
     line::words(line)
 }
 
-/// Whether this process was started to pass a signal over.
+/// Whether this process was started to forward a signal.
 pub fn ignores(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -344,14 +344,14 @@ pub fn ignores(signal: i32) -> bool {
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Which help of the kernel to use if it is there; tests take it away.
+/// Which kernel features to use if available; tests disable them.
 #[derive(Clone, Copy, Debug)]
 struct Layers {
     cgroup: bool,
     pidfd: bool,
 }
 
-/// All help of the kernel.
+/// All kernel features.
 const LAYERS: Layers = Layers {
     cgroup: true,
     pidfd: true,
@@ -359,7 +359,7 @@ const LAYERS: Layers = Layers {
 
 fn run_with(command: &Command, stop: &StopFlag, layers: Layers) -> Result<Run> {
     match (run_once(command, stop, layers, None), &command.program) {
-        // A shell runs a script without a first line, and says in its own words what is wrong.
+        // A shell runs a script without a shebang line, and reports what is wrong in its own words.
         (Err(NotRun::Refused(_)), Program::Line(line)) => {
             let by_shell = Command {
                 program: Program::Shell(line.clone()),
@@ -372,9 +372,9 @@ fn run_with(command: &Command, stop: &StopFlag, layers: Layers) -> Result<Run> {
     .map_err(NotRun::into_error)
 }
 
-/// Why a command did not come to its end.
+/// Why a command did not run to its end.
 enum NotRun {
-    /// The kernel does not execute its program.
+    /// The kernel refuses to execute its program.
     Refused(CommandError),
     /// Anything else.
     Other(CommandError),
@@ -437,7 +437,7 @@ fn run_once(
     let room = command.confinement.as_ref().and_then(Confinement::room);
     let mut tree = Tree::new(child, mark, leaf).in_room(room.map(|room| room.pid));
     let end = watch.until_end(&tree, command.limit, command.bounds(), stop);
-    // Before any error is passed on: nothing may be left running.
+    // Before any error is returned: nothing may be left running.
     let strays = match &end {
         Ok((End::Itself, _)) => tree.end_strays(),
         Ok((End::TimedOut | End::Stopped | End::TooMuch(_), _)) | Err(_) => {
@@ -458,18 +458,19 @@ fn run_once(
     }))
 }
 
-/// Lets the next command that maps a file read it anew. How a file lies in memory depends on who
-/// wrote it, and a program that a linker wrote starts measurably slower than its copy.
+/// Makes the next command that maps a file read it from disk again. How a file is laid out in
+/// memory depends on how it was written, and a program written by a linker starts measurably
+/// slower than its copy.
 pub fn forget_pages(path: &Path) {
     let plain = std::fs::symlink_metadata(path).is_ok_and(|data| data.is_file());
     if plain && let Ok(file) = File::open(path) {
-        // Only what is on the disk can be forgotten.
+        // Only pages that are already on disk can be dropped.
         let _ = file.sync_data();
         sys::forget_pages(&file);
     }
 }
 
-/// Its standard input: a file in memory, so that nobody must feed a pipe that may not be read.
+/// Its standard input: a file in memory, so that no thread must feed a pipe that may not be read.
 fn open_stdin(command: &Command) -> io::Result<File> {
     match &command.stdin {
         None => File::open("/dev/null"),

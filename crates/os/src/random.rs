@@ -1,16 +1,16 @@
-//! Numbers that nobody can know beforehand, from the operating system.
+//! Unpredictable numbers, from the operating system.
 
 use crate::error::{CommandError, Result};
 use std::fs;
 use std::sync::OnceLock;
 
-/// A seed that nobody can know beforehand.
+/// An unpredictable seed.
 pub fn fresh_seed() -> Result<u64> {
     // Programs often read a seed as a signed 32-bit number.
     Ok(secret()? & 0x7fff_ffff)
 }
 
-/// A number that nobody can know or guess.
+/// An unpredictable number.
 pub fn secret() -> Result<u64> {
     let mut bytes = [0; 8];
     random_source()

@@ -1,17 +1,18 @@
-//! What commands and agents may see and touch: the user's wishes and the host's means, made into
-//! rooms and confinements.
+//! What commands and agents may see and touch: turns the user's settings and the host's
+//! capabilities into namespace sandboxes and confinements.
 //!
-//! A campaign has one room for the project's commands. In it everything is read-only but the
-//! worktrees and a private place; the user's checkout, the campaigns, home and temporary files are
-//! not there. Where something is timed, not even the worktree can be written to. Tests get a room
-//! with a layer over their worktree, which goes with the room, and an agent one for every turn.
+//! A campaign has one namespace sandbox for the project's commands. In it everything is read-only
+//! except the worktrees and a private directory; the user's checkout, the campaigns, home and
+//! temporary files are hidden. While something is timed, not even the worktree is writable. Tests
+//! get a sandbox with an overlay on their worktree, which is discarded with the sandbox, and an
+//! agent gets a sandbox for every turn.
 //!
 //! ```text
-//! view         what of the host is hidden, and what is shown all the same
-//! environment  which variables pass
-//! private      a home and temporary files that nobody else sees, empty before every command
+//! view         what of the host is hidden, and what is visible anyway
+//! environment  which variables are passed on
+//! private      a private home and temporary files, empty before every command
 //! hosts        which hosts an agent may reach
-//! gateway      the way there, and nowhere else
+//! gateway      the connection to those hosts, and to no others
 //! ```
 
 mod environment;
@@ -35,10 +36,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Processes that one command may have at a time, unless the charter says otherwise.
+/// The default limit on concurrent processes of one command.
 pub const PROCESSES_MAX: u32 = 4_096;
 
-/// Bytes of one file.
+/// The size limit of one file, in bytes.
 const FILE_BYTES_MAX: u64 = 64 << 30;
 
 /// The share of the machine's memory that one command may use.
@@ -47,14 +48,14 @@ const MEMORY_SHARE: f64 = 0.9;
 /// What the host offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// What the kernel offers to every process.
+    /// What the kernel offers every process.
     pub kernel: Kernel,
-    /// Why no room can be made, if none can.
+    /// Why no namespace sandbox can be created, if none can.
     pub no_room: Option<String>,
 }
 
 impl Offer {
-    /// Tries it out, once.
+    /// Probes it, once.
     pub fn of_host() -> &'static Self {
         static OFFER: OnceLock<Offer> = OnceLock::new();
         OFFER.get_or_init(|| Self {
@@ -65,7 +66,7 @@ impl Offer {
         })
     }
 
-    /// The layers that are there, each in a few words.
+    /// The available layers, each in a few words.
     pub fn layers(&self) -> Vec<String> {
         let mut layers = Vec::new();
         if self.no_room.is_none() {
@@ -82,7 +83,7 @@ impl Offer {
         layers
     }
 
-    /// The layers that are not there, by name.
+    /// The unavailable layers, by name.
     fn lacks(&self) -> Vec<&'static str> {
         let layers = [
             ("namespaces", self.no_room.is_none()),
@@ -93,12 +94,12 @@ impl Offer {
         lacking.map(|(name, _)| name).collect()
     }
 
-    /// What is missing, each with what it is missed for.
+    /// What is missing, each with the consequence.
     pub fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
         if let Some(why) = &self.no_room {
             missing.push(format!(
-                "no namespaces ({why}), so processes and /dev/shm of the host can be seen"
+                "no namespaces ({why}), so the host's processes and /dev/shm are visible"
             ));
         }
         if self.kernel.landlock == 0 {
@@ -110,26 +111,26 @@ impl Offer {
         missing
     }
 
-    /// Whether it keeps a command from the files of others at all.
+    /// Whether it protects other files from a command at all.
     fn is_any(&self) -> bool {
         self.no_room.is_none() || self.kernel.landlock > 0
     }
 }
 
-/// What a command is for; each kind may write elsewhere.
+/// What a command is for; each kind may write to different places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
     /// It may write in its worktree.
     Build,
-    /// It may write in its worktree, where nothing of it stays.
+    /// It may write in its worktree, but the changes are discarded.
     Test,
-    /// It may write in its worktree only what the charter names.
+    /// It may write only those parts of its worktree that the charter names.
     Measure,
-    /// As a test, and it may use the counters of the processor.
+    /// Like a test, and it may also use the hardware performance counters.
     Profile,
 }
 
-/// The rooms of the project's commands; they differ in whether worktrees can be written to.
+/// The sandboxes of the project's commands; they differ in whether worktrees are writable.
 #[derive(Debug)]
 struct Rooms {
     writing: Arc<Room>,
@@ -148,7 +149,7 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// The sandbox of a project whose worktrees and files are in a directory of their own.
+    /// The sandbox of a project whose worktrees and files are in their own directory.
     pub fn of(
         checkout: &Checkout<'_>,
         campaigns: &Path,
@@ -161,8 +162,8 @@ impl Sandbox {
         )
     }
 
-    /// Makes the sandbox that a rule wants; none if it wants none or the host offers nothing.
-    /// The worktrees' directory and the scratch directory are made.
+    /// Creates the sandbox that a rule asks for; none if it asks for none or the host offers
+    /// nothing. The worktrees' directory and the scratch directory are created.
     pub fn open(rule: &SandboxRule, site: Site) -> Result<Option<Arc<Self>>> {
         let offer = Offer::of_host();
         match rule.mode {
@@ -183,8 +184,8 @@ impl Sandbox {
         };
         if offer.no_room.is_none() {
             let writing = sandbox.make_room(Access::Write)?;
-            // A right to write in a part of a worktree can be given only where all can be written
-            // to, and is taken from the rest by Landlock.
+            // Write access to part of a worktree needs a fully writable worktree; Landlock then
+            // denies writes to the rest.
             let inside = sandbox.rule.write.iter().any(|path| view::is_inside(path));
             let measuring = match inside {
                 true => writing.clone(),
@@ -210,7 +211,7 @@ impl Sandbox {
         })
     }
 
-    /// What a command in a worktree may do. What earlier commands left in private places is gone.
+    /// What a command in a worktree may do. Private directories of earlier commands are emptied.
     pub fn confine(&self, purpose: Purpose, tree: &Path) -> Result<Confinement> {
         let tree = view::settled(tree);
         let home = self.home_of(&tree);
@@ -222,7 +223,7 @@ impl Sandbox {
         }
         let room = self.room_for(purpose);
         let confinement = self.prepare(purpose, &key.1, (&home, room))?;
-        // A worktree that is made anew has the same name and is another directory.
+        // A recreated worktree has the same name but is another directory.
         if prepared.len() >= PREPARED_MAX {
             prepared.clear();
         }
@@ -230,7 +231,7 @@ impl Sandbox {
         Ok(confinement)
     }
 
-    /// Forgets what was prepared for a worktree, which is gone.
+    /// Drops what was prepared for a worktree that has been removed.
     pub fn forget(&self, tree: &Path) {
         let tree = view::settled(tree);
         let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -245,14 +246,14 @@ impl Sandbox {
     ) -> Result<Confinement> {
         let mut write = self.private.places(home);
         write.push(self.site.out());
-        // In a room with a layer over the worktree, that is not the directory which karve sees.
+        // In a sandbox with an overlay on the worktree, that is not the directory that karve sees.
         let mut write_in_room = Vec::new();
         if purpose != Purpose::Measure {
             write.push(tree.to_owned());
             write_in_room.push(tree.to_owned());
         }
         if has_accelerators() {
-            // All but processes is read-only there; see `View::computes`.
+            // Everything except processes is read-only there; see `View::computes`.
             write_in_room.push(PathBuf::from("/proc"));
         }
         write.extend(view::written(&self.rule, &tree.join(&self.site.workdir))?);
@@ -275,8 +276,8 @@ impl Sandbox {
         Confinement::new(self.offer.kernel, room, &grants, variables)
     }
 
-    /// What the tests of a worktree may do: write in it, in a room where nothing of it stays. On a
-    /// host that has no such rooms, they write in the worktree itself.
+    /// What the tests of a worktree may do: write in it, in a sandbox that discards the changes. On
+    /// a host without such sandboxes, they write in the worktree itself.
     pub fn confine_trial(&self, purpose: Purpose, tree: &Path) -> Result<Confinement> {
         if self.rooms.is_none() {
             return self.confine(purpose, tree);
@@ -298,9 +299,9 @@ impl Sandbox {
         }
     }
 
-    /// What an agent may do in one turn: change its worktree, answer in its notes, and see neither
-    /// the campaign nor the checkout. Where it may reach some hosts only, it does so by a gateway,
-    /// which must be kept for as long as it runs; on a host without rooms that is not held.
+    /// What an agent may do in one turn: change its worktree, reply in its notes, and see neither
+    /// the campaign nor the checkout. If it may reach only some hosts, it uses a gateway, which
+    /// must be kept as long as it runs; on a host without namespaces this is not enforced.
     pub fn confine_agent(&self, places: &Places<'_>) -> Result<(Confinement, Option<Gateway>)> {
         let (tree, notes) = (view::settled(places.tree), view::settled(places.notes));
         self.private.clean("home", Caches::Run)?;
@@ -332,7 +333,7 @@ impl Sandbox {
         let gateway = match (&room, places.hosts) {
             (Some(room), Some(hosts)) if self.rule.agent_network => {
                 let opened = Gateway::open(room, hosts);
-                Some(opened.context(|| "cannot open the way to the model".into())?)
+                Some(opened.context(|| "cannot open the gateway to the model".into())?)
             }
             _ => None,
         };
@@ -350,15 +351,15 @@ impl Sandbox {
         Ok((confinement, gateway))
     }
 
-    /// Whether a file that an agent's own command names may be shown to it: nothing of the checkout
-    /// or the campaigns, where there is more than it may know.
+    /// Whether a file that an agent's own command names may be visible to it: not if it is in the
+    /// checkout or the campaigns, which hold more than the agent may know.
     pub fn may_show(&self, file: &Path) -> bool {
         let file = view::settled(file);
         let kept = [&self.site.checkout, &self.site.campaigns];
         !kept.iter().any(|dir| file.starts_with(dir))
     }
 
-    /// Whether something of the host is not there for an agent, unless it is named.
+    /// Whether a path of the host is hidden from an agent unless it is named.
     pub fn hides(&self, path: &Path) -> bool {
         view::hides(&self.site, &self.rule, &view::settled(path))
     }
@@ -374,18 +375,18 @@ impl Sandbox {
 pub struct Places<'a> {
     /// Its worktree.
     pub tree: &'a Path,
-    /// Where its brief and its answer are.
+    /// Where its brief and its reply are.
     pub notes: &'a Path,
-    /// What its program reads, such as the packages that it came with.
+    /// What its program reads, such as its bundled packages.
     pub read: &'a [PathBuf],
-    /// Where its program keeps who it is, beside the usual places.
+    /// Where its program keeps its credentials, besides the usual places.
     pub write: &'a [PathBuf],
     /// The hosts that it may reach; all that the rule allows if none are named.
     pub hosts: Option<&'a [Host]>,
 }
 
 impl<'a> Places<'a> {
-    /// A worktree and notes, and nothing beside.
+    /// A worktree and notes, and nothing else.
     pub fn of(tree: &'a Path, notes: &'a Path) -> Self {
         Self {
             tree,
@@ -397,8 +398,8 @@ impl<'a> Places<'a> {
     }
 }
 
-/// The variables of karve that an agent of a known kind gets: what tools need, its own, and what
-/// `sandbox.env` names.
+/// The environment variables of karve that an agent of a known kind gets: what tools need, its
+/// own, and what `sandbox.env` names.
 pub fn variables_of_agent(sandbox: Option<&Sandbox>, own: &[&str]) -> Variables {
     let more = sandbox.map_or(&[][..], |sandbox| &sandbox.rule.env);
     environment::of_kind(more, own)
@@ -424,7 +425,7 @@ pub fn active(rule: &SandboxRule) -> String {
     }
 }
 
-/// What to tell the user who did not turn the sandbox off: one line, if anything is missing.
+/// The warning for a user who did not turn the sandbox off: one line, if anything is missing.
 pub fn warning(rule: &SandboxRule) -> Option<String> {
     let missing = Offer::of_host().missing();
     (rule.mode == SandboxMode::Auto && !missing.is_empty()).then(|| {
@@ -435,7 +436,7 @@ pub fn warning(rule: &SandboxRule) -> Option<String> {
     })
 }
 
-/// Refuses a rule that this host cannot hold.
+/// Refuses a rule that this host cannot enforce.
 pub fn can_hold(rule: &SandboxRule) -> Result<()> {
     match rule.mode {
         SandboxMode::Require => require(Offer::of_host()),
@@ -453,7 +454,7 @@ fn require(offer: &Offer) -> Result<()> {
         error = error.cause(one);
     }
     Err(error
-        .hint("set sandbox.mode = \"auto\" in karve.toml to do with what there is")
+        .hint("set sandbox.mode = \"auto\" in karve.toml to use what the host offers")
         .hint("in a container, start it with --cap-add SYS_ADMIN; see SECURITY.md"))
 }
 
@@ -468,7 +469,7 @@ fn bounds(rule: &SandboxRule) -> Bounds {
     }
 }
 
-/// As much memory as one command may use where nobody says how much.
+/// The default memory limit of one command.
 pub fn most_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text
@@ -478,7 +479,7 @@ pub fn most_memory() -> Option<u64> {
     Some((kib * 1_024.0 * MEMORY_SHARE) as u64)
 }
 
-/// The home of a worktree's commands; its name has the same length for both arms of a duel.
+/// The home directory of a worktree's commands; its name is equally long for both arms of a duel.
 fn home_of(tree: &Path) -> String {
     let name = tree.file_name().unwrap_or_default().to_string_lossy();
     format!("home-{name}")

@@ -1,6 +1,6 @@
 //! Text for people: safe for a terminal, bounded, with its plural.
 
-/// So many of something with a plain plural: "1 case", "2 cases".
+/// A count with a regular plural: "1 case", "2 cases".
 pub fn counted(n: usize, what: &str) -> String {
     match n {
         1 => format!("1 {what}"),
@@ -29,7 +29,7 @@ pub fn safe_lines(text: &str, lines_max: usize, chars_max: usize) -> Vec<String>
 }
 
 fn bounded(text: &str, chars_max: usize) -> String {
-    // Marks that turn the direction of text could show it as something else.
+    // Marks that change the text direction could disguise it.
     let turns = |c: char| {
         let marks = ['\u{200e}', '\u{200f}'];
         marks.contains(&c) || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -49,7 +49,7 @@ fn bounded(text: &str, chars_max: usize) -> String {
 /// Characters of a piece of a file in a message.
 const SHOWN_MAX: usize = 60;
 
-/// A piece of the file for a message: bounded, and without control characters.
+/// An excerpt of the file for a message: bounded, and without control characters.
 pub fn shown(text: &str) -> String {
     let mut short: String = text
         .chars()
@@ -62,10 +62,10 @@ pub fn shown(text: &str) -> String {
     short
 }
 
-/// How many letters may differ for a word to be meant by another.
+/// How many letters may differ for a word to be suggested.
 const DISTANCE_MAX: usize = 3;
 
-/// `did you mean …?` if a known word is near, and always the known words.
+/// `did you mean …?` if a known word is similar, and always the known words.
 pub fn suggestion<'w>(word: &str, known: impl IntoIterator<Item = &'w str>, noun: &str) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     let list = known

@@ -1,8 +1,8 @@
-//! What devices can do at most, from a file in which every figure stands under its source.
+//! Peak figures of devices, from a file that lists every figure under its source.
 //!
-//! karve brings `crates/karve/data/devices.toml`. A `devices.toml` in the user's configuration and
-//! one beside `karve.toml` add devices and override single figures; the nearest wins. A device is
-//! only found by its whole name: "RTX 4090 D" is not an RTX 4090.
+//! karve ships `crates/karve/data/devices.toml`. A `devices.toml` in the user's configuration and
+//! one next to `karve.toml` add devices and override single figures; the nearest wins. A device is
+//! found only by its full name: "RTX 4090 D" is not an RTX 4090.
 
 use karve_numerics::roof::Peaks;
 use karve_os::error::{CommandError, Result};
@@ -12,25 +12,25 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The name of a file of devices.
+/// The name of a device file.
 pub const FILE: &str = "devices.toml";
 
-/// The devices that karve brings.
+/// The devices that karve ships.
 const BUILT_IN: &str = include_str!("../data/devices.toml");
 
-/// Bytes of a file at most.
+/// Maximum size of a file, in bytes.
 const BYTES_MAX: u64 = 1 << 20;
-/// Devices of a file at most.
+/// Maximum number of devices in a file.
 const DEVICES_MAX: usize = 1_000;
-/// Characters of a name, an alias, a word or a source at most.
+/// Maximum number of characters in a name, an alias, a word or a source.
 const TEXT_MAX: usize = 120;
-/// Names, words and groups of figures of one device at most.
+/// Maximum number of names, words and groups of figures of one device.
 const LIST_MAX: usize = 64;
 
 /// What every processor of a family has in common.
 const CPU_WORDS: [&str; 4] = ["cpu", "x86", "arm", "aarch64"];
 
-/// What is known of a device by a number.
+/// A numeric property of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -55,7 +55,7 @@ pub enum Figure {
     Bf16PerTick,
 }
 
-/// Every figure with its key, and the least and the most that can be meant.
+/// Every figure with its key, and its smallest and largest plausible value.
 const FIGURES: [(Figure, &str, f64, f64); 18] = [
     (Figure::Fp64, "fp64", 1e6, 1e18),
     (Figure::Fp64Tensor, "fp64_tensor", 1e6, 1e18),
@@ -77,7 +77,7 @@ const FIGURES: [(Figure, &str, f64, f64); 18] = [
     (Figure::Bf16PerTick, "bf16_per_tick", 1.0, 1e6),
 ];
 
-/// Peaks that follow from cores, clock and what a core does in a tick.
+/// Peaks derived from cores, clock and operations per core and cycle.
 const BY_TICKS: [(Figure, Figure); 3] = [
     (Figure::Fp64, Figure::Fp64PerTick),
     (Figure::Fp32, Figure::Fp32PerTick),
@@ -100,9 +100,9 @@ impl Figure {
 /// A figure with the source it was read in.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Known {
-    /// In operations, bytes or ticks per second, or a count.
+    /// In operations, bytes or cycles per second, or a count.
     pub value: f64,
-    /// Where it was read, or what it follows from.
+    /// Where it was read, or what it is derived from.
     pub source: String,
 }
 
@@ -123,18 +123,18 @@ pub struct Device {
     pub name: String,
     /// What sort of device it is.
     pub kind: Kind,
-    /// The name that compilers have for its instructions.
+    /// The compilers' name for its instruction set.
     pub arch: String,
-    /// Other names, such as those that the vendor's tools print.
+    /// Other names, such as the ones that the vendor's tools print.
     pub aliases: Vec<String>,
     /// Words for the scopes of knowledge.
     pub scope: Vec<String>,
-    /// What is known of it.
+    /// Its known figures.
     pub figures: BTreeMap<Figure, Known>,
 }
 
 impl Device {
-    /// A figure, if it is known or follows from others.
+    /// A figure, if it is known or can be derived from others.
     pub fn figure(&self, figure: Figure) -> Option<Known> {
         if let Some(known) = self.figures.get(&figure) {
             return Some(known.clone());
@@ -148,7 +148,7 @@ impl Device {
         })
     }
 
-    /// What it can do at most with elements of a type, such as `fp32`.
+    /// Its peak for an element type, such as `fp32`.
     pub fn peaks(&self, element: Figure) -> Peaks {
         Peaks {
             flops: self.figure(element).map(|known| known.value),
@@ -156,15 +156,15 @@ impl Device {
         }
     }
 
-    /// Whether a word is told of it: its architecture, or a word of its scope; of the name of a
-    /// model its number is enough.
+    /// Whether a word describes it: its architecture, or a word of its scope; for a model name its
+    /// number is enough.
     fn is_told_by(&self, word: &str) -> bool {
         let number = word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_digit());
         let is = |own: &String| own == word || number && own.ends_with(word);
         self.arch == word || self.scope.iter().any(is)
     }
 
-    /// The words of its scope that others may share: not the model.
+    /// The words of its scope that other devices may share: not the model.
     fn kind_words(&self) -> BTreeSet<&str> {
         let model = plain(&self.name);
         let words = self
@@ -181,21 +181,21 @@ impl Device {
     }
 }
 
-/// All devices that are known.
+/// All known devices.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Devices {
     list: Vec<Device>,
 }
 
 impl Devices {
-    /// Those that karve brings.
+    /// The devices that karve ships.
     pub fn built_in() -> Result<Self> {
         let mut devices = Self::default();
         devices.add(BUILT_IN, "the built-in devices.toml")?;
         Ok(devices)
     }
 
-    /// Those that karve brings, with the files of the user and of the project.
+    /// The devices that karve ships, plus the files of the user and of the project.
     pub fn load(project: Option<&Path>) -> Result<Self> {
         let mut devices = Self::built_in()?;
         let own = user_file(
@@ -210,26 +210,26 @@ impl Devices {
             let text = files::read_text(&path, BYTES_MAX).map_err(|cause| {
                 CommandError::usage(format!("cannot read {}", path.display()))
                     .cause(cause)
-                    .hint(format!("mend or remove {}", path.display()))
+                    .hint(format!("fix or remove {}", path.display()))
             })?;
             devices.add(&text, &path.display().to_string())?;
         }
         Ok(devices)
     }
 
-    /// All of them, in the order of the files.
+    /// All of them, in file order.
     pub fn all(&self) -> &[Device] {
         &self.list
     }
 
-    /// The device of a name or an alias; case, spaces and signs do not count.
+    /// The device with a name or an alias; case, spaces and punctuation are ignored.
     pub fn find(&self, name: &str) -> Option<&Device> {
         self.list.iter().find(|device| device.is_called(name))
     }
 
-    /// Words for the scopes of knowledge that are true of a device by what somebody calls it: all
-    /// of a device that has the name; else, word by word, what all devices share of which the word
-    /// is told. A processor of a family need not have what the one in the file has.
+    /// Words for the scopes of knowledge that apply to a device, given its name as written
+    /// somewhere: all words of the device with that name; else, word by word, those shared by all
+    /// devices that the word describes. Processors of one family may differ.
     pub fn words(&self, name: &str) -> BTreeSet<String> {
         if let Some(device) = self.find(name) {
             return device.scope.iter().chain([&device.arch]).cloned().collect();
@@ -253,22 +253,22 @@ impl Devices {
         words
     }
 
-    /// The device of a name that a person gave.
+    /// The device with a name that the user gave.
     pub fn named(&self, name: &str) -> Result<&Device> {
         self.find(name).ok_or_else(|| {
             let names: Vec<&str> = self.list.iter().map(|d| d.name.as_str()).collect();
             let known = safe(&names.join(", "), 2_000);
             CommandError::usage(format!("there is no device {:?}", safe(name, TEXT_MAX)))
                 .hint(format!("--device takes one of these: {known}"))
-                .hint("add others in a devices.toml beside karve.toml; see docs/roofline.md")
+                .hint("add others in a devices.toml next to karve.toml; see docs/roofline.md")
         })
     }
 
-    /// Adds the devices of a text, and overrides figures of those that are there.
+    /// Adds the devices in a text, and overrides figures of existing ones.
     pub fn add(&mut self, text: &str, file: &str) -> Result<()> {
         let written: FileTable = toml::from_str(text).map_err(|cause| {
             let cause = cause.to_string();
-            CommandError::usage(format!("{file} cannot be read"))
+            CommandError::usage(format!("cannot read {file}"))
                 .cause(safe(cause.trim(), 400))
                 .hint("docs/roofline.md shows what a devices.toml looks like")
         })?;
@@ -304,15 +304,15 @@ impl Device {
     }
 }
 
-/// Letters and digits alone, and small ones: what tools print differs in the rest. A plus sign
-/// tells models apart.
+/// Letters and digits only, in lower case: tools differ in everything else. A plus sign
+/// distinguishes models.
 fn plain(name: &str) -> String {
     let lower = name.to_lowercase().replace("(r)", "").replace("(tm)", "");
     let counts = |c: &char| c.is_alphanumeric() || *c == '+';
     lower.chars().filter(counts).collect()
 }
 
-/// The words of a name, and each with the next: some write "RTX 4090".
+/// The words of a name, and each joined with the next: some write "RTX 4090".
 fn spoken(name: &str) -> Vec<String> {
     let lower = name.to_lowercase();
     let words = lower.split(|c: char| !(c.is_alphanumeric() || c == '_'));
@@ -325,7 +325,7 @@ fn spoken(name: &str) -> Vec<String> {
     single.chain(pairs).collect()
 }
 
-/// Where a user's own file lies.
+/// The path of the user's own file.
 fn user_file(
     config: Option<std::ffi::OsString>,
     home: Option<std::ffi::OsString>,
@@ -430,7 +430,7 @@ fn add_group(
     for (key, value) in group.iter().filter(|(key, _)| *key != "source") {
         let key_at = format!("{at}.figures.{}", safe(key, TEXT_MAX));
         let Some((figure, _, least, most)) = FIGURES.iter().find(|row| row.1 == key) else {
-            return Err(bad(file, &key_at, "is not a figure that karve knows"));
+            return Err(bad(file, &key_at, "is not a known figure"));
         };
         let number = match value {
             toml::Value::Float(value) => Some(*value),

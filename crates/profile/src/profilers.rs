@@ -1,14 +1,14 @@
-//! The parsers of profilers' output: text in, counters with their sources out.
+//! Parsers for profiler output: text in, counters with their sources out.
 //!
 //! ```text
 //! text ──▶ sniff ──▶ ncu │ ptxas │ perf │ … ──▶ launches ──▶ gather ──▶ kernels, longest first
-//!                    torch │ nsys ──────────────▶ timeline ──────────▶ one more, for the whole
+//!                    torch │ nsys ──────────────▶ timeline ──────────▶ one more, for the whole run
 //! ```
 //!
 //! A profiler's own names and units become the counters of `karve_core::profile::counters`, and
-//! each value keeps the line and the words that it was read from. Nothing is guessed: what is not
-//! clearly a number gives no value and a note, or the output is refused with its line and the
-//! reason. The last line of an output that ends without a line end is not read.
+//! each value keeps the line and the text that it was read from. Nothing is guessed: whatever is
+//! not clearly a number yields a note instead of a value, or the output is rejected with the line
+//! and the reason. A last line without a newline is not read.
 
 pub mod contract;
 mod disassembly;
@@ -33,13 +33,13 @@ use granted::Granted;
 use karve_core::profile::KernelProfile;
 use std::fmt::{self, Display};
 
-/// The name under which a program is told as a whole.
+/// The name under which a whole program is reported.
 const PROGRAM: &str = "the whole program";
 
-/// Lines at the beginning of an output in which its tool is looked for.
+/// How many lines at the start of an output are searched for the name of its tool.
 const SNIFF_LINES: usize = 5_000;
 
-/// What a database begins with.
+/// The magic bytes at the start of a database.
 const SQLITE: &str = "SQLite format 3";
 
 /// A tool whose output karve reads.
@@ -47,13 +47,13 @@ const SQLITE: &str = "SQLite format 3";
 pub enum Tool {
     /// Nsight Compute: `ncu --csv` with the page `details` or `raw`.
     Ncu,
-    /// The report of `ptxas -v`, as `nvcc -Xptxas -v` prints it.
+    /// The report of `ptxas -v`, printed by `nvcc -Xptxas -v`.
     Ptxas,
     /// `perf stat -x,`.
     Perf,
-    /// The file of valgrind's cachegrind.
+    /// The output file of valgrind's cachegrind.
     Cachegrind,
-    /// The file of valgrind's callgrind.
+    /// The output file of valgrind's callgrind.
     Callgrind,
     /// The kernel trace of `rocprofv3 --kernel-trace --output-format csv`.
     Rocprof,
@@ -61,7 +61,7 @@ pub enum Tool {
     RocprofCompute,
     /// The trace of PyTorch's profiler.
     Torch,
-    /// Nsight Systems, exported by `nsys export --type sqlite`; a file, not a text.
+    /// Nsight Systems, exported by `nsys export --type sqlite`; a file, not text.
     Nsys,
 }
 
@@ -79,7 +79,7 @@ impl Tool {
         Self::Nsys,
     ];
 
-    /// Its name, as commands and sources tell it.
+    /// Its name in commands and sources.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ncu => "ncu",
@@ -94,7 +94,7 @@ impl Tool {
         }
     }
 
-    /// The program that is started for it.
+    /// The program that is run for it.
     pub fn program(self) -> &'static str {
         match self {
             Self::Cachegrind | Self::Callgrind => "valgrind",
@@ -114,17 +114,17 @@ impl Tool {
     }
 }
 
-/// What was read of an output.
+/// What was read from an output.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parsed {
     /// The kernels, the one that takes longest first; on a CPU functions, or the whole program.
     ///
-    /// Where one was launched several times, its values are those of the launch of median time.
+    /// If one was launched several times, its values are those of the launch with the median time.
     pub kernels: Vec<KernelProfile>,
     /// What the whole timeline shows, from a tool that has one: how long the device was busy,
-    /// waited or copied. It is no kernel, and `kernels` does not hold it.
+    /// idle or copying. It is not a kernel, and `kernels` does not contain it.
     pub timeline: Option<KernelProfile>,
-    /// What a reader should know besides.
+    /// What else a reader should know.
     pub notes: Vec<String>,
 }
 
@@ -133,7 +133,7 @@ pub struct Parsed {
 pub struct Unreadable {
     /// The line, from 1.
     pub line: usize,
-    /// In words, without a full stop.
+    /// The message, without a full stop.
     pub reason: String,
 }
 
@@ -154,7 +154,7 @@ impl Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
-/// Which tool wrote a text, by its first lines.
+/// Which tool wrote a text, judged by its first lines.
 pub fn sniff(text: &str) -> Option<Tool> {
     let lines = text.lines().take(SNIFF_LINES);
     lines
@@ -186,12 +186,12 @@ pub fn sniff(text: &str) -> Option<Tool> {
         })
 }
 
-/// Reads the output of a tool. The one of nsys is a file: [`nsys::read`].
+/// Reads the output of a tool. The output of nsys is a file: [`nsys::read`].
 pub fn parse(tool: Tool, text: &str) -> Result<Parsed, Unreadable> {
     parse_of(tool, text, &Granted::default())
 }
 
-/// Reads the output of a tool; what the granted files define comes first.
+/// Reads the output of a tool; kernels that the editable files define come first.
 pub fn parse_of(tool: Tool, text: &str, granted: &Granted) -> Result<Parsed, Unreadable> {
     let mut parsed = match tool {
         Tool::Ncu => ncu::parse(text),
@@ -202,13 +202,13 @@ pub fn parse_of(tool: Tool, text: &str, granted: &Granted) -> Result<Parsed, Unr
         Tool::Rocprof => rocprof::parse(text),
         Tool::RocprofCompute => rocprof_compute::parse(text),
         Tool::Torch => torch::parse(text),
-        Tool::Nsys => Err(Unreadable::at(1, "a database is read from its file")),
+        Tool::Nsys => Err(Unreadable::at(1, "a database must be read from its file")),
     }?;
     own_first(&mut parsed, granted);
     Ok(parsed)
 }
 
-/// Puts the kernels first that the granted files define.
+/// Puts the kernels that the editable files define first.
 fn own_first(parsed: &mut Parsed, granted: &Granted) {
     for kernel in &mut parsed.kernels {
         kernel.granted |= granted.holds(&kernel.name, "");

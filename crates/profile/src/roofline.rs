@@ -1,9 +1,9 @@
-//! What this host can do at most, measured: operations without memory, and bytes at every level of
-//! the caches.
+//! The measured peaks of this host: floating-point operations without memory traffic, and the
+//! bandwidth of every cache level.
 //!
-//! A small program in C is compiled for the host and run: so no instruction is missed that the
-//! compiler knows, and karve itself needs no unsafe code for it. The best of many short runs
-//! counts, and how far the usual run is below it is told. What was measured is kept for later,
+//! A small C program is compiled for the host and run: this way every instruction that the
+//! compiler knows is used, and karve itself needs no unsafe code. The best of many short runs
+//! counts, and the gap between it and the median run is reported. The result is saved for later,
 //! under the fingerprint of the host.
 
 pub mod cases;
@@ -28,34 +28,34 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The program that measures.
+/// The program that measures the host.
 const PROGRAM: &str = include_str!("roofline/cpu.c");
-/// Compilers that are tried, the system's own first.
+/// Compilers to try, the system's own first.
 const COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
-/// Flags for the instructions of this host, whichever the compiler takes.
+/// Flags for the instruction set of this host; the first that the compiler accepts is used.
 const NATIVE: [&[&str]; 3] = [&["-march=native"], &["-mcpu=native"], &[]];
 /// How long compiling and measuring may take.
 const COMPILE_LIMIT: Duration = Duration::from_secs(60);
 const MEASURE_LIMIT: Duration = Duration::from_secs(180);
-/// Lines of the program's output at most.
+/// The most lines of the program's output.
 const LINES_MAX: usize = 100_000;
-/// Bytes of what was kept at most.
+/// The most bytes of a saved record.
 const KEPT_BYTES_MAX: u64 = 1 << 20;
-/// The version of what is kept.
+/// The version of the saved record.
 const VERSION: u32 = 1;
-/// A median run this far below the best one means that others were at work.
+/// A median run this far below the best one means that the host was busy with other work.
 const DISTURBED: f64 = 0.3;
-/// Several cores do so much more than one, at least.
+/// Several cores must be at least this much faster than one.
 const MORE_THAN_ONE: f64 = 1.05;
-/// A rate beyond this is a fault of the measurement.
+/// A rate beyond this is a measurement error.
 const RATE_MAX: f64 = 1e18;
 
-/// How long is measured.
+/// How long to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// A first impression.
+    /// A quick estimate.
     Quick,
-    /// What is kept.
+    /// The full measurement, which is saved.
     Usual,
 }
 
@@ -84,13 +84,13 @@ pub struct Pair {
 pub struct Moved {
     /// Which level: `L1`, `L2`, `LLC` or `memory`.
     pub level: String,
-    /// A core finds so many bytes there at most; none for memory.
+    /// The most bytes that one core can hold there; none for memory.
     pub holds_one: Option<u64>,
     /// All cores together.
     pub holds_all: Option<u64>,
     /// Only read.
     pub read: Pair,
-    /// Read and written elsewhere.
+    /// Read, and written to another place.
     pub copy: Pair,
     /// Two read, one written, with a multiply-add.
     pub triad: Pair,
@@ -107,7 +107,7 @@ pub struct Measured {
     pub cpu: String,
     /// How many cores took part.
     pub cores: usize,
-    /// Numbers that a register of the widest instructions holds, in fp32.
+    /// How many fp32 values a register of the widest instructions holds.
     pub lanes: u32,
     /// Floating-point operations per second in fp32.
     pub flops: Pair,
@@ -124,7 +124,7 @@ fn reached(cores: Cores, pair: &Pair) -> f64 {
 }
 
 impl Moved {
-    /// The fastest way to move bytes there.
+    /// The fastest of its rates.
     pub fn best(&self, cores: Cores) -> f64 {
         let ways = [&self.read, &self.copy, &self.triad];
         ways.map(|pair| reached(cores, pair))
@@ -146,13 +146,13 @@ impl Measured {
         reached(cores, &self.flops)
     }
 
-    /// The level where so many bytes are found, if they are used again and again.
+    /// The level that holds this many bytes, if they are reused.
     pub fn level_of(&self, bytes: f64, cores: Cores) -> Option<&Moved> {
         let holds = |level: &&Moved| level.holds(cores).is_none_or(|most| bytes <= most as f64);
         self.levels.iter().find(holds).or(self.levels.last())
     }
 
-    /// The peaks for a call, with the rate of the level that holds its bytes.
+    /// The peaks for a call, with the bandwidth of the level that holds its bytes.
     pub fn peaks(&self, demand: Demand, cores: Cores) -> Peaks {
         let level = self.level_of(demand.bytes.unwrap_or(f64::MAX), cores);
         Peaks {
@@ -161,7 +161,7 @@ impl Measured {
         }
     }
 
-    /// Whether the usual run was so far below the best one that others were at work.
+    /// Whether the median run was so far below the best one that the host must have been busy.
     pub fn was_disturbed(&self) -> bool {
         self.flops.one.spread > DISTURBED
     }
@@ -183,13 +183,13 @@ impl Measured {
         }
     }
 
-    /// Whether all cores were no faster than one, so that others were at work on the rest.
+    /// Whether all cores were no faster than one, so that the other cores must have been busy.
     pub fn hid_cores(&self) -> bool {
         self.cores > 1 && self.flops.all.best < self.flops.one.best * MORE_THAN_ONE
     }
 
-    /// As a roof: for the plausibility of gains all cores, where each rate holds from what the
-    /// level before it can hold; to show calls under, the levels for one core and for all.
+    /// As a roof. To judge whether a gain is plausible: all cores, where each rate applies from the
+    /// size of the level before it. To plot calls: the levels for one core and for all.
     pub fn roof(&self) -> Roof {
         let mut held = 0;
         let mut rates = Vec::new();
@@ -220,7 +220,7 @@ impl Measured {
 pub fn measure(effort: Effort, stop: &StopFlag) -> Result<Measured> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let levels = levels(cores);
-    let dir = tempfile::tempdir().context(|| "cannot make a temporary directory".into())?;
+    let dir = tempfile::tempdir().context(|| "cannot create a temporary directory".into())?;
     let program = compile(dir.path(), stop)?;
     let (runs, ms) = match effort {
         Effort::Quick => (15, "1"),
@@ -240,7 +240,7 @@ pub fn measure(effort: Effort, stop: &StopFlag) -> Result<Measured> {
         );
         return Err(CommandError::environment(why)
             .cause(safe(run.stderr.text().trim(), 400))
-            .hint("free memory, or try \"karve roofline --quick\""));
+            .hint("free some memory, or try \"karve roofline --quick\""));
     }
     let readings = parse_readings(&run.stdout.text());
     let machine = host::machine();
@@ -251,7 +251,7 @@ pub fn measure(effort: Effort, stop: &StopFlag) -> Result<Measured> {
     };
     put_together(&readings, &levels, read).ok_or_else(|| {
         CommandError::environment("the program that measures the host printed no figures")
-            .hint("try again with \"karve roofline\" when the host is calm")
+            .hint("run \"karve roofline\" again when the host is idle")
     })
 }
 
@@ -262,7 +262,7 @@ fn compile(dir: &Path, stop: &StopFlag) -> Result<PathBuf> {
         .find_map(|name| process::find_program(name));
     let Some(compiler) = found else {
         return Err(
-            CommandError::environment("there is no C compiler to measure the host with")
+            CommandError::environment("no C compiler found to measure the host with")
                 .hint("install gcc or clang, so that \"cc\" is on the PATH"),
         );
     };
@@ -281,7 +281,7 @@ fn compile(dir: &Path, stop: &StopFlag) -> Result<PathBuf> {
         why = run.stderr.text().trim().to_owned();
     }
     let what = format!(
-        "{} cannot compile the program that measures",
+        "{} cannot compile the program that measures the host",
         compiler.display()
     );
     Err(CommandError::environment(what)
@@ -289,7 +289,7 @@ fn compile(dir: &Path, stop: &StopFlag) -> Result<PathBuf> {
         .hint("check that \"cc\" compiles and links a small program"))
 }
 
-/// What is known of the host besides the readings.
+/// Facts about the host besides the readings.
 struct Host {
     fingerprint: String,
     cpu: String,
@@ -304,7 +304,7 @@ struct Readings {
     lanes: u32,
 }
 
-/// Reads what the program printed; lines that make no sense do not count.
+/// Reads what the program printed; malformed lines are ignored.
 fn parse_readings(text: &str) -> Readings {
     let rate = |word: &str| {
         let rate = word.parse::<f64>().ok()?;
@@ -343,7 +343,7 @@ fn peak(values: &[f64]) -> Option<Peak> {
     })
 }
 
-/// All cores together do at least what one does; where they seemed slower, they were disturbed.
+/// All cores together are at least as fast as one; a lower reading was disturbed.
 fn pair(one: Option<&Vec<f64>>, all: Option<&Vec<f64>>) -> Option<Pair> {
     let one = peak(one?)?;
     let all = all
@@ -374,7 +374,7 @@ fn put_together(readings: &Readings, levels: &[Level], host: Host) -> Option<Mea
             triad: of("triad")?,
         });
     }
-    // What is nearer is never slower; where it seemed to be, it was disturbed.
+    // A nearer level is never slower; a lower reading was disturbed.
     for index in (1..moved.len()).rev() {
         let (near, far) = moved.split_at_mut(index);
         if let (Some(near), Some(far)) = (near.last_mut(), far.first()) {
@@ -406,7 +406,7 @@ fn raise(near: &mut Pair, far: &Pair) {
     }
 }
 
-/// Where what was measured on a host is kept.
+/// Where the measurements of a host are saved.
 fn kept_at() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let dir = match (set("XDG_CACHE_HOME"), set("HOME")) {
@@ -417,8 +417,8 @@ fn kept_at() -> Option<PathBuf> {
     dir.is_absolute().then(|| dir.join("karve/roofline.json"))
 }
 
-/// Keeps what was measured, with what was better before: a busy host lowers no peak. A host that
-/// does not let us is none the worse for it.
+/// Saves the measurement, merged with any better earlier figures: a busy host lowers no peak.
+/// Failing to save it is not an error.
 pub fn keep(measured: &Measured) -> Option<PathBuf> {
     let path = kept_at()?;
     fs::create_dir_all(path.parent()?).ok()?;
@@ -431,14 +431,14 @@ pub fn keep(measured: &Measured) -> Option<PathBuf> {
     Some(path)
 }
 
-/// What was measured on this host before, if it still is this host.
+/// The saved measurement of this host, if the fingerprint still matches.
 pub fn kept() -> Option<Measured> {
     let text = files::read_text(&kept_at()?, KEPT_BYTES_MAX).ok()?;
     let fingerprint = host::fingerprint(&host::machine());
     parse_kept(&text).filter(|kept| kept.fingerprint == fingerprint)
 }
 
-/// What was measured before, unless a figure in it cannot be.
+/// The saved measurement, unless one of its figures is impossible.
 fn parse_kept(text: &str) -> Option<Measured> {
     let kept: Measured = serde_json::from_str(text).ok()?;
     let usable = |peak: &Peak| peak.best > 0.0 && peak.best < RATE_MAX;

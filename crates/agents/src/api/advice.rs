@@ -1,30 +1,30 @@
-//! What a person can do about a refusal of a server: which key, which address, which wait. Pure.
+//! What the user can do about a server's refusal: which key, which address, how long to wait. Pure.
 
 use super::key;
 use super::retry::Failure;
 use crate::config::ApiConfig;
 use karve_core::asking::retry::SERVER_WAIT_MAX;
 
-/// What to look at after a refusal, if there is something.
+/// What to check after a refusal, if anything.
 pub(super) fn advice(status: Option<u16>, failure: &Failure, config: &ApiConfig) -> Option<String> {
     if let Failure::Passing(_, Some(wait)) = failure
         && *wait > SERVER_WAIT_MAX
     {
         return Some(format!(
-            "it asks to be left alone for {} s, and karve waits {} s at most",
+            "the server asks to wait {} s, and karve waits at most {} s",
             wait.as_secs(),
             SERVER_WAIT_MAX.as_secs()
         ));
     }
     match status? {
         401 | 403 => Some(match key::variable_of(config) {
-            Some(variable) => format!("look at the key in {variable}"),
-            None => "look at what key_command of its table in karve.toml prints".to_owned(),
+            Some(variable) => format!("check the key in {variable}"),
+            None => "check what key_command in its karve.toml table prints".to_owned(),
         }),
         300..=399 => {
-            Some("no redirect is followed: set base_url of its table in karve.toml".to_owned())
+            Some("karve does not follow redirects: set base_url in its karve.toml table".to_owned())
         }
-        404 => Some("look at base_url and model of its table in karve.toml".to_owned()),
+        404 => Some("check base_url and model in its karve.toml table".to_owned()),
         _ => None,
     }
 }

@@ -8,7 +8,7 @@ use super::{Ask, Post, Wire};
 use crate::cli::heard::{message, text};
 use serde_json::{Value, json};
 
-/// The version of the API that is spoken.
+/// The API version.
 const VERSION: &str = "2023-06-01";
 
 /// The Messages API.
@@ -32,7 +32,7 @@ pub(super) const WIRE: Wire = Wire {
 
 fn post(ask: &Ask<'_>) -> Post {
     let mut messages: Vec<Value> = ask.items.iter().map(message_of).collect();
-    // What comes before is the same in the next request.
+    // Everything before this is the same in the next request.
     if let Some(last) = messages
         .last_mut()
         .and_then(|one| one["content"].as_array_mut())
@@ -132,7 +132,7 @@ fn end_of(reason: &str) -> Option<End> {
     }
 }
 
-/// Counts are told at the start and, for what came out, again at the end.
+/// Counts are reported at the start and, for the output, again at the end.
 fn count(reply: &mut Reply, usage: Option<&Value>) {
     let Some(usage) = usage else { return };
     let counted = &mut reply.counted;

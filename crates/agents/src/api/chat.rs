@@ -1,5 +1,5 @@
-//! Chat Completions of OpenAI, and of the many servers that speak like it: messages, streamed as
-//! deltas to the one choice.
+//! Chat Completions of OpenAI, and of the many compatible servers: messages, streamed as deltas to
+//! the one choice.
 
 use super::reply::{End, Part, Reply, input_of};
 use super::retry::fault_in_stream;
@@ -9,7 +9,7 @@ use super::{Ask, Post, Wire};
 use crate::cli::heard::{count, text};
 use serde_json::{Value, json};
 
-/// The words stand before all tools.
+/// The text comes before all tools.
 const WORDS: u64 = 0;
 
 /// Chat Completions.
@@ -30,7 +30,7 @@ pub(super) const WIRE: Wire = Wire {
 fn post(ask: &Ask<'_>) -> Post {
     let mut messages = vec![json!({"role": "system", "content": ask.system})];
     messages.extend(ask.items.iter().flat_map(messages_of));
-    // OpenAI itself has renamed it; other servers mostly have not.
+    // OpenAI has renamed it; most other servers have not.
     let most = match ask.is_usual {
         true => "max_completion_tokens",
         false => "max_tokens",

@@ -1,5 +1,5 @@
-//! Writes down a turn: what was asked, every event of every answer, and what tools gave, as lines
-//! of JSON without keys.
+//! Writes the session log of a turn: the brief, every event of every response, and the tool output,
+//! as JSON lines without keys.
 
 use crate::secrets::Secrets;
 use karve_os::error::{Context, Result};
@@ -8,12 +8,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// What is written down of one turn.
+/// The largest session log of one turn, in bytes.
 pub(super) const EXCHANGE_BYTES_MAX: u64 = 256 << 20;
-/// The version of the form of an exchange.
+/// The format version of a session log.
 pub(super) const VERSION: u32 = 1;
 
-/// A file that grows with a turn.
+/// A log file that grows during a turn.
 #[derive(Debug)]
 pub(super) struct Exchange {
     file: BufWriter<File>,
@@ -23,7 +23,7 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// Goes on with a file, or begins it.
+    /// Appends to a file, or creates it.
     pub(super) fn open(path: &Path, secrets: &Secrets) -> Result<Self> {
         let mut options = OpenOptions::new();
         let file = options.create(true).append(true).open(path);
@@ -35,18 +35,18 @@ impl Exchange {
         })
     }
 
-    /// Whether as much was written as may be.
+    /// Whether the size limit is reached.
     pub(super) fn is_full(&self) -> bool {
         self.written > EXCHANGE_BYTES_MAX
     }
 
-    /// A line by karve.
+    /// Writes a line of karve's own.
     pub(super) fn note(&mut self, value: &Value) -> Result<()> {
         let line = self.secrets.redact(&value.to_string());
         self.line(line.as_bytes())
     }
 
-    /// A line as it came; it holds no key and no end of a line.
+    /// Writes a received line unchanged; it contains no key and no newline.
     pub(super) fn line(&mut self, line: &[u8]) -> Result<()> {
         self.written += line.len() as u64 + 1;
         let written = self.file.write_all(line);
@@ -55,7 +55,7 @@ impl Exchange {
             .context(|| format!("cannot write {}", self.path.display()))
     }
 
-    /// All of it is in the file.
+    /// Flushes the file.
     pub(super) fn finish(mut self) -> Result<()> {
         self.file
             .flush()

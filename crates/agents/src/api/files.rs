@@ -1,9 +1,9 @@
 //! Files of a worktree, as a model may read and change them: nothing outside, nothing behind a
-//! link, and only granted files are written.
+//! symlink, and only editable files are written.
 //!
-//! Whatever a model, or a build that it started, puts into the worktree is looked at without
-//! following links. No process of a build is alive when files are touched, so what was looked at is
-//! what is opened.
+//! Anything that a model, or a build that it started, puts into the worktree is checked without
+//! following symlinks. No build process is running when files are accessed, so the checked file is
+//! the opened file.
 
 use crate::secrets::Secrets;
 use globset::GlobSet;
@@ -16,24 +16,24 @@ use std::path::{Component, Path, PathBuf};
 
 /// The largest file that is read or written.
 const FILE_BYTES_MAX: u64 = 4 << 20;
-/// Characters of what one reading or searching gives.
+/// Characters that one read or search returns.
 const SHOWN_CHARS_MAX: usize = 24_000;
-/// Lines that one reading gives, unless fewer are asked for.
+/// Lines that one read returns, unless fewer are requested.
 const LINES_MAX: usize = 2_000;
 /// Entries of one directory that are listed.
 const LISTED_MAX: usize = 500;
-/// Files and directories that one search looks at.
+/// Files and directories that one search visits.
 const ENTRIES_MAX: usize = 20_000;
 /// Bytes that one search reads.
 const SEARCHED_BYTES_MAX: u64 = 64 << 20;
-/// Lines that one search gives.
+/// Lines that one search returns.
 const FOUND_MAX: usize = 200;
 /// Characters of one such line.
 const FOUND_CHARS_MAX: usize = 300;
-/// What a pattern may take in memory.
+/// Memory limit for a pattern.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// What was refused, for the model to read.
+/// The result, or an error for the model to read.
 pub(super) type Refused<T> = std::result::Result<T, String>;
 
 /// The files of a turn.
@@ -41,13 +41,13 @@ pub(super) type Refused<T> = std::result::Result<T, String>;
 pub(super) struct Files<'a> {
     tree: &'a Path,
     granted: GlobSet,
-    /// What is granted, in words.
+    /// The editable files, in words.
     named: String,
     secrets: &'a Secrets,
 }
 
 impl<'a> Files<'a> {
-    /// The files of a worktree, of which some are granted.
+    /// The files of a worktree, some of them editable.
     pub(super) fn new(
         tree: &'a Path,
         granted: &[String],
@@ -61,7 +61,7 @@ impl<'a> Files<'a> {
         })
     }
 
-    /// Some lines of a file, or what is in a directory.
+    /// Some lines of a file, or the contents of a directory.
     pub(super) fn read(&self, path: &str, from: usize, lines: usize) -> Refused<String> {
         let at = self.inside(path)?;
         let kind = fs::symlink_metadata(&at).map_err(|error| format!("{path}: {error}"))?;
@@ -111,7 +111,7 @@ impl<'a> Files<'a> {
     pub(super) fn search(&self, pattern: &str, below: &str) -> Refused<String> {
         let mut builder = RegexBuilder::new(pattern);
         let pattern = builder.size_limit(PATTERN_BYTES_MAX).build();
-        let pattern = pattern.map_err(|error| format!("the pattern cannot be read: {error}"))?;
+        let pattern = pattern.map_err(|error| format!("the pattern is not valid: {error}"))?;
         let mut stack = vec![self.inside(below)?];
         let (mut entries, mut bytes) = (0, 0);
         let mut found = Vec::new();
@@ -168,12 +168,14 @@ impl<'a> Files<'a> {
         let at = self.may_write(path)?;
         let text = self.text(path, &at)?;
         if old.is_empty() {
-            return Err("old is empty; write replaces a whole file".into());
+            return Err("old is empty; use write to replace a whole file".into());
         }
         match text.matches(old).count() {
             1 => self.put(path, &at, &text.replacen(old, new, 1)),
-            0 => Err(format!("{path} has no such text; old must be exact")),
-            n => Err(format!("{path} has it {n} times; make old longer")),
+            0 => Err(format!(
+                "{path} does not contain this text; old must match exactly"
+            )),
+            n => Err(format!("{path} contains it {n} times; make old longer")),
         }
     }
 
@@ -183,14 +185,14 @@ impl<'a> Files<'a> {
         self.put(path, &at, text)
     }
 
-    /// A granted file, there or not.
+    /// An editable file, whether it exists or not.
     pub(super) fn may_write(&self, path: &str) -> Refused<PathBuf> {
         let at = self.inside(path)?;
         let name = at.strip_prefix(self.tree).unwrap_or(&at);
         match self.granted.is_match(name) {
             true => Ok(at),
             false => Err(format!(
-                "{path} is not granted; granted are: {}",
+                "{path} is not editable; the editable files are: {}",
                 self.named
             )),
         }
@@ -201,30 +203,30 @@ impl<'a> Files<'a> {
             return Err(format!("{path} would exceed {FILE_BYTES_MAX} bytes"));
         }
         if self.secrets.are_in(text.as_bytes()) {
-            return Err(format!("{path} would hold the value of a key"));
+            return Err(format!("{path} would contain the value of a key"));
         }
         let told = |error: std::io::Error| format!("{path}: {error}");
         let dir = at.parent().unwrap_or(self.tree);
         fs::create_dir_all(dir).map_err(told)?;
         let mode = match fs::symlink_metadata(at) {
             Ok(data) if data.is_file() => Some(data.permissions().mode()),
-            Ok(_) => return Err(format!("{path} is no plain file")),
+            Ok(_) => return Err(format!("{path} is not a regular file")),
             Err(_) => None,
         };
-        // Another file in its place: what else has the same content under another name keeps it.
+        // A new file replaces it: a hard link to the old one keeps its content.
         let mut fresh = tempfile::NamedTempFile::new_in(dir).map_err(told)?;
         std::io::Write::write_all(&mut fresh, text.as_bytes()).map_err(told)?;
         let mode = fs::Permissions::from_mode(mode.unwrap_or(0o644) & 0o777);
         fs::set_permissions(fresh.path(), mode).map_err(told)?;
         fresh.persist(at).map_err(|error| told(error.error))?;
-        Ok(format!("{path} is written"))
+        Ok(format!("wrote {path}"))
     }
 
-    /// The text of a plain file, without hidden cases.
+    /// The text of a regular file, without hidden cases.
     fn text(&self, path: &str, at: &Path) -> Refused<String> {
         let plain = fs::symlink_metadata(at).is_ok_and(|data| data.is_file());
         if !plain {
-            return Err(format!("{path} is no plain file"));
+            return Err(format!("{path} is not a regular file"));
         }
         let text = files::read_text(at, FILE_BYTES_MAX);
         let text = text.map_err(|error| format!("{path}: {error}"))?;
@@ -237,7 +239,7 @@ impl<'a> Files<'a> {
         Ok(less.unwrap_or(text))
     }
 
-    /// The place of a path in the worktree; nothing on the way there is a link.
+    /// The location of a path in the worktree; no component of it is a symlink.
     fn inside(&self, path: &str) -> Refused<PathBuf> {
         let mut at = self.tree.to_owned();
         for part in Path::new(path).components() {
@@ -248,11 +250,11 @@ impl<'a> Files<'a> {
                 | Component::ParentDir
                 | Component::RootDir
                 | Component::Prefix(_) => {
-                    return Err(format!("{path} is no path of the project"));
+                    return Err(format!("{path} is not a path in the project"));
                 }
             }
             if fs::symlink_metadata(&at).is_ok_and(|data| data.is_symlink()) {
-                return Err(format!("{path} leads through a link"));
+                return Err(format!("{path} goes through a symlink"));
             }
         }
         Ok(at)

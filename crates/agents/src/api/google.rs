@@ -1,5 +1,5 @@
-//! The Gemini API of Google: parts of content. Signatures of thoughts stay at their parts, which
-//! are sent back as they came.
+//! The Gemini API of Google: parts of content. Thought signatures stay with their parts, which are
+//! sent back unchanged.
 
 use super::reply::{End, Part, Reply};
 use super::retry::fault_in_stream;
@@ -9,7 +9,7 @@ use super::{Ask, Post, Wire};
 use crate::cli::heard::{count, message, text};
 use serde_json::{Value, json};
 
-/// How the name of a call begins that the API gave none.
+/// The name prefix of a call that the API did not name.
 const NAMELESS: &str = "karve_call_";
 
 /// The Gemini API.
@@ -47,7 +47,7 @@ fn post(ask: &Ask<'_>) -> Post {
     }
 }
 
-/// It refuses an object that has no properties.
+/// The API refuses an object without properties.
 fn tool_of(tool: &Tool) -> Value {
     let mut declared = json!({"name": tool.name, "description": tool.description});
     let schema = tool.schema();
@@ -110,7 +110,7 @@ fn read(reply: &mut Reply, event: &Value) {
     }
 }
 
-/// Words go on where the last words ended; all else is a part of its own.
+/// Text continues the last text; everything else is a separate part.
 fn take_part(reply: &mut Reply, part: &Value) {
     let is_plain = |part: &Value| {
         let fields = part.as_object().map_or(0, serde_json::Map::len);

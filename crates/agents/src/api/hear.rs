@@ -1,4 +1,4 @@
-//! Hears one answer: takes keys out, writes down what comes, and reads it event by event.
+//! Receives one response: removes keys, logs what arrives, and parses it event by event.
 
 use super::Wire;
 use super::exchange::{EXCHANGE_BYTES_MAX, Exchange};
@@ -12,14 +12,14 @@ use karve_os::error::Result;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// What is read of a refusal.
+/// The part of a refusal that is read, in bytes.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
-/// What one answer may take on its way, with all that is around its words.
+/// The largest response on the wire, with everything around its text.
 const STREAM_BYTES_MAX: u64 = 64 << 20;
 /// The word that ends the stream of some servers.
 const DONE: &[u8] = b"[DONE]";
 
-/// Somebody who hears one answer.
+/// The receiver of one response.
 pub(super) struct Hearing<'a> {
     wire: &'a Wire,
     keys: Redacting,
@@ -32,12 +32,12 @@ pub(super) struct Hearing<'a> {
     bytes: u64,
     pub(super) reply: Reply,
     failure: Option<Failure>,
-    /// What could not be written down.
+    /// The error if the log could not be written.
     broken: Result<()>,
 }
 
 impl<'a> Hearing<'a> {
-    /// Hears an answer in the form of an API.
+    /// Receives a response of an API.
     pub(super) fn new(wire: &'a Wire, secrets: &Secrets, log: &'a mut Exchange) -> Self {
         Self {
             wire,
@@ -54,7 +54,7 @@ impl<'a> Hearing<'a> {
         }
     }
 
-    /// Takes in what comes; tells whether more is wanted.
+    /// Processes what arrives; returns whether more is wanted.
     pub(super) fn take(&mut self, came: &Came<'_>) -> bool {
         match came {
             Came::Head(status, wait) => {
@@ -71,7 +71,7 @@ impl<'a> Hearing<'a> {
         self.failure.is_none() && self.broken.is_ok()
     }
 
-    /// Looks whether more came than may.
+    /// Checks the size limits.
     fn look(&mut self) {
         if self.bytes > STREAM_BYTES_MAX {
             self.fail(Failure::Flooded(STREAM_BYTES_MAX));
@@ -102,10 +102,10 @@ impl<'a> Hearing<'a> {
             return;
         }
         let written = match serde_json::from_slice::<Value>(data) {
-            // What karve writes down of its own is marked by this key, and by nobody else.
+            // This key marks karve's own lines, and only those.
             Ok(event) if event.is_object() && event.get("karve").is_none() => {
                 (self.wire.read)(&mut self.reply, &event);
-                // On one line, whatever the server thinks of lines.
+                // On one line, however the server splits lines.
                 match data.contains(&b'\n') {
                     true => self.log.line(event.to_string().as_bytes()),
                     false => self.log.line(data),
@@ -113,7 +113,7 @@ impl<'a> Hearing<'a> {
             }
             Ok(_) | Err(_) => {
                 let said = message(&String::from_utf8_lossy(data));
-                self.fail(Failure::Garbled(format!("no event: {said:?}")));
+                self.fail(Failure::Garbled(format!("not an event: {said:?}")));
                 self.log.note(&json!({"karve": "strange", "data": said}))
             }
         };
@@ -122,7 +122,7 @@ impl<'a> Hearing<'a> {
         }
     }
 
-    /// The whole answer, or why there is none.
+    /// The complete response, or why there is none.
     pub(super) fn finish(
         mut self,
         ended: std::result::Result<(), Lost>,
@@ -140,7 +140,7 @@ impl<'a> Hearing<'a> {
         Ok((self.reply, failure))
     }
 
-    /// Why there is no answer, if so.
+    /// Why there is no response, if so.
     fn judge(&mut self, ended: std::result::Result<(), Lost>) -> Option<Failure> {
         let way = match ended {
             Ok(()) => None,

@@ -1,9 +1,9 @@
-//! Asks a server and hears its answer piece by piece. The only file of karve that speaks HTTP as a
-//! client.
+//! Sends a request to a server and receives the response piece by piece. The only HTTP client in
+//! karve.
 //!
-//! The client blocks, so each question has a thread of its own, which ends with its question: at
-//! the end of the turn's time at the latest. Whoever waits looks at the stop flag all the while.
-//! No redirect is followed, for a key would go along.
+//! The client blocks, so each request has its own thread, which ends with the request: at the end
+//! of the turn's time at the latest. The caller polls the stop flag while it waits. Redirects are
+//! not followed, because they would leak the key.
 
 use super::key::Key;
 use karve_os::error::{CommandError, Context, Result};
@@ -17,42 +17,42 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
-/// How often the stop flag and the time are looked at.
+/// How often the stop flag and the time are checked.
 const TICK: Duration = Duration::from_millis(50);
-/// How long a connection may take to come about.
+/// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(30);
-/// A server that says nothing for so long is given up; some think for minutes.
+/// A server that is silent for this long is given up; some think for minutes.
 const SILENCE_MAX: Duration = Duration::from_secs(600);
 /// Bytes that are read at once.
 const PIECE_BYTES: usize = 16 << 10;
-/// Pieces that wait to be heard.
+/// Pieces that wait to be processed.
 const PIECES_MAX: usize = 4;
 /// The variable that names certificates to trust instead of the built-in ones.
 const CERTIFICATES: &str = "SSL_CERT_FILE";
 /// The largest file of certificates.
 const CERTIFICATES_BYTES_MAX: u64 = 16 << 20;
 
-/// What comes of an answer.
+/// A piece of a response.
 #[derive(Debug)]
 pub(super) enum Came<'a> {
-    /// Its head: the status, and how long the server wants to be left alone.
+    /// Its head: the status, and how long the server asks to wait.
     Head(u16, Option<Duration>),
     /// A piece of its body.
     Piece(&'a [u8]),
 }
 
-/// Why an answer did not come to its end.
+/// Why a response is incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Lost {
     /// The user stopped it.
     Stopped,
-    /// The time is over.
+    /// The time limit passed.
     OverTime,
-    /// The way to the server, or back, failed.
+    /// The connection failed.
     Way(String),
 }
 
-/// Who stops a question, and when.
+/// What stops a request, and when.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience<'a> {
     pub(super) stop: &'a StopFlag,
@@ -60,7 +60,7 @@ pub(super) struct Patience<'a> {
 }
 
 impl Patience<'_> {
-    /// Why to wait no longer, if so.
+    /// Why to stop waiting, if so.
     pub(super) fn is_over(&self) -> Option<Lost> {
         match self.stop.at_once() {
             true => Some(Lost::Stopped),
@@ -69,7 +69,7 @@ impl Patience<'_> {
         }
     }
 
-    /// Waits; tells why it did not to the end.
+    /// Waits; returns why if it was interrupted.
     pub(super) fn wait(&self, wait: Duration) -> Option<Lost> {
         let end = Instant::now() + wait;
         loop {
@@ -83,7 +83,7 @@ impl Patience<'_> {
     }
 }
 
-/// A server, and what every question to it carries.
+/// A server, and the headers of every request to it.
 pub(super) struct Client {
     agent: ureq::Agent,
     base_url: String,
@@ -92,7 +92,7 @@ pub(super) struct Client {
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Headers hold the key.
+        // Headers contain the key.
         write!(f, "Client({})", self.base_url)
     }
 }
@@ -125,7 +125,7 @@ impl Client {
         })
     }
 
-    /// Asks, and passes on what comes until all came or no more is wanted.
+    /// Sends a request, and passes on the response until it ends or no more is wanted.
     pub(super) fn post(
         &self,
         path: &str,
@@ -155,14 +155,14 @@ impl Client {
     }
 }
 
-/// The host and port of an address, and nothing that may be secret in it.
+/// The host and port of an address, without anything that may be secret.
 fn host_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
     authority.rsplit('@').next().unwrap_or(authority)
 }
 
-/// Certificates to trust: those of a file that the user names, or the built-in ones.
+/// Certificates to trust: from a file that the user names, or the built-in ones.
 fn roots() -> Result<RootCerts> {
     let Some(path) = std::env::var_os(CERTIFICATES).filter(|path| !path.is_empty()) else {
         return Ok(RootCerts::WebPki);
@@ -177,15 +177,16 @@ fn roots() -> Result<RootCerts> {
         }
     }
     match found.is_empty() {
-        true => Err(
-            CommandError::environment(format!("{} has no certificate", path.display()))
-                .hint(format!("unset {CERTIFICATES}, or name a file in PEM")),
-        ),
+        true => Err(CommandError::environment(format!(
+            "{} contains no certificate",
+            path.display()
+        ))
+        .hint(format!("unset {CERTIFICATES}, or name a PEM file"))),
         false => Ok(RootCerts::Specific(Arc::new(found))),
     }
 }
 
-/// Asks, and sends on what comes, until nobody listens any longer.
+/// Sends a request, and forwards the response until the receiver is gone.
 fn hear(
     request: ureq::RequestBuilder<ureq::typestate::WithBody>,
     body: &[u8],
@@ -220,7 +221,7 @@ fn hear(
     }
 }
 
-/// `retry-after` in seconds; a date is not read.
+/// `retry-after` in seconds; a date is ignored.
 fn seconds_of(value: &str) -> Option<Duration> {
     let seconds: f64 = value.trim().parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
@@ -243,7 +244,7 @@ fn pass_on(
             Err(RecvTimeoutError::Timeout) => {
                 if heard.elapsed() >= SILENCE_MAX {
                     let s = SILENCE_MAX.as_secs();
-                    return Err(Lost::Way(format!("nothing came for {s} s")));
+                    return Err(Lost::Way(format!("the server sent nothing for {s} s")));
                 }
                 match patience.is_over() {
                     Some(lost) => return Err(lost),

@@ -1,4 +1,4 @@
-//! The key of a model API: from a variable or a command, and in nothing that is shown.
+//! The key of a model API: from a variable or a command, and never shown.
 
 use crate::config::{ApiConfig, KeySource};
 use karve_os::error::{CommandError, Result};
@@ -7,12 +7,12 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a command may take to tell a key; a person may have to unlock it.
+/// How long a command may take to print a key; the user may have to unlock it.
 const COMMAND_LIMIT: Duration = Duration::from_secs(120);
-/// What such a command may print.
+/// The largest output of such a command, in bytes.
 const COMMAND_BYTES_MAX: usize = 64 << 10;
 
-/// A key. Nothing shows it but [`Key::reveal`].
+/// A key. Only [`Key::reveal`] shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Key(String);
 
@@ -36,7 +36,7 @@ impl Key {
     }
 }
 
-/// The variable that holds the key, if it is taken from one.
+/// The variable that holds the key, if it comes from one.
 pub(super) fn variable_of(config: &ApiConfig) -> Option<&str> {
     match &config.key {
         KeySource::Usual => Some(config.kind.key_env()),
@@ -45,7 +45,7 @@ pub(super) fn variable_of(config: &ApiConfig) -> Option<&str> {
     }
 }
 
-/// Whether the variable that must hold a key does.
+/// Whether the variable that must hold a key has one.
 pub(super) fn is_there(config: &ApiConfig) -> bool {
     match &config.key {
         KeySource::Command(_) => true,
@@ -54,7 +54,7 @@ pub(super) fn is_there(config: &ApiConfig) -> bool {
     }
 }
 
-/// Fails where the key is missing, without asking any command for it.
+/// Fails if the key is missing, without running any command.
 pub(super) fn check(name: &str, config: &ApiConfig) -> Result<()> {
     match is_there(config) {
         true => Ok(()),
@@ -62,11 +62,11 @@ pub(super) fn check(name: &str, config: &ApiConfig) -> Result<()> {
     }
 }
 
-/// The key; none where none is needed and none is there.
+/// The key; none if none is needed and none is set.
 pub(super) fn key_of(name: &str, config: &ApiConfig, stop: &StopFlag) -> Result<Option<Key>> {
     match &config.key {
         KeySource::Command(line) => by_command(name, line, stop).map(Some),
-        // A key that was not meant for this server stays here.
+        // A key that was not meant for this server is not sent.
         KeySource::Usual if config.needs_no_key() && !config.is_private() => Ok(None),
         KeySource::Usual | KeySource::Variable(_) => match in_variable(config) {
             None if config.needs_no_key() => Ok(None),
@@ -83,7 +83,7 @@ fn in_variable(config: &ApiConfig) -> Option<Key> {
 fn missing(name: &str, config: &ApiConfig) -> CommandError {
     let variable = variable_of(config).unwrap_or_default();
     CommandError::environment(format!(
-        "the agent {name} needs a key, and {variable} has none"
+        "the agent {name} needs a key, and {variable} is not set"
     ))
     .hint(format!(
         "set {variable}, or name another variable in agents.{name}.key_env or a command in \
@@ -100,13 +100,13 @@ fn by_command(name: &str, line: &str, stop: &StopFlag) -> Result<Key> {
     let key = said.lines().find_map(Key::of);
     match key.filter(|_| run.exit.success()) {
         Some(key) => Ok(key),
-        // What it printed may be the key, so it is not told.
+        // Its output may be the key, so it is not shown.
         None => Err(CommandError::environment(format!(
-            "the command for the key of the agent {name} gave none"
+            "the key command of the agent {name} did not print a key"
         ))
         .cause(run.exit.describe())
         .hint(format!(
-            "run agents.{name}.key_command of karve.toml by hand: it must print the key"
+            "run agents.{name}.key_command from karve.toml by hand: it must print the key"
         ))),
     }
 }

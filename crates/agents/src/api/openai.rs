@@ -1,5 +1,5 @@
-//! The Responses API of OpenAI: items of output, each told whole when it is done. Nothing is kept
-//! at the server, so reasoning comes encrypted and is sent back as it came.
+//! The Responses API of OpenAI: output items, each reported in full when it is done. The server
+//! stores nothing, so reasoning arrives encrypted and is sent back unchanged.
 
 use super::reply::{End, Part, Reply, input_of};
 use super::retry::fault_in_stream;
@@ -105,7 +105,7 @@ fn read(reply: &mut Reply, event: &Value) {
     }
 }
 
-/// Some servers tell the items only at the end.
+/// Some servers report the items only at the end.
 fn take_output(reply: &mut Reply, event: &Value) {
     let items = event.pointer("/response/output").and_then(Value::as_array);
     if reply.parts.is_empty() {
@@ -115,7 +115,7 @@ fn take_output(reply: &mut Reply, event: &Value) {
     }
 }
 
-/// What came from the cache is a part of what went in.
+/// Cached tokens are part of the input tokens.
 fn take_count(reply: &mut Reply, event: &Value) {
     let all = count(event, "/response/usage/input_tokens");
     let cached = count(event, "/response/usage/input_tokens_details/cached_tokens");

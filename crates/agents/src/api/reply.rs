@@ -1,4 +1,4 @@
-//! What was heard of one answer of a model so far. Every API fills the same few fields.
+//! The part of one model response received so far. Every API fills the same few fields.
 
 use super::retry::Failure;
 use super::talk::{Call, Said};
@@ -9,80 +9,81 @@ use karve_core::spending::tokens_instead;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Parts of one answer.
+/// Parts of one response.
 const PARTS_MAX: usize = 256;
 
-/// A part of an answer, as it grows.
+/// A part of a response, as it grows.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Part {
-    /// Words.
+    /// Text.
     Text(String),
-    /// A tool that is asked for.
+    /// A tool call.
     Call {
         id: String,
         name: String,
         /// Its arguments, as JSON text.
         args: String,
     },
-    /// What is to be sent back as it came.
+    /// Content to send back unchanged.
     Other(Value),
 }
 
-/// How an answer ended.
+/// How a response ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// All was said.
+    /// It is complete.
     Whole,
-    /// It would have been longer than it may.
+    /// It hit the length limit.
     Cut,
-    /// The model, or who watches over it, declined.
+    /// The model, or its safety filter, declined.
     Declined(String),
-    /// The conversation is longer than the model can take in.
+    /// The conversation exceeds the model's context.
     Full(String),
 }
 
-/// What was heard of an answer.
+/// A response, as received so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Reply {
-    /// The parts, by their place.
+    /// The parts, by index.
     pub(super) parts: BTreeMap<u64, Part>,
-    /// What they hold, in bytes.
+    /// Their size, in bytes.
     bytes: usize,
-    /// Whether there was more than is kept.
+    /// Whether there was more than the limit.
     pub(super) is_over: bool,
     /// What was used.
     pub(super) counted: Counted,
     /// How it ended, as soon as that is known.
     pub(super) end: Option<End>,
-    /// The status that it began with.
+    /// Its HTTP status.
     pub(super) status: Option<u16>,
-    /// Whether a key was taken out of it.
+    /// Whether a key was removed from it.
     pub(super) had_key: bool,
-    /// What the stream says went wrong.
+    /// The error reported in the stream.
     pub(super) fault: Option<Failure>,
-    /// What was said, once it is whole.
+    /// The text, once it is complete.
     pub(super) text: String,
-    /// Tools that are asked for, once it is whole.
+    /// Tool calls, once it is complete.
     pub(super) calls: Vec<Call>,
-    /// All of it in the form of the API, once it is whole.
+    /// All of it in the API's own form, once it is complete.
     pub(super) raw: Vec<Value>,
 }
 
 impl Reply {
-    /// Whether there is room for so many bytes more.
+    /// Whether there is room for this many more bytes.
     fn has_room(&mut self, bytes: usize) -> bool {
         self.bytes += bytes;
         self.is_over |= self.bytes > TEXT_BYTES_MAX;
         !self.is_over
     }
 
-    /// Whether a key was taken out of what a tool is to be given.
+    /// Whether a key was removed from a tool's input.
     pub(super) fn masks(&self, call: &Call) -> bool {
         self.had_key && Secrets::stood_in(&call.input.to_string())
     }
 
-    /// What counts of it, given the bytes that were sent: what the server tells, unless no text has
-    /// so few tokens. Tells whether karve counted by itself. So a budget holds, whatever is told.
+    /// Its token counts, given the bytes that were sent: the server's counts, unless no text of
+    /// that size has so few tokens. The flag says whether karve estimated them. So a budget
+    /// holds, whatever the server reports.
     pub(super) fn believed(&self, sent_bytes: usize) -> (Counted, bool) {
         let told = self.counted;
         // A server that refused has used nothing.
@@ -102,7 +103,7 @@ impl Reply {
         (counted, input.is_some() || output.is_some())
     }
 
-    /// Bytes of words and of what tools are asked for; what is only to be sent back does not count.
+    /// Bytes of text and tool calls; content that is only sent back does not count.
     fn said_bytes(&self) -> usize {
         let bytes = |part: &Part| match part {
             Part::Text(text) => text.len(),
@@ -112,7 +113,7 @@ impl Reply {
         self.parts.values().map(bytes).sum()
     }
 
-    /// A part begins at a place.
+    /// Starts a part at an index.
     pub(super) fn begin(&mut self, at: u64, part: Part) {
         let bytes = match &part {
             Part::Text(text) => text.len(),
@@ -126,7 +127,7 @@ impl Reply {
         }
     }
 
-    /// More words of the part at a place, which begins with them if it is new.
+    /// Appends text to the part at an index, which is created if needed.
     pub(super) fn says_more(&mut self, at: u64, more: &str) {
         if !self.parts.contains_key(&at) {
             self.begin(at, Part::Text(String::new()));
@@ -138,7 +139,7 @@ impl Reply {
         }
     }
 
-    /// More arguments of the tool at a place.
+    /// Appends arguments to the tool call at an index.
     pub(super) fn asks_more(&mut self, at: u64, more: &str) {
         if self.has_room(more.len())
             && let Some(Part::Call { args, .. }) = self.parts.get_mut(&at)
@@ -147,7 +148,7 @@ impl Reply {
         }
     }
 
-    /// More of a text within a part that is sent back as it came.
+    /// Appends to a text within a part that is sent back unchanged.
     pub(super) fn adds_to(&mut self, at: u64, key: &str, more: &str) {
         if self.has_room(more.len())
             && let Some(Part::Other(value)) = self.parts.get_mut(&at)
@@ -158,7 +159,7 @@ impl Reply {
         }
     }
 
-    /// The place after the last part.
+    /// The index after the last part.
     pub(super) fn next_place(&self) -> u64 {
         self.parts.last_key_value().map_or(0, |(at, _)| at + 1)
     }
@@ -173,7 +174,7 @@ impl Reply {
     }
 }
 
-/// The arguments of a tool: an object, or null if the text is none.
+/// The arguments of a tool: an object, or null if the text is not one.
 pub(super) fn input_of(args: &str) -> Value {
     let args = match args.trim() {
         "" => "{}",

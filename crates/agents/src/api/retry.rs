@@ -1,5 +1,5 @@
-//! What a question that failed is called, and whether that may pass. Pure; when it is asked again
-//! is decided in `karve_core::asking`.
+//! How a failed request is classified, and whether the failure is transient. Pure; when to retry is
+//! decided in `karve_core::asking`.
 
 use super::http::Lost;
 use crate::cli::heard::{Fault, message};
@@ -7,13 +7,13 @@ use karve_core::asking::retry::{Meaning, Missed, meaning_of};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Codes by which servers say that a conversation is too long.
+/// Error codes for a conversation that is too long.
 const FULL_CODES: [&str; 3] = [
     "context_length_exceeded",
     "exceed_context_size_error",
     "request_too_large",
 ];
-/// Words by which they say so where there is no code.
+/// Phrases for the same if there is no code.
 const FULL_WORDS: [&str; 6] = [
     "prompt is too long",
     "maximum context length",
@@ -22,9 +22,9 @@ const FULL_WORDS: [&str; 6] = [
     "exceeds the maximum number of tokens",
     "exceeds the available context size",
 ];
-/// Codes of refusals that no waiting mends, whatever their status.
+/// Codes of refusals that waiting does not fix, whatever their status.
 const LASTING_CODES: [&str; 2] = ["insufficient_quota", "billing_hard_limit_reached"];
-/// Types of errors in a stream that pass.
+/// Types of transient errors in a stream.
 const PASSING_TYPES: [&str; 9] = [
     "overloaded_error",
     "rate_limit_error",
@@ -37,12 +37,12 @@ const PASSING_TYPES: [&str; 9] = [
     "UNAVAILABLE",
 ];
 
-/// Why a question has no answer.
+/// Why a request has no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The server refused, which may pass.
+    /// The server refused, perhaps temporarily.
     Passing(String, Option<Duration>),
-    /// The server refused for good.
+    /// The server refused permanently.
     Lasting(String),
     /// The conversation is too long.
     Full(String),
@@ -50,13 +50,13 @@ pub(super) enum Failure {
     Unreachable(String),
     /// The stream stopped in the middle.
     Broken(String),
-    /// What came is none of the API's events.
+    /// The data is not one of the API's events.
     Garbled(String),
-    /// The answer is longer than an answer may be.
+    /// The response is longer than an answer may be.
     TooLong,
-    /// The answer is longer than `max_tokens`.
+    /// The response is longer than `max_tokens`.
     Cut,
-    /// More came than anybody wants to store.
+    /// The response exceeds the storage limit.
     Flooded(u64),
     /// The turn has no time left.
     OverTime,
@@ -65,7 +65,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// What it is called if nothing can be done about it, after so many further tries.
+    /// The final fault, after this many retries.
     pub(super) fn fault(self, limit_s: u64, retries: u32) -> Fault {
         let told = |said: String| match retries {
             0 => said,
@@ -85,7 +85,7 @@ impl Failure {
         }
     }
 
-    /// Whether it may pass, and how long the server wants to be left alone.
+    /// Whether it is transient, and how long the server asks to wait.
     pub(super) fn missed(&self) -> Missed {
         match self {
             Self::Passing(_, wait) => Missed::Passing(wait.unwrap_or_default()),
@@ -113,10 +113,10 @@ impl From<Lost> for Failure {
     }
 }
 
-/// What a server means that answered with another status than 200.
+/// Classifies a response with a status other than 200.
 pub(super) fn refusal_of(status: u16, body: &[u8], wait: Option<Duration>) -> Failure {
     let parsed = serde_json::from_slice::<Value>(body).unwrap_or_default();
-    // One API answers with a list of one.
+    // One API responds with a list of one.
     let parsed = parsed.get(0).cloned().unwrap_or(parsed);
     let error = parsed.get("error").unwrap_or(&parsed);
     let said = described(error);
@@ -133,7 +133,7 @@ pub(super) fn refusal_of(status: u16, body: &[u8], wait: Option<Duration>) -> Fa
     }
 }
 
-/// What a server means that says so in its stream.
+/// Classifies an error reported in the stream.
 pub(super) fn fault_in_stream(error: &Value) -> Failure {
     let said = described(error);
     if is_full(error, &said) {

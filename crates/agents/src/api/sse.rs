@@ -1,26 +1,26 @@
-//! Server-sent events, decoded as they come, in bounded memory. Pure: bytes in, data out.
+//! Server-sent events, decoded as they arrive, in bounded memory. Pure: bytes in, data out.
 
 /// The data of one event is kept up to this size.
 pub(super) const EVENT_BYTES_MAX: usize = 4 << 20;
-/// Bytes of the first strange line that are kept.
+/// Bytes of the first unexpected line that are kept.
 const STRANGE_BYTES_MAX: usize = 200;
 
 /// Decodes one stream.
 #[derive(Debug, Default)]
 pub(super) struct Sse {
-    /// The line that is coming.
+    /// The current line.
     line: Vec<u8>,
-    /// The data of the event that is coming.
+    /// The data of the current event.
     data: Vec<u8>,
     has_data: bool,
-    /// Whether an event was larger than is kept.
+    /// Whether an event exceeded the limit.
     pub(super) is_over: bool,
-    /// The beginning of the first line that belongs to no event.
+    /// The beginning of the first line that does not belong to an event.
     pub(super) strange: Option<String>,
 }
 
 impl Sse {
-    /// Takes in what comes, and passes on the data of every event that is whole.
+    /// Processes new bytes, and passes on the data of every complete event.
     pub(super) fn push(&mut self, bytes: &[u8], on: &mut dyn FnMut(&[u8])) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.line.len() + piece.len() > EVENT_BYTES_MAX {

@@ -1,4 +1,4 @@
-//! A conversation, in no API's form: what was asked, what was said, and what tools gave.
+//! A conversation, independent of any API: briefs, replies and tool output.
 //!
 //! When it grows too long for the model, `karve_core::asking::room` says what is left out.
 
@@ -10,13 +10,13 @@ use serde_json::Value;
 pub(super) enum Item {
     /// What karve asks: a brief.
     Asked(String),
-    /// What the model said.
+    /// The model's reply.
     Said(Said),
-    /// What its tools gave, in the order of its calls.
+    /// The output of its tools, in the order of its calls.
     Given(Vec<Given>),
 }
 
-/// What a model said, in the form of its API, to be sent back as it came.
+/// A model's reply in its API's own form, to be sent back unchanged.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Said {
     /// Parts, blocks or items.
@@ -25,20 +25,20 @@ pub(super) struct Said {
     pub(super) bytes: usize,
 }
 
-/// A tool that a model asks for.
+/// A tool call by a model.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Call {
-    /// What its result is to be named by.
+    /// The id that its result must carry.
     pub(super) id: String,
     pub(super) name: String,
-    /// An object, or null where it was none.
+    /// An object, or null if it was not one.
     pub(super) input: Value,
 }
 
-/// What a tool gave.
+/// The output of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Given {
-    /// The call that it answers.
+    /// The id of its call.
     pub(super) id: String,
     pub(super) name: String,
     pub(super) text: String,
@@ -68,15 +68,15 @@ impl Given {
 /// A conversation within a round.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Talk {
-    /// The round, and which of several realizations.
+    /// The round, and which of several implementations.
     pub(super) of: (u32, u32),
     /// All of it, the oldest first.
     pub(super) items: Vec<Item>,
 }
 
 impl Talk {
-    /// The conversation that a turn goes on with: the last one, if it is of the same round and of
-    /// the same realization, or else a new one. Realizations do not know of each other.
+    /// The conversation that a turn continues: the last one, if it belongs to the same round and
+    /// the same implementation, or else a new one. Implementations do not know of each other.
     pub(super) fn going_on(last: Option<Self>, of: (u32, u32)) -> Self {
         last.filter(|talk| talk.of == of).unwrap_or(Self {
             of,
@@ -84,12 +84,12 @@ impl Talk {
         })
     }
 
-    /// The size of what it holds, in bytes.
+    /// Its size, in bytes.
     pub(super) fn bytes(&self) -> usize {
         room::bytes_of(&self.pieces())
     }
 
-    /// Makes it as small as that if it can; tells whether it became smaller at all.
+    /// Shrinks it to a size if possible; returns whether it became smaller at all.
     pub(super) fn compact(&mut self, bytes_max: usize) -> bool {
         let before = self.bytes();
         let cut = room::cut(&self.pieces(), bytes_max);

@@ -1,5 +1,5 @@
-//! What the exchange of a turn tells people: the events of an answer are put together by the API
-//! that they are of, and told when the answer is over.
+//! Reads the session log of a turn for display: the events of a response are assembled by their
+//! API, and shown when the response is complete.
 
 use super::reply::Reply;
 use super::talk::Call;
@@ -9,18 +9,18 @@ use crate::told::Told;
 use serde_json::Value;
 use std::collections::VecDeque;
 
-/// Somebody who reads an exchange line by line.
+/// Reads a session log line by line.
 #[derive(Debug)]
 pub struct Telling {
     wire: &'static Wire,
-    /// What was heard of the answer that is not over.
+    /// The response that is not complete yet.
     reply: Reply,
-    /// Tools that were asked for and not used yet.
+    /// Tool calls that were not executed yet.
     calls: VecDeque<Call>,
 }
 
 impl Telling {
-    /// For an exchange with a model API; none if that is no kind of it.
+    /// For the session log of a model API; none for other kinds of agents.
     pub fn of(agent: &str) -> Option<Self> {
         Kind::by_name(agent).map(|kind| Self {
             wire: kind.wire(),
@@ -29,7 +29,7 @@ impl Telling {
         })
     }
 
-    /// Takes in a line between the first and the last.
+    /// Processes a line between the first and the last.
     pub fn take(&mut self, line: &[u8]) -> Vec<Told> {
         let Ok(value) = serde_json::from_slice::<Value>(line) else {
             return vec![Told::Notes(String::from_utf8_lossy(line).into_owned())];
@@ -43,7 +43,7 @@ impl Telling {
             "tool" => return self.used(&value),
             "compacted" => {
                 let (bytes, to) = (count(&value, "/bytes"), count(&value, "/to"));
-                format!("the conversation was made shorter, from {bytes} bytes to {to}")
+                format!("the conversation was shortened from {bytes} bytes to {to}")
             }
             "strange" => format!("strange: {}", text(&value, "/data")),
             name => format!("{name}: {}", text(&value, "/why")),
@@ -53,7 +53,7 @@ impl Telling {
         told
     }
 
-    /// What was said and is not told yet.
+    /// The rest that was not shown yet.
     pub fn rest(&mut self) -> Vec<Told> {
         let mut told = self.says();
         let left = self.calls.drain(..);
@@ -61,7 +61,7 @@ impl Telling {
         told
     }
 
-    /// The words of the answer; the tools that it asks for are told as they are used.
+    /// The text of the response; its tool calls are shown when they are executed.
     fn says(&mut self) -> Vec<Told> {
         let mut reply = std::mem::take(&mut self.reply);
         (self.wire.settle)(&mut reply);
@@ -72,7 +72,7 @@ impl Telling {
         }
     }
 
-    /// A tool that was used, with what it gave.
+    /// A tool call, with its output.
     fn used(&mut self, note: &Value) -> Vec<Told> {
         let mut told = self.says();
         self.calls.pop_front();

@@ -1,5 +1,5 @@
-//! What models stream is read as it is meant, whatever the pieces; what nobody should stream does
-//! no harm; and a failure is called what it is.
+//! Model streams are parsed correctly, however they are split; malicious streams do no harm; and
+//! failures are classified correctly.
 
 use super::advice::advice;
 use super::exchange::Exchange;
@@ -29,10 +29,10 @@ fn sample(kind: Kind) -> Vec<u8> {
     fs::read(dir.join(format!("{}.sse", kind.name()))).unwrap()
 }
 
-/// Hears an answer with status 200 in pieces of a size.
+/// Receives a response with status 200 in pieces of a size.
 fn hear(kind: Kind, bytes: &[u8], size: usize) -> (Reply, Option<Failure>) {
     let dir = tempfile::tempdir().unwrap();
-    // With a key the end of what came is held back, and read last of all.
+    // With a key the end of the input is held back, and processed last.
     let key = ("API_KEY".to_owned(), "sk-0123456789".to_owned());
     let secrets = Secrets::of([(&key.0, &key.1)]);
     let mut log = Exchange::open(&dir.path().join("exchange"), &secrets).unwrap();
@@ -98,7 +98,7 @@ fn what_a_model_said_goes_back_as_it_came() {
         for part in ["the brief", "the system", "int main", "write", "kernel.c"] {
             assert!(body.contains(part), "{kind:?}: no {part} in {body}");
         }
-        // Signatures and encrypted thoughts are kept, or the next question is refused.
+        // Signatures and encrypted thoughts are kept, or the next request is refused.
         let kept = match kind {
             Kind::Anthropic => "EqQBCgIYAhIM",
             Kind::Openai => "gAAAAABo",
@@ -119,7 +119,7 @@ fn what_a_model_said_goes_back_as_it_came() {
 fn a_stream_that_stops_anywhere_is_no_answer() {
     for kind in Kind::ALL {
         let bytes = sample(kind);
-        // Before the event that ends it; the last ones only count.
+        // Before the event that ends it; the last ones only report counts.
         let text = String::from_utf8(bytes.clone()).unwrap();
         let ends = [
             "tool_use\"",
@@ -242,7 +242,7 @@ proptest! {
         }
         prop_assert_eq!(talk.items.iter().rfind(is_asked).cloned(), brief);
         prop_assert!(is_asked(&&talk.items[0]));
-        // What came last is whole.
+        // The newest part is complete.
         prop_assert_eq!(talk.items.last(), before.items.last());
         for (at, item) in talk.items.iter().enumerate() {
             if let Item::Given(all) = item {
@@ -261,7 +261,7 @@ fn realizations_of_one_hypothesis_do_not_know_of_each_other() {
         of: (3, 0),
         items: vec![Item::Asked("propose".into())],
     };
-    // The first realization goes on where the proposal ended, and its mending too.
+    // The first implementation continues the conversation of the proposal, and so does its fix.
     assert_eq!(Talk::going_on(Some(asked.clone()), (3, 0)), asked);
     for other in [(3, 1), (3, 2), (4, 0)] {
         let talk = Talk::going_on(Some(asked.clone()), other);
@@ -478,7 +478,7 @@ fn nothing_outside_of_the_worktree_is_read_or_written() {
     assert_eq!(found, "nothing matches");
     assert!(!files.read("karve.toml", 1, 99).unwrap().contains("987"));
     assert!(files.read("", 1, 9).unwrap().contains("kernel.c"));
-    // A file of the same content under another name is not changed along.
+    // A hard link under another name is not changed.
     fs::hard_link(dir.path().join("secret"), tree.join("twin")).unwrap();
     files.write("twin", "mine").unwrap();
     assert_eq!(
@@ -502,12 +502,15 @@ fn only_granted_files_are_written_and_a_text_is_replaced_where_it_is_unique() {
     };
     check(
         files.edit("test.c", "assert", ""),
-        Err("not granted; granted are: kernel.c, src/*.c"),
+        Err("not editable; the editable files are: kernel.c, src/*.c"),
     );
-    check(files.write("new.c", ""), Err("not granted"));
+    check(files.write("new.c", ""), Err("not editable"));
     check(files.write("src/new.c", "int x;\n"), Ok(()));
     check(files.edit("kernel.c", "b\n", "c\n"), Err("2 times"));
-    check(files.edit("kernel.c", "z", "c"), Err("no such text"));
+    check(
+        files.edit("kernel.c", "z", "c"),
+        Err("does not contain this text"),
+    );
     check(files.edit("kernel.c", "", "c"), Err("old is empty"));
     check(files.edit("kernel.c", "a\nb\n", "a\nc\n"), Ok(()));
     check(
@@ -558,7 +561,7 @@ fn arguments_that_are_no_object_reach_the_tool_as_none() {
     assert_eq!(failure, None);
     let Call { id, input, .. } = &reply.calls[0];
     assert!(!id.is_empty() && input.is_null(), "{reply:?}");
-    // What goes back is JSON all the same.
+    // The content sent back is still valid JSON.
     assert_eq!(reply.raw[0]["tool_calls"][0]["function"]["arguments"], "{}");
 }
 

@@ -1,5 +1,5 @@
-//! The tools that a model gets: read and search, and where it may change something, edit, write,
-//! build and test. What they give is bounded, and tells of visible cases only.
+//! The tools that a model gets: read and search, and if it may change something, also edit, write,
+//! build and test. Their output is bounded, and shows visible cases only.
 
 use super::files::{Files, Refused};
 use super::talk::{Call, Given};
@@ -14,17 +14,17 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Tools that were refused are named up to this many.
+/// At most this many refused tools are named.
 const DENIED_MAX: usize = 10;
-/// What is left to a command at least, so that it can say that its time is over.
+/// The least time that a command gets, so that it can report a timeout.
 const COMMAND_MIN: Duration = Duration::from_millis(100);
 
-/// A tool as it is offered.
+/// A tool as offered to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tool {
     pub(super) name: &'static str,
     pub(super) description: &'static str,
-    /// Each parameter: its name, its type, whether it is needed, and what it means.
+    /// Each parameter: its name, its type, whether it is required, and what it means.
     parameters: &'static [(&'static str, &'static str, Needed, &'static str)],
 }
 
@@ -35,7 +35,7 @@ enum Needed {
 }
 
 impl Tool {
-    /// Its parameters as a JSON schema that every API takes.
+    /// Its parameters as a JSON schema that every API accepts.
     pub(super) fn schema(&self) -> Value {
         let mut properties = Map::new();
         let mut required = Vec::new();
@@ -61,7 +61,7 @@ const PATH: (&str, &str, Needed, &str) = (
 const READING: [Tool; 2] = [
     Tool {
         name: "read",
-        description: "Gives the lines of a file, or the names in a directory.",
+        description: "Returns the lines of a file, or the names in a directory.",
         parameters: &[
             PATH,
             ("from", "integer", Needed::No, "the first line, from 1"),
@@ -70,14 +70,14 @@ const READING: [Tool; 2] = [
     },
     Tool {
         name: "search",
-        description: "Gives the lines of all files that match a regular expression.",
+        description: "Returns the lines in all files that match a regular expression.",
         parameters: &[
             ("pattern", "string", Needed::Yes, "a regular expression"),
             (
                 "path",
                 "string",
                 Needed::No,
-                "a file or directory; all without it",
+                "a file or directory; default: everything",
             ),
         ],
     },
@@ -87,29 +87,29 @@ const READING: [Tool; 2] = [
 const WORKING: [Tool; 4] = [
     Tool {
         name: "edit",
-        description: "Replaces a text that occurs exactly once in a granted file.",
+        description: "Replaces a text that occurs exactly once in an editable file.",
         parameters: &[
             PATH,
             ("old", "string", Needed::Yes, "the exact text to replace"),
-            ("new", "string", Needed::Yes, "what to put in its place"),
+            ("new", "string", Needed::Yes, "the replacement"),
         ],
     },
     Tool {
         name: "write",
-        description: "Writes a whole granted file, which may be new.",
+        description: "Writes a complete editable file, which may be new.",
         parameters: &[
             PATH,
             (
                 "text",
                 "string",
                 Needed::Yes,
-                "all that the file is to hold",
+                "the complete content of the file",
             ),
         ],
     },
     Tool {
         name: "build",
-        description: "Builds the project as karve will build it.",
+        description: "Builds the project the same way karve does.",
         parameters: &[],
     },
     Tool {
@@ -126,12 +126,12 @@ pub(super) enum Rights {
     Answer,
     /// Read.
     Read,
-    /// Read, change granted files, build and test.
+    /// Read, change editable files, build and test.
     Work,
 }
 
 impl Rights {
-    /// What may be done in a turn.
+    /// The rights for a task.
     pub(super) fn of(task: Task) -> Self {
         match task {
             Task::Propose | Task::Review => Self::Read,
@@ -161,12 +161,12 @@ pub(super) struct Bench<'a> {
     until: Instant,
     /// Whether a file was changed.
     pub(super) has_changed: bool,
-    /// What was refused because it may not be done.
+    /// What was refused because it is not allowed.
     pub(super) denied: Vec<String>,
 }
 
 impl<'a> Bench<'a> {
-    /// The bench of a desk.
+    /// The bench for a turn.
     pub(super) fn new(
         desk: &Desk<'a>,
         rights: Rights,
@@ -185,7 +185,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Does what a model asks for, or says why not.
+    /// Executes a tool call, or says why not.
     pub(super) fn perform(&mut self, call: &Call) -> Result<Given> {
         let offered = self.rights.tools();
         let done = match offered.iter().find(|tool| tool.name == call.name) {
@@ -197,7 +197,7 @@ impl<'a> Bench<'a> {
                 self.deny(&call.name);
                 let names: Vec<&str> = offered.iter().map(|tool| tool.name).collect();
                 Err(format!(
-                    "there is no such tool now; there are: {}",
+                    "this tool is not available now; available tools: {}",
                     names.join(", ")
                 ))
             }
@@ -227,7 +227,7 @@ impl<'a> Bench<'a> {
                 files.edit(path, input.text("old"), input.text("new"))
             }),
             "write" => self.change(path, |files| files.write(path, input.text("text"))),
-            "build" => self.build()?.map(|()| "it builds".to_owned()),
+            "build" => self.build()?.map(|()| "the build passed".to_owned()),
             _ => match self.build()? {
                 Ok(()) => self.test()?,
                 Err(why) => Err(why),
@@ -235,7 +235,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Changes a file, if it is granted.
+    /// Changes a file, if it is editable.
     fn change(
         &mut self,
         path: &str,
@@ -257,7 +257,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// The campaign's commands, with no more time than the turn has.
+    /// The campaign's commands, limited to the time left in the turn.
     fn harness(&self) -> Harness {
         let left = self.until.saturating_duration_since(Instant::now());
         self.harness.clone().within_limit(left.max(COMMAND_MIN))
@@ -270,22 +270,22 @@ impl<'a> Bench<'a> {
     fn test(&self) -> Result<Refused<String>> {
         let tested = self.harness().test(self.tree, self.cases, Variant::Usual)?;
         let n = self.cases.len();
-        Ok(told(tested).map(|()| format!("it is right on {n} visible cases")))
+        Ok(told(tested).map(|()| format!("the test passed on {n} visible cases")))
     }
 }
 
-/// What a gate says, in its bounded words.
+/// The message of a gate, bounded.
 fn told(gated: Gated<()>) -> Refused<()> {
     gated.map_err(|gate| gate.describe())
 }
 
-/// What a tool is given, checked against what it takes.
+/// A tool's input, checked against its parameters.
 struct Input<'a>(&'a Value);
 
 impl<'a> Input<'a> {
     fn of(tool: &Tool, given: &'a Value) -> Refused<Self> {
         let Some(fields) = given.as_object() else {
-            return Err("the arguments are no JSON object".into());
+            return Err("the arguments are not a JSON object".into());
         };
         for (name, kind, needed, _) in tool.parameters {
             let fits = |value: &Value| match *kind {

@@ -1,4 +1,4 @@
-//! A small turn, to see whether a model API works from here: its key, its model, and the way there.
+//! A small turn, to check that a model API works from here: its key, its model and the network.
 
 use super::talk::{Item, Talk};
 use super::turn::{self, Place};
@@ -16,18 +16,18 @@ use std::time::{Duration, Instant};
 /// How long the small turn may take, in seconds.
 const TRIAL_S: u64 = 120;
 
-/// What is asked; some word must come back.
+/// The question; any text must come back.
 const QUESTION: &str = "Answer with this one word and nothing else: ready\n";
 
-/// Whether the key of a model API is there, as far as can be told without asking a command.
+/// Whether the key of a model API is set, as far as is known without running a command.
 pub fn has_key(config: &ApiConfig) -> bool {
     key::is_there(config)
 }
 
-/// Has a small turn; what was said is written down in a directory.
+/// Runs a small turn; its session log goes to a directory.
 pub fn try_turn(name: &str, config: &ApiConfig, dir: &Path, stop: &StopFlag) -> Result<Tried> {
     let dir = dir.join("tmp");
-    fs::create_dir_all(&dir).context(|| format!("cannot make {}", dir.display()))?;
+    fs::create_dir_all(&dir).context(|| format!("cannot create {}", dir.display()))?;
     let place = Place {
         task: Task::Trial,
         exchange: &dir.join("exchange.jsonl"),

@@ -1,4 +1,4 @@
-//! Entries of the library whose recipe a machine can apply: one way of one entry is one hypothesis.
+//! Library entries with a recipe that karve can apply: one variant of one entry is one hypothesis.
 
 use globset::Glob;
 use karve_core::campaign::strategy::{Recall, Usable};
@@ -11,14 +11,14 @@ use karve_os::error::Result;
 use regex::{Regex, RegexBuilder};
 use tree_sitter::{Node, Parser};
 
-/// Bytes of a file that is changed at most.
+/// The largest file that is changed, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
-/// Bytes that a regular expression may need, compiled.
+/// The largest compiled regular expression, in bytes.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 /// Lines that one action may insert.
 const INSERTS_MAX: usize = 500;
 
-/// A text of the project.
+/// A text file of the project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Text {
     pub(super) file: String,
@@ -31,7 +31,7 @@ pub(super) struct Recipe<'a> {
     usable: &'a Usable,
     variant: usize,
     changes: Change,
-    /// Counters that should move, and which way.
+    /// Counters that should move, and in which direction.
     foretells: &'a [String],
 }
 
@@ -44,7 +44,7 @@ pub(super) enum Change {
     Knob(String, String),
 }
 
-/// The granted files of a commit that are text.
+/// The editable files of a commit that are text.
 pub(super) fn texts_at(repo: &Repo, commit: &str, granted: &[String]) -> Result<Vec<Text>> {
     let globs = project_file::glob_set(granted)?;
     let files = repo.read_matching(&Oid::named(commit)?, &globs)?;
@@ -56,14 +56,14 @@ pub(super) fn texts_at(repo: &Repo, commit: &str, granted: &[String]) -> Result<
     Ok(texts.collect())
 }
 
-/// The most promising recipe that was not tried and changes something. Where the kernel has one way
-/// of an entry, its other ways come last.
+/// The most promising recipe that was not tried and changes something. If the kernel already has
+/// one variant of an entry, its other variants come last.
 pub(super) fn next<'a>(recall: &'a Recall, texts: &[Text], knobs: &[Knob]) -> Option<Recipe<'a>> {
     let has = |usable: &&Usable| recall.kept.contains(&usable.known.id);
     let (last, first): (Vec<&Usable>, Vec<&Usable>) = recall.usable.iter().partition(has);
     for usable in first.into_iter().chain(last) {
         let known = &usable.known;
-        // What was measured and gained nothing is not worth a round.
+        // An entry that was measured without a gain is not worth a round.
         if usable.promise <= 0.0 && known.n_evidence > 0 {
             continue;
         }
@@ -88,7 +88,7 @@ pub(super) fn next<'a>(recall: &'a Recall, texts: &[Text], knobs: &[Knob]) -> Op
     None
 }
 
-/// The next way of one entry that was not tried and changes something.
+/// The next variant of one entry that was not tried and changes something.
 pub(super) fn of_entry<'a>(
     recall: &'a Recall,
     entry: &str,
@@ -188,7 +188,7 @@ fn direction(action: &Action) -> Direction {
     }
 }
 
-/// What an action changes; nothing if it changes nothing.
+/// What an action changes; none if it changes nothing.
 pub(super) fn apply(action: &Action, texts: &[Text], knobs: &[Knob]) -> Option<Change> {
     let each = |files: &[String], change: &dyn Fn(&str, &str) -> Option<String>| {
         let changed = texts.iter().filter(|text| fits(files, &text.file));
@@ -235,7 +235,7 @@ fn compiled(pattern: &str) -> Option<Regex> {
         .ok()
 }
 
-/// Whether a path is one of these globs, or its last part is.
+/// Whether a path, or its last component, matches one of these globs.
 fn fits(files: &[String], path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     files.iter().any(|glob| {
@@ -244,7 +244,7 @@ fn fits(files: &[String], path: &str) -> bool {
     })
 }
 
-/// Whether a name fits a pattern, whatever its case.
+/// Whether a name matches a pattern, ignoring case.
 fn fits_name(pattern: &str, name: &str) -> bool {
     fits(&[pattern.to_lowercase()], &name.to_lowercase())
 }
@@ -281,7 +281,7 @@ fn with_flag(text: &str, variable: &str, flag: &str) -> Option<String> {
     done.then_some(out)
 }
 
-/// Puts a line before every loop that holds no other.
+/// Inserts a line before every innermost loop.
 fn before_inner_loops(file: &str, text: &str, line: &str) -> Option<String> {
     let ending = file.rsplit('.').next().unwrap_or_default();
     let language = match ending {
@@ -299,7 +299,7 @@ fn before_inner_loops(file: &str, text: &str, line: &str) -> Option<String> {
         let start = text[..place].rfind('\n').map_or(0, |at| at + 1);
         let before = &text[start..place];
         let above = text[..start].trim_end().lines().next_back().unwrap_or("");
-        // A loop behind other code on its line, or below such a line already, is left alone.
+        // A loop after other code on its line, or one that already has such a line, is left alone.
         if !before.trim().is_empty() || above.trim() == line || start < from {
             continue;
         }
@@ -313,7 +313,7 @@ fn before_inner_loops(file: &str, text: &str, line: &str) -> Option<String> {
     (out != text).then_some(out)
 }
 
-/// Where `for` loops begin that hold no other loop.
+/// Where innermost `for` loops start.
 fn inner_loops(root: Node<'_>) -> Vec<usize> {
     let mut loops: Vec<(usize, usize, bool)> = Vec::new();
     let mut next = vec![root];

@@ -1,4 +1,4 @@
-//! Items of an agenda that a machine can carry out: knob values, a sweep, the recipe of an entry.
+//! Agenda items that karve can carry out without an agent: knob values, a sweep, an entry's recipe.
 
 use super::recipes::{self, Recipe};
 use super::{Builtin, knobs_at, state_sweep};
@@ -14,7 +14,7 @@ use karve_numerics::space::{Config, Knob};
 use karve_os::error::Result;
 
 impl Builtin {
-    /// States the hypothesis of an item, or why there is nothing to be done about it.
+    /// States the hypothesis of an item, or why it cannot be carried out.
     pub(super) fn carry_out(
         &self,
         task: &Task,
@@ -23,11 +23,11 @@ impl Builtin {
     ) -> Result<Proposal> {
         let item = &task.item;
         let stated = match &item.how {
-            How::Words => Err("only an agent can carry out words".to_owned()),
+            How::Words => Err("only an agent can carry out a task in words".to_owned()),
             How::Knobs { config } => state_values(item, config, knobs),
-            How::Sweep if knobs.is_empty() => Err("no knobs are declared any more".to_owned()),
+            How::Sweep if knobs.is_empty() => Err("no knobs are declared anymore".to_owned()),
             How::Sweep if !brief.sweep => {
-                Err("all knobs of this kernel were tuned, or no time is left for it".to_owned())
+                Err("all knobs of this kernel are already tuned, or no time is left".to_owned())
             }
             How::Sweep => Ok(state_sweep(knobs)),
             How::Entry { entry } => {
@@ -47,7 +47,7 @@ impl Builtin {
         })
     }
 
-    /// Whether a recipe of an entry changes anything in the granted files of a commit.
+    /// Whether a recipe of an entry changes anything in the editable files of a commit.
     pub fn can_apply(&self, repo: &Repo, commit: &str, known: &Known) -> Result<bool> {
         let knobs = knobs_at(repo, commit, &self.granted, &self.declared)?;
         let texts = recipes::texts_at(repo, commit, &self.granted)?;
@@ -63,7 +63,7 @@ fn state_values(item: &Item, wanted: &Config, knobs: &[Knob]) -> Result<Hypothes
     let mut ordered = true;
     for (name, value) in wanted {
         let Some(knob) = knobs.iter().find(|knob| knob.name == *name) else {
-            return Err(format!("the kernel has no knob {name} any more"));
+            return Err(format!("the kernel no longer has a knob {name}"));
         };
         if knob.current != *value {
             changes.push(format!("{name} from {} to {value}", knob.current));
@@ -72,7 +72,7 @@ fn state_values(item: &Item, wanted: &Config, knobs: &[Knob]) -> Result<Hypothes
         }
     }
     if changes.is_empty() {
-        return Err("the knobs have these values already".to_owned());
+        return Err("the knobs already have these values".to_owned());
     }
     files.sort();
     files.dedup();

@@ -1,5 +1,5 @@
-//! aider: plain text. It exits with 0 whatever happened; that its model answered is told by the
-//! line that counts tokens.
+//! aider: plain text. It exits with 0 whatever happens; the line with the token counts shows that
+//! its model answered.
 
 use super::heard::{Fault, Heard, message};
 use super::{Ask, Speaks, Spec, Task};
@@ -56,7 +56,7 @@ fn arguments(ask: &Ask<'_>) -> Vec<String> {
     ]
     .map(str::to_owned)
     .to_vec();
-    // What it keeps of a conversation stays out of the worktree.
+    // Its conversation history stays out of the worktree.
     let notes = ask.brief_file.parent().unwrap_or(ask.brief_file);
     for (flag, name) in [
         ("--chat-history-file", "aider.chat"),
@@ -104,7 +104,7 @@ fn read_counts(heard: &mut Heard, counts: &str) {
     }
 }
 
-/// A number as it is rounded for people: `50`, `1.2k`, `3.4M`.
+/// A number as rounded for display: `50`, `1.2k`, `3.4M`.
 fn amount_of(word: &str) -> Option<f64> {
     let word = word.replace(',', "");
     let (digits, unit) = match word.chars().last()? {

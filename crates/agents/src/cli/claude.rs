@@ -1,5 +1,5 @@
 //! Claude Code: events of `--output-format stream-json`. The result event says how a turn ended;
-//! its exit code is 0 also where every tool was denied.
+//! the exit code is 0 even if every tool was denied.
 
 use super::heard::{Fault, Heard, count, message, money, text};
 use super::{Ask, Speaks, Spec, Task};
@@ -41,7 +41,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn arguments(ask: &Ask<'_>) -> Vec<String> {
-    // The project's own settings and servers are the candidate's, so they stay out.
+    // The candidate can change the project's own settings and servers, so they are not loaded.
     let mut args: Vec<String> = [
         "-p",
         "--output-format",
@@ -58,7 +58,7 @@ fn arguments(ask: &Ask<'_>) -> Vec<String> {
         Task::Propose | Task::Review => ("default", "Read,Grep,Glob"),
         Task::Implement | Task::Mend => ("acceptEdits", "Read,Grep,Glob,Edit,Write"),
     };
-    // A shell is for those whom karve confines.
+    // A shell is allowed only in karve's sandbox.
     let with_shell = format!("{tools},Bash");
     if ask.confined && !tools.is_empty() {
         tools = &with_shell;
@@ -92,14 +92,14 @@ fn read(heard: &mut Heard, event: &Value) {
             }
         }
         "system" if text(event, "/subtype") == "api_retry" => {
-            heard.complaint = format!("the model answered {}", status(event, "/error_status"));
+            heard.complaint = format!("the server returned {}", status(event, "/error_status"));
         }
         "result" => read_result(heard, event),
         _ => {}
     }
 }
 
-/// Tokens of the single messages are not added up: they are told when a message begins.
+/// Tokens of single messages are not added up: they are reported when a message starts.
 fn read_result(heard: &mut Heard, event: &Value) {
     heard.has_ended = true;
     let kinds = [
@@ -110,7 +110,7 @@ fn read_result(heard: &mut Heard, event: &Value) {
     ];
     let counts = kinds.iter().map(|path| count(event, path));
     heard.usage.tokens = counts.fold(0, u64::saturating_add);
-    // Money is that of the whole conversation, tokens are those of the turn.
+    // The cost is for the whole conversation, the tokens are for the turn.
     heard.usd_of_all = Some(money(event, "/total_cost_usd"));
     let denials = event.get("permission_denials").and_then(Value::as_array);
     for denial in denials.into_iter().flatten() {
@@ -143,7 +143,7 @@ fn status(event: &Value, path: &str) -> String {
     }
 }
 
-/// What an event tells people.
+/// Parses an event for display.
 fn tells(event: &Value) -> Vec<Told> {
     let blocks = event.pointer("/message/content").and_then(Value::as_array);
     let blocks = blocks.into_iter().flatten();
@@ -152,7 +152,7 @@ fn tells(event: &Value) -> Vec<Told> {
         "system" if text(event, "/subtype") == "api_retry" => {
             let status = status(event, "/error_status");
             vec![Told::Notes(format!(
-                "the model answered {status}; it is asked again"
+                "the server returned {status}; retrying"
             ))]
         }
         "result" => told_at_end(event),
@@ -160,7 +160,7 @@ fn tells(event: &Value) -> Vec<Told> {
     }
 }
 
-/// What the last event tells: what was denied, and the answer, which need not be said before.
+/// Parses the last event: what was denied, and the answer, which may not have appeared before.
 fn told_at_end(event: &Value) -> Vec<Told> {
     let denials = event.get("permission_denials").and_then(Value::as_array);
     let denied = denials.into_iter().flatten();
@@ -174,7 +174,7 @@ fn told_at_end(event: &Value) -> Vec<Told> {
     told
 }
 
-/// What a block of a message tells.
+/// Parses a block of a message.
 fn told_by(block: &Value) -> Option<Told> {
     let is_error = || block.get("is_error").and_then(Value::as_bool) == Some(true);
     match text(block, "/type") {

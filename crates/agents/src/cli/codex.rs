@@ -1,5 +1,5 @@
-//! Codex: events of `codex exec --json`. Its counts of tokens are those of the whole conversation,
-//! and no money is told.
+//! Codex: events of `codex exec --json`. Its token counts are for the whole conversation, and it
+//! reports no cost.
 
 use super::heard::{Fault, Heard, count, message, text};
 use super::{Ask, Speaks, Spec, Task};
@@ -8,7 +8,7 @@ use karve_os::files;
 use serde_json::Value;
 use std::path::Path;
 
-/// The largest file of settings that is read.
+/// The largest settings file that is read.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
 /// Codex as a kind of agent.
@@ -49,7 +49,7 @@ fn addresses(home: &Path) -> Vec<String> {
 }
 
 fn arguments(ask: &Ask<'_>) -> Vec<String> {
-    // A sandbox of mounts cannot be made within karve's, which holds in any case.
+    // Its own mount sandbox cannot be created inside karve's, which applies in any case.
     let sandbox = match (ask.confined, ask.task) {
         (true, _) => "danger-full-access",
         (false, Task::Implement | Task::Mend) => "workspace-write",
@@ -86,7 +86,7 @@ fn read(heard: &mut Heard, event: &Value) {
         "thread.started" => heard.session = Some(text(event, "/thread_id").to_owned()),
         "item.completed" => match text(event, "/item/type") {
             "agent_message" => heard.says(text(event, "/item/text")),
-            // Such as that a model is unknown to it: the turn goes on.
+            // For example that it does not know a model: the turn continues.
             "error" => heard.complaint = message(text(event, "/item/message")),
             "command_execution" | "file_change" if text(event, "/item/status") == "declined" => {
                 heard.is_denied(text(event, "/item/type"));
@@ -100,7 +100,7 @@ fn read(heard: &mut Heard, event: &Value) {
         }
         "turn.completed" => {
             heard.has_ended = true;
-            // Cached and reasoning tokens are parts of these.
+            // Cached and reasoning tokens are included in these.
             let counts = ["/usage/input_tokens", "/usage/output_tokens"];
             let counts = counts.iter().map(|path| count(event, path));
             heard.tokens_of_all = Some(counts.fold(0, u64::saturating_add));
@@ -109,7 +109,7 @@ fn read(heard: &mut Heard, event: &Value) {
     }
 }
 
-/// What an event tells people.
+/// Parses an event for display.
 fn tells(event: &Value) -> Vec<Told> {
     let item = |path: &str| event.pointer(path);
     let failed = text(event, "/item/status") != "completed";

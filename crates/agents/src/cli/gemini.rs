@@ -1,5 +1,5 @@
 //! Gemini CLI: events of `-o stream-json`. Tools that it may not use are not offered to the model,
-//! which then asks for what is not there.
+//! which then calls tools that do not exist.
 
 use super::heard::{Fault, Heard, count, message, text};
 use super::{Ask, Speaks, Spec, Task};
@@ -58,7 +58,7 @@ fn read(heard: &mut Heard, event: &Value) {
                 Some(false) | None => heard.says(text(event, "/content")),
             }
         }
-        // What it says after a tool are new words.
+        // Text after a tool call is a new message.
         "tool_use" => {
             heard.says("");
             heard.tool = text(event, "/tool_name").to_owned();
@@ -96,7 +96,7 @@ fn is_denial(said: &str) -> bool {
     .any(|part| said.contains(part))
 }
 
-/// What an event tells people.
+/// Parses an event for display.
 fn tells(event: &Value) -> Vec<Told> {
     match text(event, "/type") {
         "message" if text(event, "/role") == "assistant" => {

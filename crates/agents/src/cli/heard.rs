@@ -1,4 +1,4 @@
-//! What was heard of a turn so far: who speaks, its last words, what it used, and what went wrong.
+//! The state of a turn so far: the agent's reply, its usage, and what went wrong.
 //!
 //! Every dialect fills the same few fields, so that what counts as a failure is decided in one
 //! place and by one rule.
@@ -7,46 +7,46 @@ use karve_core::spending::Usage;
 use karve_os::process::{Excess, Exit};
 use serde_json::Value;
 
-/// The last words are kept up to this size.
+/// The reply is kept up to this size.
 pub(crate) const TEXT_BYTES_MAX: usize = 1 << 20;
-/// Tools that were denied are named up to this many.
+/// At most this many denied tools are named.
 const DENIED_MAX: usize = 10;
 /// Characters of a message of a model or a program.
 const MESSAGE_CHARS_MAX: usize = 500;
 
-/// Why a turn gave nothing. Each has a name, which the log shows first.
+/// Why a turn failed. Each has a name, which the log shows first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The model, or the way to it, refused.
+    /// The model or its server refused.
     Api(String),
-    /// It was not allowed to use what it asked for, and changed nothing.
+    /// It was not allowed to use a tool, and changed nothing.
     Denied(Vec<String>),
-    /// It took as many turns with its model as it may.
+    /// It reached its limit of turns with the model.
     MaxTurns(String),
-    /// It spent what it may.
+    /// It reached its budget.
     Budget(String),
-    /// It ran past its time.
+    /// It exceeded its time limit.
     OverTime(u64),
-    /// It was ended from outside, or by its own fault.
+    /// It was killed from outside, or crashed.
     Killed(String),
-    /// It said more than anybody wants to store.
+    /// Its output exceeded the storage limit.
     Flooded(u64),
     /// It ended without the event that ends a turn.
     NoResult(String),
-    /// It ended well and said and changed nothing.
+    /// It exited normally without a reply and without a change.
     SaidNothing,
-    /// What it printed is not in its dialect.
+    /// Its output is not in the expected format.
     Malformed(String),
-    /// Its last words are too long to be an answer.
+    /// Its reply is too long for an answer.
     TooLong,
     /// Its answer was cut off.
     Cut,
-    /// The conversation is longer than its model can take in, whatever is left out.
+    /// The conversation exceeds the model's context, whatever is left out.
     Context(String),
 }
 
 impl Fault {
-    /// The name, and what is known beside.
+    /// The name, and the details.
     pub(crate) fn describe(&self) -> String {
         let told = |name: &str, detail: &str| match detail.trim() {
             "" => name.to_owned(),
@@ -56,15 +56,15 @@ impl Fault {
             Self::Api(said) => told("api error", said),
             Self::Denied(tools) => {
                 let tools = tools.join(", ");
-                format!("denied: it may not use {tools}, and changed nothing")
+                format!("denied: it is not allowed to use {tools}, and changed nothing")
             }
             Self::MaxTurns(said) => told("max turns", said),
             Self::Budget(said) => told("budget", said),
-            Self::OverTime(limit_s) => format!("over time: the agent ran past {limit_s} s"),
+            Self::OverTime(limit_s) => format!("timeout: the agent ran for more than {limit_s} s"),
             Self::Killed(how) => told("killed", how),
             Self::Flooded(bytes) => format!("flooded: it printed more than {bytes} bytes"),
             Self::NoResult(said) => told("no result", said),
-            Self::SaidNothing => "said nothing: it ended well and changed nothing".into(),
+            Self::SaidNothing => "empty reply: it exited normally and changed nothing".into(),
             Self::Malformed(said) => told("malformed", said),
             Self::TooLong => format!("too long: the answer exceeds {TEXT_BYTES_MAX} bytes"),
             Self::Cut => "cut off: the answer is longer than max_tokens".into(),
@@ -74,7 +74,7 @@ impl Fault {
 }
 
 impl Fault {
-    /// Whether a turn may fail like this because it did not find its conversation.
+    /// Whether a lost conversation can cause this failure.
     pub(super) fn is_of_start(&self) -> bool {
         match self {
             Self::Api(_) | Self::NoResult(_) | Self::SaidNothing | Self::Malformed(_) => true,
@@ -91,48 +91,48 @@ impl Fault {
     }
 }
 
-/// What was heard.
+/// The state of a turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Heard {
-    /// What the conversation is called, to go on with it.
+    /// The conversation's id, to resume it.
     pub(super) session: Option<String>,
-    /// Its last words.
+    /// Its reply.
     pub(super) text: String,
-    /// Whether they were longer than is kept.
+    /// Whether the reply was longer than the limit.
     pub(super) is_cut: bool,
     /// What this turn used.
     pub(super) usage: Usage,
-    /// Tokens of the whole conversation, where only those are told.
+    /// Tokens of the whole conversation, if only those are reported.
     pub(super) tokens_of_all: Option<u64>,
-    /// US dollars of the whole conversation, where only those are told.
+    /// US dollars of the whole conversation, if only those are reported.
     pub(super) usd_of_all: Option<f64>,
-    /// Tools that it may not use and asked for.
+    /// Tools that it called without permission.
     pub(super) denied: Vec<String>,
-    /// What it says went wrong.
+    /// The error that it reports.
     pub(super) fault: Option<Fault>,
-    /// The last complaint that need not be a failure.
+    /// The last error message, which may not be a failure.
     pub(super) complaint: String,
-    /// The tool that it asked for last, where a result does not name its tool.
+    /// The last tool call, if results do not name their tool.
     pub(super) tool: String,
     /// Whether the event that ends a turn was seen.
     pub(super) has_ended: bool,
-    /// How many events were read.
+    /// How many events were parsed.
     pub(super) events: u64,
-    /// How many lines were none.
+    /// How many lines were not events.
     pub(super) strange_lines: u64,
     /// The beginning of the first of them.
     pub(super) strange: String,
 }
 
 impl Heard {
-    /// New last words.
+    /// Sets the reply.
     pub(super) fn says(&mut self, text: &str) {
         self.text.clear();
         self.is_cut = false;
         self.says_more(text);
     }
 
-    /// More of the last words.
+    /// Appends to the reply.
     pub(super) fn says_more(&mut self, text: &str) {
         let room = TEXT_BYTES_MAX.saturating_sub(self.text.len());
         if text.len() > room {
@@ -144,14 +144,14 @@ impl Heard {
         }
     }
 
-    /// What the conversation has used by now, given what it had used before this turn: what the
-    /// turn used is the difference.
+    /// Sets the total usage of the conversation, given its usage before this turn: the turn's usage
+    /// is the difference.
     pub(super) fn settle(&mut self, before: Usage) -> Usage {
         if let Some(tokens) = self.tokens_of_all {
             self.usage.tokens = tokens.saturating_sub(before.tokens);
         }
         if let Some(usd) = self.usd_of_all {
-            // One that counts less than before has begun to count anew.
+            // A smaller count than before means that the counter was reset.
             self.usage.usd = match usd < before.usd {
                 true => usd,
                 false => usd - before.usd,
@@ -164,7 +164,7 @@ impl Heard {
         }
     }
 
-    /// A tool that it may not use.
+    /// Records a tool that it may not use.
     pub(super) fn is_denied(&mut self, tool: &str) {
         let tool = message(tool);
         if self.denied.len() < DENIED_MAX && !self.denied.contains(&tool) {
@@ -172,13 +172,13 @@ impl Heard {
         }
     }
 
-    /// Whether the model was not even asked.
+    /// Whether the model was never asked.
     pub(super) fn is_unheard(&self) -> bool {
         let is_by_model = matches!(self.fault, Some(Fault::Api(_))) && self.session.is_some();
         self.usage.tokens == 0 && self.text.is_empty() && !is_by_model
     }
 
-    /// A line that is no event.
+    /// Records a line that is not an event.
     pub(super) fn is_strange(&mut self, line: &[u8]) {
         self.strange_lines += 1;
         if self.strange_lines == 1 {
@@ -187,7 +187,7 @@ impl Heard {
         }
     }
 
-    /// Why the turn gave nothing, if so: what the agent says counts before its exit code.
+    /// Why the turn failed, if so: the agent's own report comes before its exit code.
     pub(super) fn judge(&self, exit: Exit, stderr: &str, limit_s: u64) -> Option<Fault> {
         let said = || match (self.complaint.as_str(), message(last_lines(stderr))) {
             ("", said) => said,
@@ -210,7 +210,7 @@ impl Heard {
         match (exit, self.has_ended) {
             (Exit::Code(0), true) if self.is_cut => Some(Fault::TooLong),
             (Exit::Code(0), true) => None,
-            // As a shell tells of a signal.
+            // How a shell reports a signal.
             (Exit::Code(code @ 129..=159), false) => {
                 Some(Fault::Killed(format!("exit code {code}")))
             }
@@ -228,7 +228,7 @@ impl Heard {
     }
 }
 
-/// The end of what a program complained about.
+/// The end of a program's error output.
 fn last_lines(stderr: &str) -> &str {
     let text = stderr.trim_end();
     let start = text.len().saturating_sub(MESSAGE_CHARS_MAX);
@@ -250,7 +250,7 @@ pub(crate) fn text<'a>(event: &'a Value, path: &str) -> &'a str {
     event.pointer(path).and_then(Value::as_str).unwrap_or("")
 }
 
-/// A count in an event; none is zero, and so is what cannot be one.
+/// A count in an event; zero if it is missing or not a count.
 pub(crate) fn count(event: &Value, path: &str) -> u64 {
     event.pointer(path).and_then(Value::as_u64).unwrap_or(0)
 }

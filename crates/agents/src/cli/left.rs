@@ -1,20 +1,20 @@
-//! What a turn left in its worktree: which files changed while it lasted.
+//! What a turn left in its worktree: which files changed during the turn.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Files and directories that are looked at.
+/// Most files and directories that are checked.
 const ENTRIES_MAX: usize = 200_000;
 
-/// When a file last changed in any way; a program cannot set it as it likes.
+/// When a file last changed in any way (ctime); a program cannot set it.
 pub(super) fn changed_at(path: &Path) -> Option<(i64, i64)> {
     let data = fs::symlink_metadata(path).ok()?;
     Some((data.ctime(), data.ctime_nsec()))
 }
 
-/// The files of a worktree that changed after a moment, and directories of which something was
-/// removed. What git keeps is left out.
+/// The files of a worktree that changed after a point in time, and directories from which
+/// something was removed. Git's own files are left out.
 pub(super) fn changed(tree: &Path, since: (i64, i64)) -> Vec<PathBuf> {
     let mut changed = Vec::new();
     let mut dirs = vec![tree.to_owned()];

@@ -1,4 +1,4 @@
-//! Hears an agent while it speaks: takes keys out, writes down what comes, and reads it line by
+//! Reads an agent's output as it arrives: removes keys, logs the output, and parses it line by
 //! line, in bounded memory.
 
 use super::Spec;
@@ -8,25 +8,25 @@ use serde_json::Value;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-/// What is written down of one turn; an agent that says more is ended.
+/// The largest log of one turn; an agent that prints more is ended.
 pub(super) const EXCHANGE_BYTES_MAX: u64 = 256 << 20;
 
-/// A line is read up to this size; what is longer is written down and not read.
+/// A line is parsed up to this size; a longer one is logged but not parsed.
 const LINE_BYTES_MAX: usize = 4 << 20;
 
-/// Somebody who hears one turn.
+/// Reads the output of one turn.
 pub(super) struct Listener<'a> {
     spec: &'a Spec,
     keys: Redacting,
     file: BufWriter<File>,
-    /// Bytes that were written down.
+    /// Bytes that were logged.
     written: u64,
-    /// The line that is coming.
+    /// The current line.
     line: Vec<u8>,
-    /// Whether it is too long to be read.
+    /// Whether it is too long to parse.
     is_long: bool,
     heard: Heard,
-    /// Why nothing more could be written down.
+    /// Why the log could not be written.
     broken: Option<io::Error>,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// Takes in what comes; tells whether more is wanted.
+    /// Processes new output; returns whether more is wanted.
     pub(super) fn push(&mut self, bytes: &[u8]) -> bool {
         let clean = self.keys.push(bytes).into_owned();
         self.take(&clean);
@@ -84,7 +84,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// All that was heard, and the file for what is to be added.
+    /// The final state, and the log file for more lines.
     pub(super) fn finish(mut self) -> io::Result<(Heard, BufWriter<File>)> {
         let rest = self.keys.rest();
         self.take(&rest);
@@ -99,7 +99,7 @@ impl<'a> Listener<'a> {
     }
 }
 
-/// Reads one line in a dialect.
+/// Parses one line in an agent's format.
 pub(super) fn read_line(spec: &Spec, heard: &mut Heard, line: &[u8]) {
     let text = line.trim_ascii();
     if text.is_empty() {

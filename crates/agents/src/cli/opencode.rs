@@ -1,5 +1,5 @@
-//! opencode: events of `opencode run --format json`. Tokens and money are told step by step, and
-//! the last step is the one that does not end with calls of tools.
+//! opencode: events of `opencode run --format json`. Tokens and cost are reported per step, and the
+//! last step is the one that does not end with tool calls.
 
 use super::heard::{Fault, Heard, count, message, money, text};
 use super::{Ask, Speaks, Spec, Task};
@@ -57,7 +57,7 @@ fn arguments(ask: &Ask<'_>) -> Vec<String> {
     args
 }
 
-/// What it may do, above what its own files say.
+/// Its permissions, which override its own files.
 fn settings(ask: &Ask<'_>) -> Vec<(String, String)> {
     let edit = match ask.task {
         Task::Implement | Task::Mend => "allow",
@@ -114,7 +114,7 @@ fn read(heard: &mut Heard, event: &Value) {
     }
 }
 
-/// What an event tells people.
+/// Parses an event for display.
 fn tells(event: &Value) -> Vec<Told> {
     match text(event, "/type") {
         "text" => vec![Told::Says(text(event, "/part/text").to_owned())],

@@ -1,4 +1,4 @@
-//! What real agents print is read as it is meant, and what nobody should print does no harm.
+//! The output of real agents is parsed correctly, and malicious output does no harm.
 
 use super::heard::{Fault, Heard, TEXT_BYTES_MAX};
 use super::listen::{Listener, read_line};
@@ -80,7 +80,7 @@ fn a_turn_used_what_the_conversation_used_since() {
     assert_eq!(used.tokens, 5_250);
     let used = check(Kind::Claude, usage(0, 0.01), usage(5_000, 0.00524));
     assert!((used.usd - 0.01524).abs() < 1e-9);
-    // It counts anew.
+    // The counter was reset.
     check(Kind::Claude, usage(0, 1.0), usage(5_000, 0.01524));
     check(Kind::Opencode, usage(0, 1.0), usage(4_200, 0.015));
 }
@@ -113,7 +113,7 @@ fn how_a_turn_of_claude_ended_is_told_by_its_result() {
     let aborted = r#""subtype":"error_during_execution","is_error":true,"result":"""#;
     let fault = Fault::Api("error_during_execution".into());
     claude(aborted, 0, Some(fault));
-    // An event that does not say that all is well does not mean that all is well.
+    // An event that does not report success is not a success.
     let unclear = r#""subtype":"success""#;
     claude(unclear, 0, Some(Fault::Api(String::new())));
 }
@@ -136,7 +136,7 @@ fn a_turn_without_its_last_event_is_a_failure_whatever_its_exit_code() {
     check(Kind::Codex, failed, 1, api);
     let complaint = r#"{"type":"error","message":"stream ended"}"#;
     check(Kind::Codex, complaint, 1, none("exit code 1, stream ended"));
-    // A step that ended with calls of tools is not the last one.
+    // A step that ended with tool calls is not the last one.
     let step = r#"{"type":"step_finish","part":{"reason":"tool-calls"}}"#;
     check(Kind::Opencode, step, 0, none("exit code 0"));
 }
@@ -148,7 +148,7 @@ fn how_a_program_was_ended_counts_before_what_it_said() {
         let fault = heard.judge(exit, "", 5).unwrap();
         assert!(fault.describe().starts_with(want), "{fault:?}");
     };
-    check(Exit::TimedOut, "over time: the agent ran past 5 s");
+    check(Exit::TimedOut, "timeout: the agent ran for more than 5 s");
     check(Exit::Signal(9), "killed: ended by signal 9");
     check(Exit::Stopped, "killed: stopped by the user");
     check(
@@ -286,7 +286,7 @@ fn what_changed_in_a_worktree_is_found() {
     assert_eq!(left::changed(&tree, since), [tree.join("a/b")]);
 }
 
-/// The clock of files is coarse: gives a moment at which all that was written before is past.
+/// File timestamps are coarse: returns a time that is after everything written so far.
 fn wait_for_later(dir: &Path) -> (i64, i64) {
     let now = || {
         let path = dir.join("moment");

@@ -1,4 +1,4 @@
-//! A small turn, to see whether an agent works here: its program, its key and the way to its model.
+//! A small turn, to check whether an agent works here: its program, its key and its model's server.
 
 use super::turn::{self, Caller, Place, Ran};
 use super::{Ask, Kind, Task};
@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a program may take to say its version.
+/// How long a program may take to print its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(30);
 
 /// How long the small turn may take, in seconds.
@@ -21,15 +21,15 @@ const TRIAL_S: u64 = 120;
 /// Characters of a version that are shown.
 const VERSION_CHARS_MAX: usize = 60;
 
-/// What is asked; the word must come back.
+/// The question; the word must come back.
 const QUESTION: &str = "Use no tool. Answer with this one word and nothing else: ready\n";
 
-/// A program that is there.
+/// An installed program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Where it is.
     pub path: PathBuf,
-    /// What it says its version is, if it says one.
+    /// The version that it reports, if any.
     pub version: Option<String>,
 }
 
@@ -38,11 +38,11 @@ pub struct Found {
 pub struct Tried {
     /// What it used.
     pub usage: Usage,
-    /// Why it gave nothing, if so.
+    /// Why it failed, if so.
     pub fault: Option<String>,
 }
 
-/// Looks for a program and asks for its version.
+/// Finds a program and asks for its version.
 pub fn find(config: &CliConfig, stop: &StopFlag) -> Option<Found> {
     let name = config.program.as_deref().unwrap_or(config.kind.program());
     let path = process::find_program(name)?;
@@ -59,7 +59,7 @@ pub fn find(config: &CliConfig, stop: &StopFlag) -> Option<Found> {
     Some(Found { path, version })
 }
 
-/// Has a small turn in a directory of its own.
+/// Runs a small turn in its own directory.
 pub fn try_turn(
     (config, reach): (&CliConfig, &Reach),
     env: &BTreeMap<String, String>,
@@ -72,7 +72,7 @@ pub fn try_turn(
     let [tree, notes] = ["worktrees/trial", "tmp/agent"].map(|name| dir.join(name));
     let _ = fs::remove_dir_all(&notes);
     for dir in [&tree, &notes] {
-        fs::create_dir_all(dir).context(|| format!("cannot make {}", dir.display()))?;
+        fs::create_dir_all(dir).context(|| format!("cannot create {}", dir.display()))?;
     }
     let place = Place {
         tree: &tree,
@@ -95,7 +95,7 @@ pub fn try_turn(
     let Ran { heard, fault, .. } = turn::run(&caller, &ask, QUESTION, &place)?;
     let mut fault = fault.map(|fault| fault.describe());
     if fault.is_none() && heard.text.trim().is_empty() {
-        fault = Some("said nothing".into());
+        fault = Some("empty reply".into());
     }
     Ok(Tried {
         usage: heard.usage,
@@ -104,7 +104,7 @@ pub fn try_turn(
 }
 
 impl CliConfig {
-    /// A kind as it is without any configuration.
+    /// A kind with its default configuration.
     pub fn of(kind: Kind) -> Self {
         Self {
             kind,

@@ -1,5 +1,5 @@
-//! One turn: the program is started in its worktree, heard while it speaks, and ended with all that
-//! it started.
+//! One turn: the program is started in its worktree, its output is read as it arrives, and it is
+//! ended with all its child processes.
 
 use super::heard::{Fault, Heard, message};
 use super::listen::{EXCHANGE_BYTES_MAX, Listener};
@@ -17,16 +17,16 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What of a program's complaints is kept, in bytes.
+/// How much of a program's error output is kept, in bytes.
 const STDERR_BYTES_MAX: usize = 64 << 10;
 
-/// Where in its notes a program keeps what it has no home for.
+/// The directory in its notes that a program uses if it has no home.
 pub(super) const STATE: &str = "state";
 
-/// The version of the form of an exchange.
+/// The format version of a session log.
 const EXCHANGE_VERSION: u32 = 1;
 
-/// Who is called, and with what.
+/// The program to start, and its settings.
 #[derive(Debug)]
 pub(super) struct Caller {
     config: CliConfig,
@@ -49,7 +49,7 @@ pub(super) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// The place of a desk.
+    /// The place of a turn.
     pub(super) fn of(desk: &Desk<'a>) -> Self {
         Self {
             tree: desk.tree,
@@ -77,10 +77,13 @@ impl Caller {
         let kind = config.kind;
         let name = config.program.as_deref().unwrap_or(kind.program());
         let Some(program) = process::find_program(name) else {
-            let message = format!("the agent {} needs {name}, which is not there", kind.name());
+            let message = format!(
+                "the agent {} needs {name}, which is not installed",
+                kind.name()
+            );
             return Err(CommandError::environment(message)
                 .hint(format!("install it with \"{}\"", kind.install()))
-                .hint("name another path as program under [agents] in karve.toml"));
+                .hint("or set another path as program under [agents] in karve.toml"));
         };
         let program = std::path::absolute(&program).unwrap_or(program);
         Ok(Self {
@@ -99,7 +102,7 @@ impl Caller {
         task.limit_s(self.limit_s)
     }
 
-    /// The model that is asked for by name.
+    /// The requested model, if one is named.
     pub(super) fn model(&self) -> Option<&str> {
         self.config.model.as_deref()
     }
@@ -108,7 +111,7 @@ impl Caller {
         self.config.kind.spec()
     }
 
-    /// Where it keeps who it is, if it is led there: variables to set, and directories to show.
+    /// Where it keeps its credentials and state: variables to set, and directories to expose.
     fn state(&self, notes: &Path) -> (Vec<(String, String)>, Vec<PathBuf>) {
         let spec = self.spec();
         let led: Vec<PathBuf> = spec
@@ -123,7 +126,7 @@ impl Caller {
         if !led.is_empty() || at_home {
             return (Vec::new(), led);
         }
-        // It is nobody here yet, so what it keeps between turns goes to its notes.
+        // It has no credentials here yet, so its state between turns goes to its notes.
         let set = spec.home_variables.iter().map(|name| {
             let dir = notes.join(STATE).join(name.to_lowercase());
             let _ = fs::create_dir_all(&dir);
@@ -179,7 +182,7 @@ impl Caller {
         let spec = self.spec();
         let mut words = vec![self.program.clone().into_os_string()];
         words.extend((spec.arguments)(ask).into_iter().map(Into::into));
-        // Before a brief by standard input, which some ask for as their last argument.
+        // Before the brief on standard input, which some programs take as their last argument.
         let end = match words.last().is_some_and(|word| word == "-") {
             true => words.len() - 1,
             false => words.len(),
@@ -225,19 +228,19 @@ impl Caller {
     }
 }
 
-/// What is started, and its way to the model, which is kept until it has ended.
+/// The command, and its network gateway, which is kept until the command has ended.
 struct Started {
     command: Command,
     gateway: Option<Gateway>,
 }
 
-/// A program, and what it cannot do without: the packages that it came with.
+/// A program, and the packages that it was installed with, which it needs.
 fn beside(program: &Path) -> Vec<PathBuf> {
     let mut paths = vec![program.to_owned()];
     paths.extend(fs::canonicalize(program));
     let mut found = paths.clone();
     for path in &paths {
-        // The outermost, for packages lie beside each other there.
+        // The outermost, because packages are next to each other there.
         let above: Vec<&Path> = path.ancestors().collect();
         let packages = above.iter().rev().find(|dir| dir.ends_with("node_modules"));
         found.extend(packages.map(|dir| dir.to_path_buf()));
@@ -247,7 +250,8 @@ fn beside(program: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What makes a turn a failure that ended well: nothing changed, for it was denied or said nothing.
+/// Why a turn that ended normally is a failure, if so: nothing changed, because it was denied a
+/// tool or gave no reply.
 pub(super) fn examine(heard: &Heard, place: &Place<'_>) -> Option<Fault> {
     let since = left::changed_at(&place.brief_file())?;
     if !left::changed(place.tree, since).is_empty() {
@@ -260,13 +264,13 @@ pub(super) fn examine(heard: &Heard, place: &Place<'_>) -> Option<Fault> {
     }
 }
 
-/// A turn that was run.
+/// A finished turn.
 #[derive(Debug)]
 pub(super) struct Ran {
     pub(super) heard: Heard,
-    /// Why it gave nothing, if so.
+    /// Why it failed, if so.
     pub(super) fault: Option<Fault>,
-    /// What its conversation has used by now.
+    /// The usage of its conversation so far.
     pub(super) talk_used: Usage,
 }
 
@@ -289,7 +293,7 @@ pub(super) fn run(caller: &Caller, ask: &Ask<'_>, brief: &str, place: &Place<'_>
     if let (Some(Fault::Api(said)), false) = (&mut fault, kept_from.is_empty()) {
         let hosts = kept_from.join(", ");
         *said = message(&format!(
-            "{said}; karve kept it from {hosts}, see hosts in docs/agents.md"
+            "{said}; karve blocked its access to {hosts}, see hosts in docs/agents.md"
         ));
     }
     let end = json!({
@@ -311,7 +315,7 @@ pub(super) fn run(caller: &Caller, ask: &Ask<'_>, brief: &str, place: &Place<'_>
     })
 }
 
-/// Begins to write down a turn: first what is asked.
+/// Starts the session log of a turn: the brief comes first.
 fn begin(caller: &Caller, ask: &Ask<'_>, brief: &str, place: &Place<'_>) -> Result<File> {
     let cannot = || format!("cannot write {}", place.exchange.display());
     let file = OpenOptions::new()

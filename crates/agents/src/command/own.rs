@@ -1,20 +1,20 @@
-//! What a command line names that is its own: its program and the files with a whole path, such as
-//! a script. Pure, but for a look whether a file is there.
+//! The files that a command line itself needs: its program and files with an absolute path, such as
+//! a script. Pure, except for checks whether a file exists.
 
 use karve_os::process;
 use karve_os::sandbox::Sandbox;
 use std::path::{Path, PathBuf};
 
-/// Files of a command line that are shown to it, at most.
+/// Most files of a command line that are made visible to it.
 const FILES_MAX: usize = 16;
 
-/// The plain files that a command line names by their whole path, and that may be shown to it.
+/// The regular files that a command line names by absolute path and that it may see.
 pub(super) fn files(line: &str, sandbox: &Sandbox) -> Vec<PathBuf> {
     let named = plain_files(line).into_iter();
     named.filter(|file| sandbox.may_show(file)).collect()
 }
 
-/// What a command line names and does not see, with what helps; nothing if there is none.
+/// The paths that a command line names but cannot see, with a hint; empty if there are none.
 pub(super) fn unseen(line: &str, sandbox: &Sandbox) -> String {
     let shown = plain_files(line);
     let is_unseen = |path: &PathBuf| {
@@ -22,14 +22,14 @@ pub(super) fn unseen(line: &str, sandbox: &Sandbox) -> String {
     };
     match paths(line).into_iter().find(is_unseen) {
         Some(path) => format!(
-            "; it does not see {}: name it in sandbox.read of karve.toml",
+            "; it cannot see {}: add it to sandbox.read in karve.toml",
             path.display()
         ),
         None => String::new(),
     }
 }
 
-/// The plain files among the whole paths. A directory is none of them: what lies there is not
+/// The regular files among the absolute paths. Directories are left out: their contents are not
 /// named.
 fn plain_files(line: &str) -> Vec<PathBuf> {
     let named = paths(line).into_iter();
@@ -39,8 +39,8 @@ fn plain_files(line: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What a command line needs and is not there: its program, or the script that it is to run. A line
-/// that only a shell can take apart is not judged, and neither is what lies in the project.
+/// What a command line needs and does not exist: its program, or the script that it runs. A line
+/// that only a shell can parse is not checked, and neither are paths in the project.
 pub fn lacking(line: &str) -> Option<String> {
     let words = process::plain_words(line)?;
     let mut words = words.into_iter();
@@ -49,14 +49,14 @@ pub fn lacking(line: &str) -> Option<String> {
     if !is_inside && process::find_program(&program).is_none() {
         return Some(program);
     }
-    // After an option such as `-c` there is no script but what it says.
+    // After an option such as `-c` the script is the option's argument.
     let says = |word: &String| !word.starts_with("--") && word.ends_with(['c', 'e']);
     let mut rest = words.skip_while(|word| word.starts_with('-') && !says(word));
     let script = rest.next()?;
     (script.starts_with('/') && !Path::new(&script).exists()).then_some(script)
 }
 
-/// The whole paths among the words, also as the value of an option.
+/// The absolute paths among the words, also as the value of an option.
 fn paths(line: &str) -> Vec<PathBuf> {
     let words = words(line).into_iter();
     let value = |word: String| match word.split_once('=') {
@@ -67,8 +67,8 @@ fn paths(line: &str) -> Vec<PathBuf> {
     paths.map(PathBuf::from).collect()
 }
 
-/// The words of any line, also of one that only a shell understands: quotes hold together, and what
-/// joins commands parts them.
+/// The words of any line, also of one that only a shell understands: quotes group words, and
+/// command separators split them.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;
@@ -133,7 +133,7 @@ mod tests {
         check("cd /nowhere && ./agent.sh", None);
         check("./agent.sh", None);
         check("no-such-program-at-all x", Some("no-such-program-at-all"));
-        // A script of the project is looked for in its worktree, and what is written may be new.
+        // A project script is looked up in its worktree, and an output file may not exist yet.
         check("sh agent.sh --log /nowhere/log", None);
         check("sh '/nowhere/of mine/a.sh'", Some("/nowhere/of mine/a.sh"));
         check("sh -lc '/nowhere/agent.sh --fast'", None);

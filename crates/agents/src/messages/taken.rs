@@ -1,5 +1,5 @@
-//! What karve takes from messages of the published workflows: a hypothesis, a summary, a review. An
-//! agent that speaks one of them needs no other contract.
+//! What karve accepts from messages of the published workflows: a hypothesis, a summary, a review.
+//! An agent that uses one of them needs no other contract.
 
 use super::{form, object_in, parse, render};
 use karve_core::hypothesis::{Direction, Hypothesis};
@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 
 /// Characters of a title.
 const TITLE_CHARS: usize = 200;
-/// The largest gain that is taken, in percent.
+/// The largest gain that is accepted, in percent.
 const GAIN_PCT_MAX: f64 = 900_000.0;
 
-/// The hypothesis of an answer in C's contract for analysis or for stagnation; none if it speaks
-/// neither.
+/// The hypothesis of an answer in the primus contract for analysis or for stagnation; none if it
+/// uses neither.
 pub fn hypothesis_of(
     text: &str,
 ) -> Result<Option<std::result::Result<Box<Hypothesis>, Vec<String>>>> {
@@ -39,13 +39,13 @@ pub fn hypothesis_of(
     }))
 }
 
-/// The item of the agenda that an answer says it is about.
+/// The agenda item that an answer names.
 fn task_in(datum: &Datum) -> Option<String> {
     datum.get("task")?;
     Some(title_of(datum.str_of("task")))
 }
 
-/// The ratio that a text with a figure in percent, or a factor such as `1.2x`, expects.
+/// The expected ratio of a text with a percentage, or with a factor such as `1.2x`.
 fn ratio_in(text: &str) -> Option<f64> {
     let is_part = |c: char| c.is_ascii_digit() || "+-.".contains(c);
     let mut rest = text;
@@ -67,7 +67,7 @@ fn ratio_in(text: &str) -> Option<f64> {
 
 fn expected(name: &str, text: &str) -> std::result::Result<f64, String> {
     let ratio = ratio_in(text).filter(|ratio| *ratio > 0.0 && *ratio <= 10_000.0);
-    ratio.ok_or_else(|| format!("{name} must hold a figure such as +5%"))
+    ratio.ok_or_else(|| format!("{name} must contain a figure such as +5%"))
 }
 
 fn title_of(text: &str) -> String {
@@ -130,8 +130,8 @@ fn turned(datum: &Datum) -> std::result::Result<Hypothesis, String> {
     })
 }
 
-/// The summary of an answer in C's contract for a change, or in A's for a new version; none if it
-/// speaks neither.
+/// The summary of an answer in the primus contract for a change, or in the hyper-mla contract for
+/// a new version; none if it uses neither.
 pub fn summary_of(text: &str) -> Result<Option<std::result::Result<String, Vec<String>>>> {
     if text.trim_start().starts_with("## New Version") {
         let said = parse(form("a/summary")?, text.trim_start());
@@ -150,7 +150,7 @@ pub fn summary_of(text: &str) -> Result<Option<std::result::Result<String, Vec<S
 fn version_summary(datum: &Datum) -> std::result::Result<String, Vec<String>> {
     if datum.str_of("correctness") == "FAIL" {
         return Err(vec![
-            "the new version is not right, as its author says".to_owned(),
+            "the new version is not correct, by its author's own report".to_owned(),
         ]);
     }
     let changes = datum.list_of("changes").iter();
@@ -158,7 +158,7 @@ fn version_summary(datum: &Datum) -> std::result::Result<String, Vec<String>> {
     Ok(changes.map(line).collect::<Vec<_>>().join("; "))
 }
 
-/// The review of an answer in C's contract, or everything that is wrong with it.
+/// The review of an answer in the primus contract, or everything that is wrong with it.
 pub fn review_of(tree: &str, text: &str) -> Result<std::result::Result<Review, Vec<String>>> {
     let datum = match checked("c/review", text)? {
         Ok(datum) => datum,
@@ -178,7 +178,7 @@ pub fn review_of(tree: &str, text: &str) -> Result<std::result::Result<Review, V
     }))
 }
 
-/// The object of an answer, if it keeps its form.
+/// The object of an answer, if it matches its form.
 fn checked(name: &str, text: &str) -> Result<std::result::Result<Datum, Vec<String>>> {
     let form = form(name)?;
     Ok(match object_in(text).map(without_own) {
@@ -190,7 +190,7 @@ fn checked(name: &str, text: &str) -> Result<std::result::Result<Datum, Vec<Stri
     })
 }
 
-/// What an answer says to karve beside the message: its cost, and the item that it is about.
+/// What an answer says in addition to the message: its cost, and the item that it is about.
 fn without_own(datum: Datum) -> Datum {
     match datum {
         Datum::Fields(mut fields) => {
@@ -201,7 +201,7 @@ fn without_own(datum: Datum) -> Datum {
     }
 }
 
-/// A review as C's contract has it; none if it failed.
+/// A review in the primus contract; none if it failed.
 pub fn render_review(review: &Review) -> Option<String> {
     let rules = review.signals.iter();
     let rules = rules.map(|(signal, is)| (signal.name().to_owned(), Datum::text(is.name())));

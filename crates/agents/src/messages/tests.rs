@@ -1,4 +1,4 @@
-//! Every form that is shipped: sound, written and read back as it was, and taken for what it says.
+//! Every shipped form is valid, survives writing and parsing, and is accepted for what it says.
 
 use super::*;
 use karve_core::messages::{Field, Kind};
@@ -6,7 +6,7 @@ use karve_core::roles::Advice;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 
-/// Words that no form parts values by.
+/// Words that no form uses as a separator.
 const WORDS: &str = "[a-zA-Z][a-zA-Z0-9_.=]{0,11}";
 
 /// A value of a field.
@@ -34,7 +34,7 @@ fn value(field: &Field) -> BoxedStrategy<Datum> {
     }
 }
 
-/// Values of some fields; what is optional may be left out.
+/// Values of some fields; optional ones may be left out.
 fn values(fields: &[Field]) -> BoxedStrategy<Datum> {
     let each: Vec<BoxedStrategy<(String, Option<Datum>)>> = fields
         .iter()
@@ -144,7 +144,7 @@ fn an_analysis_and_a_turn_become_a_hypothesis() {
     assert_eq!((said.title.as_str(), said.direction.name()), ("b", "tile"));
     assert!(errors(&turn("z")).contains("primary_pick"));
     assert_eq!(said.task, None);
-    // Under an agenda an answer names its item, whatever contract it speaks.
+    // Under an agenda an answer names its item, whatever contract it uses.
     for text in [ANALYZE.to_owned(), turn("b")] {
         let with_task = text.replacen('{', "{\"task\": \" tiles \", ", 1);
         let said = hypothesis_of(&with_task).unwrap().unwrap().unwrap();

@@ -1,11 +1,11 @@
-//! How much of everything a brief shows, so that it stays within its tokens. What is oldest or of
-//! least use is left out first, and the brief says what.
+//! How much of each part a brief shows, so that it stays within its token budget. The oldest and
+//! least useful parts are left out first, and the brief says what is missing.
 
 use karve_core::campaign::strategy::Brief;
 use karve_core::charter::TOKEN_BYTES;
 use std::fmt::Write;
 
-/// Tokens for what an adapter adds: where the answer goes.
+/// Tokens reserved for what an adapter adds: where the answer goes.
 const ADDED_TOKENS: usize = 40;
 
 /// How much of each part is shown.
@@ -17,15 +17,15 @@ pub(super) struct Shown {
     pub(super) told: usize,
     /// Refuted entries.
     pub(super) refuted: usize,
-    /// Lessons of earlier campaigns.
+    /// Lessons from earlier campaigns.
     pub(super) tips: usize,
     /// Characters of the profile.
     pub(super) profile_chars: usize,
     /// Findings of the last audit.
     pub(super) audited: usize,
-    /// Answers of people.
+    /// The user's answers.
     pub(super) answers: usize,
-    /// What was wrong with the last answer.
+    /// Errors in the last answer.
     pub(super) errors: usize,
     /// Cases that are named.
     pub(super) cases: usize,
@@ -45,7 +45,7 @@ enum Part {
     Cases,
 }
 
-/// What is cut, in this order, and down to which rest: first what is least missed.
+/// What is cut, in this order, and down to which minimum: the least useful first.
 const CUTS: [(Part, usize); 16] = [
     (Part::Tried, 12),
     (Part::Tips, 3),
@@ -105,12 +105,12 @@ impl Shown {
             }
         };
         say(all.tried, self.tried, "older rounds");
-        say(all.told, self.told, "entries of the library");
+        say(all.told, self.told, "library entries");
         say(all.refuted, self.refuted, "refuted entries");
-        say(all.tips, self.tips, "lessons of earlier campaigns");
-        say(all.audited, self.audited, "findings of the audit");
+        say(all.tips, self.tips, "lessons from earlier campaigns");
+        say(all.audited, self.audited, "audit findings");
         say(all.answers, self.answers, "older answers");
-        say(all.errors, self.errors, "faults of the last answer");
+        say(all.errors, self.errors, "errors in the last answer");
         say(all.cases, self.cases, "cases");
         say(
             brief.profile.chars().count(),
@@ -119,19 +119,19 @@ impl Shown {
         );
         if brief.recall.not_for_role > 0 {
             let n = brief.recall.not_for_role;
-            said.push(format!("{n} entries that are for other roles"));
+            said.push(format!("{n} entries for other roles"));
         }
         said
     }
 }
 
-/// The tokens of a text, as they are counted here.
+/// The number of tokens in a text, by karve's own estimate.
 pub(super) fn tokens(text: &str) -> usize {
     text.len().div_ceil(TOKEN_BYTES)
 }
 
-/// A brief within its tokens: as much of everything as fits, then how to answer, which is always
-/// whole.
+/// A brief within its token budget: as much of each part as fits, then how to answer, which is
+/// never cut.
 pub(super) fn fit(brief: &Brief, answer: &str, render: impl Fn(&Shown) -> String) -> String {
     let most = (brief.tokens_max as usize).saturating_sub(ADDED_TOKENS);
     let whole = |shown: &Shown| {
@@ -159,10 +159,10 @@ pub(super) fn fit(brief: &Brief, answer: &str, render: impl Fn(&Shown) -> String
     text
 }
 
-/// Where even the least was too long.
+/// Shown if even the minimum is too long.
 const CUT: &str = "\nThe rest is left out: agent.brief_tokens is too small for it.\n\n";
 
-/// Cuts a text, and ends the fence that is open there.
+/// Cuts a text, and closes the fence that is open there.
 fn cut(text: &mut String, room: usize) {
     let open = |text: &str| -> Option<String> {
         let mut fence: Option<&str> = None;
@@ -202,7 +202,7 @@ fn push_left_out(text: &mut String, left_out: &[String], most: u32) {
     if !left_out.is_empty() {
         let _ = write!(
             text,
-            "## Left out\n\nThis brief has at most {most} tokens. Not in it: {}.\n\n",
+            "## Left out\n\nThis brief has at most {most} tokens. It leaves out: {}.\n\n",
             left_out.join(", ")
         );
     }

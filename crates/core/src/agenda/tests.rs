@@ -112,7 +112,7 @@ fn an_item_is_done_when_it_is_kept_or_its_tries_are_used() {
         ..round(1, "a", false)
     };
     check(&items, &[gave_up], &[], "do b");
-    // A round of no item, or of one that is not there, changes nothing.
+    // A round for no item, or for an unknown one, changes nothing.
     check(&items, &[round(1, "c", true)], &[], "oo a");
 }
 
@@ -147,7 +147,7 @@ fn a_condition_that_fails_skips_and_one_that_was_not_read_does_not() {
     check(&[when("a", "l1_miss_pct > 4")], &[], &[], "o a");
     check(&[when("a", "l1_miss_pct < 4")], &[], &[], "s -");
     check(&[when("a", "waves < 1")], &[], &[], "o a");
-    // What was begun is not given up because a counter moved.
+    // An item that was started is not abandoned because a counter moved.
     check(
         &[when("a", "l1_miss_pct < 4")],
         &[round(1, "a", false)],
@@ -229,7 +229,7 @@ fn every_fault_is_told() {
     );
     check(
         &[needing("a", &["b"]), needing("b", &["a"])],
-        &[(0, "by way of")],
+        &[(0, "through other")],
     );
     check(
         &[item("a", 1.1, Effort::Low), item("a", 1.1, Effort::Low)],
@@ -237,7 +237,7 @@ fn every_fault_is_told() {
     );
     check(
         &[when("a", "l1_miss_pct <"), when("b", "cash > 4")],
-        &[(0, "cannot be read"), (1, "no counter")],
+        &[(0, "cannot be read"), (1, "not a counter")],
     );
 }
 
@@ -269,7 +269,7 @@ fn arbitrary_items() -> impl Strategy<Value = Vec<Item>> {
             .iter()
             .enumerate()
             .map(|(number, (ratio, effort, needs))| Item {
-                // Only what came before is needed, so there is no circle.
+                // Only earlier items are needed, so there is no cycle.
                 needs: needs
                     .iter()
                     .filter(|of| **of < number)
@@ -284,8 +284,8 @@ fn arbitrary_items() -> impl Strategy<Value = Vec<Item>> {
 proptest! {
     #![proptest_config(crate::testing::fixed(200))]
 
-    /// Whatever is kept or dropped, every agenda comes to its end: one item at a time, each after
-    /// what it needs, none more often than it may, none left open.
+    /// Whatever is kept or dropped, every agenda ends: one item at a time, each after its
+    /// prerequisites, none more often than allowed, none left open.
     #[test]
     fn every_agenda_comes_to_its_end(items in arbitrary_items(), luck in any::<u64>()) {
         prop_assert_eq!(faults(&items), vec![]);
@@ -337,11 +337,11 @@ fn an_item_of_knobs_takes_exactly_its_values() {
     );
     check(
         &[("TILE", "64"), ("UNROLL", "8")],
-        Some("wrong values for tiles: UNROLL became 8, and should stay 4"),
+        Some("wrong values for tiles: UNROLL changed to 8, but should stay 4"),
     );
     check(
         &[],
-        Some("wrong values for tiles: TILE is gone, and should be 64; UNROLL is gone"),
+        Some("wrong values for tiles: TILE is gone, but should be 64; UNROLL is gone"),
     );
     let words = Item::default();
     assert_eq!(words.misses_values(&before, &Config::new()), None);

@@ -1,11 +1,11 @@
-//! Items that set knobs: whether a change sets exactly the values that were asked for.
+//! Items that set knobs: whether a change sets exactly the requested values.
 
 use super::{How, Item};
 use karve_numerics::space::Config;
 
 impl Item {
     /// Why a change does not set the knobs as the item asks, given the values before and after it;
-    /// nothing if it does, or if the item asks for no values.
+    /// `None` if it does, or if the item sets no values.
     pub fn misses_values(&self, before: &Config, after: &Config) -> Option<String> {
         let How::Knobs { config } = &self.how else {
             return None;
@@ -13,11 +13,11 @@ impl Item {
         let asked = |name: &String, want: &String| match after.get(name) {
             Some(is) if is == want => None,
             Some(is) => Some(format!("{name} is {is}, not {want}")),
-            None => Some(format!("{name} is gone, and should be {want}")),
+            None => Some(format!("{name} is gone, but should be {want}")),
         };
         let left = |name: &String, was: &String| match after.get(name) {
             Some(is) if is == was => None,
-            Some(is) => Some(format!("{name} became {is}, and should stay {was}")),
+            Some(is) => Some(format!("{name} changed to {is}, but should stay {was}")),
             None => Some(format!("{name} is gone")),
         };
         let others = before

@@ -1,30 +1,30 @@
-//! What asking a model costs, and whether the next question fits into what is left.
+//! What a model request costs, and whether the next one fits into the remaining budget.
 
 use crate::spending::Usage;
 
-/// Tokens for a byte of a request, before any answer has told it.
+/// Tokens per byte of a request, before any reply has shown the real ratio.
 const TOKENS_PER_BYTE: f64 = 1.0 / 3.0;
-/// What a request may have more than its size tells.
+/// Safety factor for requests that have more tokens than their size suggests.
 const MARGIN: f64 = 1.1;
-/// No language has fewer or more tokens for a byte than that.
+/// No language has fewer or more tokens per byte than this.
 const TOKENS_PER_BYTE_RANGE: (f64, f64) = (0.125, 1.0);
-/// What it costs to put a token into the model's cache, in prices of a token that goes in.
+/// The price of writing a token into the model's cache, relative to an input token.
 const WRITTEN_FACTOR: f64 = 1.25;
-/// Prices are for so many tokens.
+/// Prices are per this many tokens.
 const PER: f64 = 1e6;
 
-/// What tokens cost, in US dollars for a million.
+/// Token prices, in US dollars per million.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Price {
-    /// That go in.
+    /// Input.
     pub input: f64,
-    /// That come out.
+    /// Output.
     pub output: f64,
-    /// That go in from the model's cache.
+    /// Input read from the model's cache.
     pub cached: f64,
 }
 
-/// Whether what goes in is put into the model's cache, for a price.
+/// Whether input is written into the model's cache, at a price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caching {
     /// It is.
@@ -33,21 +33,21 @@ pub enum Caching {
     Free,
 }
 
-/// Tokens of one answer, as the model counts them.
+/// Tokens of one reply, as counted by the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Went in, and were not cached.
+    /// Input that was not cached.
     pub input: u64,
-    /// Went in from the cache.
+    /// Input read from the cache.
     pub cached: u64,
-    /// Went in, and into the cache.
+    /// Input written into the cache.
     pub written: u64,
-    /// Came out.
+    /// Output.
     pub output: u64,
 }
 
 impl Counted {
-    /// The most that a question may count: what goes in, and all that may come out.
+    /// The most that a request can use: its input and the maximum output.
     pub fn at_most(input: u64, output: u64, caching: Caching) -> Self {
         let (input, written) = match caching {
             Caching::Written => (0, input),
@@ -61,13 +61,13 @@ impl Counted {
         }
     }
 
-    /// All that went in.
+    /// All input.
     pub fn all_input(&self) -> u64 {
         let cached = self.cached.saturating_add(self.written);
         self.input.saturating_add(cached)
     }
 
-    /// As many more.
+    /// Adds the counts of another reply.
     pub fn add(&mut self, more: Self) {
         self.input = self.input.saturating_add(more.input);
         self.cached = self.cached.saturating_add(more.cached);
@@ -75,7 +75,7 @@ impl Counted {
         self.output = self.output.saturating_add(more.output);
     }
 
-    /// What they cost; nothing where no price is known.
+    /// Their cost; zero if no price is known.
     pub fn usage(&self, price: Option<Price>) -> Usage {
         let usd = price.map_or(0.0, |price| {
             (self.input as f64 * price.input
@@ -92,7 +92,7 @@ impl Counted {
     }
 }
 
-/// How many tokens a request has, from its size and from what earlier answers told.
+/// Estimates the tokens of a request from its size and from earlier replies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gauge(f64);
 
@@ -103,7 +103,7 @@ impl Default for Gauge {
 }
 
 impl Gauge {
-    /// Learns from an answer.
+    /// Learns from a reply.
     pub fn learn(&mut self, bytes: usize, tokens: u64) {
         if tokens > 0 && bytes > 0 {
             let (least, most) = TOKENS_PER_BYTE_RANGE;
@@ -111,39 +111,39 @@ impl Gauge {
         }
     }
 
-    /// Tokens of so many bytes, rather too many than too few.
+    /// Tokens in this many bytes, overestimating rather than underestimating.
     pub fn tokens(&self, bytes: usize) -> u64 {
         (bytes as f64 * self.0 * MARGIN).ceil() as u64
     }
 
-    /// Bytes of so many tokens.
+    /// Bytes in this many tokens.
     pub fn bytes(&self, tokens: u64) -> usize {
         (tokens as f64 / (self.0 * MARGIN)) as usize
     }
 }
 
-/// What is left to be used.
+/// The remaining budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Left {
-    /// US dollars; no bound if none.
+    /// US dollars; unlimited if `None`.
     pub usd: Option<f64>,
-    /// Tokens; no bound if none.
+    /// Tokens; unlimited if `None`.
     pub tokens: Option<u64>,
 }
 
-/// Why a question does not fit into what is left.
+/// Why a request does not fit into the remaining budget.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Short {
     /// It may cost more.
     Usd {
-        /// At most.
+        /// The maximum cost.
         next: f64,
         /// What is left.
         left: f64,
     },
     /// It may take more tokens.
     Tokens {
-        /// At most.
+        /// The maximum.
         next: u64,
         /// What is left.
         left: u64,
@@ -151,8 +151,8 @@ pub enum Short {
 }
 
 impl Left {
-    /// Why the next question is not asked, if so: a budget is never passed, so it must fit with the
-    /// most that may come out.
+    /// Why the next request is not sent, if so: a budget is never exceeded, so the request must fit
+    /// even with the maximum output.
     pub fn refuses(&self, next: Counted, price: Option<Price>) -> Option<Short> {
         let next = next.usage(price);
         if let Some(left) = self.usd.filter(|left| next.usd > *left) {
@@ -168,7 +168,7 @@ impl Left {
         })
     }
 
-    /// What is left after that.
+    /// What is left after that use.
     #[must_use]
     pub fn after(&self, used: Usage) -> Self {
         Self {
@@ -231,7 +231,7 @@ mod tests {
         assert!(gauge.tokens(300) >= 100);
         gauge.learn(1_000, 500);
         assert_eq!(gauge.tokens(1_000), 550);
-        // What cannot be is not believed, and nothing is learnt from nothing.
+        // Impossible ratios are clamped, and empty requests or replies teach nothing.
         gauge.learn(1_000, 1_000_000);
         assert_eq!(gauge.tokens(1_000), 1_100);
         gauge.learn(0, 5);
@@ -245,7 +245,7 @@ mod tests {
             (usd, tokens) in (0.0..1.0_f64, 0_u64..200_000),
             questions in prop::collection::vec((1_u64..20_000, 1_u64..20_000, 0.0..1.0_f64), 1..40),
         ) {
-            // Whatever comes out of each question, at most as much as may: all of it fits.
+            // Whatever each request returns, up to its maximum: all of it fits.
             let all = Left { usd: Some(usd), tokens: Some(tokens) };
             let mut used = Counted::default();
             for (input, most, share) in questions {

@@ -1,20 +1,20 @@
-//! What to do after a question that has no answer: ask again after a while, or give up.
+//! What to do after a request that got no reply: retry after a wait, or give up.
 
 use std::time::Duration;
 
-/// No wait between two tries is longer, unless the server asks for it.
+/// No wait between two attempts is longer, unless the server asks for it.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// A server that asks for a longer wait is not waited for.
+/// If a server asks for a longer wait, karve gives up.
 pub const SERVER_WAIT_MAX: Duration = Duration::from_secs(600);
 
-/// What the status of a refusal says by itself.
+/// What the HTTP status of a failed request says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// It may pass.
+    /// It may be temporary.
     Passes,
-    /// The question may be too long; the words of the server tell.
+    /// The request may be too long; the server's message says so.
     MayBeTooLong,
-    /// It would be the same the next time.
+    /// A retry would fail in the same way.
     Lasts,
 }
 
@@ -27,47 +27,47 @@ pub fn meaning_of(status: u64) -> Meaning {
     }
 }
 
-/// Why there is no answer, as far as it matters for asking again.
+/// Why there is no reply, as far as it matters for a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missed {
-    /// It may pass, and the server wants to be left alone for so long.
+    /// It may be temporary, and the server asks for this wait.
     Passing(Duration),
-    /// To ask again would not help.
+    /// A retry would not help.
     Lasting,
 }
 
-/// What is done next.
+/// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The question is asked again after this wait.
+    /// Retry after this wait.
     AskAgain(Duration),
-    /// It stays without an answer.
+    /// Give up.
     GiveUp,
 }
 
-/// When it is decided whether to ask again.
+/// The state when deciding whether to retry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moment {
-    /// How often it was asked again already.
+    /// Retries so far.
     pub tried: u32,
-    /// From 0 to 1, so that many who were refused at once do not come back at once.
+    /// From 0 to 1, so that many clients that failed at once do not all retry at once.
     pub chance: f64,
-    /// How long there is time.
+    /// The time left.
     pub left: Duration,
 }
 
-/// How often and how soon a question is asked again.
+/// How often and how soon a request is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Tries after the first.
+    /// Attempts after the first.
     pub retries: u32,
     /// The first wait; each further one is twice as long.
     pub base: Duration,
 }
 
 impl Rule {
-    /// What is done after a question without an answer. A wait is cut at random by up to a half; it
-    /// is never shorter than the server asks for, and never ends after the time that is left.
+    /// What to do after a request that got no reply. A wait is shortened at random by up to a half;
+    /// it is never shorter than the server asks for, and never ends after the time that is left.
     pub fn next(&self, missed: Missed, at: Moment) -> Next {
         let Missed::Passing(asked) = missed else {
             return Next::GiveUp;
@@ -149,7 +149,7 @@ mod tests {
                     prop_assert!(tried < retries);
                     prop_assert!(wait >= ms(asked_ms) && wait < ms(left_ms));
                     prop_assert!(wait <= WAIT_MAX.max(ms(asked_ms)));
-                    // Somebody who has drawn another lot waits half as long at the least.
+                    // Jitter shortens a wait by at most half.
                     prop_assert!(wait >= ms(base_ms).min(WAIT_MAX).mul_f64(0.5));
                 }
                 Next::GiveUp => {

@@ -1,32 +1,32 @@
 //! What is left out of a conversation that grows too long for a model.
 //!
-//! The oldest results of tools are condensed first, then whole steps are left out. The last brief
-//! always stays, what came last stays whole, and no result is left without its call.
+//! The oldest tool outputs are condensed first, then whole steps are left out. The last brief
+//! always stays, the latest step stays whole, and no tool output is left without its call.
 
 use super::budget::Gauge;
 
-/// A shorter result of a tool is not worth condensing, in bytes.
+/// A shorter tool output is not worth condensing, in bytes.
 const CONDENSED_BYTES: usize = 200;
-/// The share of what the model can take in that a conversation is made to fit.
+/// The share of the model's context that a conversation is cut down to.
 const ROOMY: f64 = 0.6;
 
-/// One thing in a conversation, by its size in bytes.
+/// One part of a conversation, by its size in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// A brief.
     Asked(usize),
-    /// What the model said.
+    /// Text from the model.
     Said(usize),
-    /// What its tools gave.
+    /// Outputs of its tools.
     Given(Vec<Gave>),
 }
 
-/// What one tool gave, in bytes.
+/// One tool output, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gave {
-    /// What can be condensed.
+    /// The part that can be condensed.
     pub text: usize,
-    /// What stays in any case.
+    /// The part that always stays.
     pub around: usize,
 }
 
@@ -39,32 +39,32 @@ impl Piece {
     }
 }
 
-/// What a conversation holds, in bytes.
+/// The size of a conversation, in bytes.
 pub fn bytes_of(pieces: &[Piece]) -> usize {
     pieces.iter().map(Piece::bytes).sum()
 }
 
-/// What is left out, by the places of the pieces as they are now.
+/// What to leave out, by the current indices of the pieces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// Results whose text becomes a note: the piece, and which of its results.
+    /// Tool outputs whose text becomes a note: the piece, and which of its outputs.
     pub condensed: Vec<(usize, usize)>,
-    /// Pieces that go, in their order.
+    /// Pieces to drop, in order.
     pub dropped: Vec<usize>,
 }
 
-/// What stands for a result of so many bytes.
+/// The note that replaces a tool output of this many bytes.
 pub fn note_of(bytes: usize) -> String {
-    format!("[{bytes} bytes, left out by now]")
+    format!("[{bytes} bytes, omitted]")
 }
 
-/// What to leave out so that a conversation has so many bytes, if it can.
+/// What to leave out so that a conversation shrinks to this many bytes, if it can.
 pub fn cut(pieces: &[Piece], bytes_max: usize) -> Cut {
     let mut left = pieces.to_vec();
     let condensed = condense(&mut left, bytes_max);
     let dropped = drop_oldest(&left, bytes_max);
     Cut {
-        // What goes altogether need not be condensed.
+        // Pieces that are dropped need not be condensed.
         condensed: condensed
             .into_iter()
             .filter(|(piece, _)| !dropped.contains(piece))
@@ -73,7 +73,7 @@ pub fn cut(pieces: &[Piece], bytes_max: usize) -> Cut {
     }
 }
 
-/// Old results; the newest stay whole.
+/// Old tool outputs; the newest stay whole.
 fn condense(pieces: &mut [Piece], bytes_max: usize) -> Vec<(usize, usize)> {
     let mut bytes = bytes_of(pieces);
     let mut condensed = Vec::new();
@@ -96,7 +96,7 @@ fn condense(pieces: &mut [Piece], bytes_max: usize) -> Vec<(usize, usize)> {
     condensed
 }
 
-/// Whole steps: all of earlier briefs, then what was said since the last one. What came last stays.
+/// Whole steps: all of the earlier briefs, then steps since the last one. The latest step stays.
 fn drop_oldest(pieces: &[Piece], bytes_max: usize) -> Vec<usize> {
     let mut bytes = bytes_of(pieces);
     if bytes <= bytes_max {
@@ -106,7 +106,7 @@ fn drop_oldest(pieces: &[Piece], bytes_max: usize) -> Vec<usize> {
     let brief = pieces.iter().rposition(is_asked).unwrap_or(0);
     let mut dropped: Vec<usize> = (0..brief).collect();
     bytes -= bytes_of(&pieces[..brief]);
-    // A step is what the model said and what its tools gave.
+    // A step is the model's text and the tool outputs that follow it.
     let mut first = brief + 1;
     while bytes > bytes_max && pieces.len() - first > 2 {
         bytes -= bytes_of(&pieces[first..first + 2]);
@@ -116,19 +116,19 @@ fn drop_oldest(pieces: &[Piece], bytes_max: usize) -> Vec<usize> {
     dropped
 }
 
-/// What a model can take in and say, in tokens.
+/// The model's context and output limits, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// All of it.
+    /// The context size.
     pub context_tokens: u64,
-    /// What an answer may have of that.
+    /// The part of it that a reply may use.
     pub answer_tokens: u64,
 }
 
 impl Room {
-    /// How many bytes a conversation is to be cut to before it is sent, if it does not fit: some
-    /// room is made at once, so that it is not cut again for every question. `sent` are the bytes
-    /// of the whole question, `talk` those of the conversation in it.
+    /// The size in bytes to which a conversation is cut before it is sent, if it does not fit. It
+    /// cuts more than needed, so that not every request needs another cut. `sent` is the size of
+    /// the whole request, `talk` that of the conversation in it.
     pub fn needs_cut(&self, gauge: &Gauge, sent: usize, talk: usize) -> Option<usize> {
         let most = self.context_tokens.saturating_sub(self.answer_tokens);
         if gauge.tokens(sent) <= most {
@@ -238,7 +238,7 @@ mod tests {
             if bytes_of(&pieces) <= bytes_max {
                 prop_assert_eq!(&left, &pieces);
             }
-            // It fits, or nothing more could go: the brief, and the last step.
+            // It fits, or nothing more could be dropped: only the brief and the last step remain.
             prop_assert!(bytes_of(&left) <= bytes_max || left.len() <= 3);
             let is_asked = |piece: &&Piece| matches!(piece, Piece::Asked(_));
             prop_assert_eq!(left.iter().rfind(is_asked), pieces.iter().rfind(is_asked));

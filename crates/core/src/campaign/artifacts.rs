@@ -1,10 +1,10 @@
-//! Which artifacts an event names. Each holds what was true when its event was written, so all of
-//! them are checked.
+//! Which artifacts an event names. Each one records the state at the time of its event, so all
+//! of them are checked.
 
 use super::Event;
 
 impl Event {
-    /// The artifact with what was said between karve and the agent, if there is one.
+    /// The artifact with the session log of the agent, if there is one.
     pub fn exchange(&self) -> Option<&str> {
         match self {
             Self::Proposed { exchange, .. }
@@ -34,7 +34,7 @@ impl Event {
         }
     }
 
-    /// The artifacts with what was said between karve and agents, in order.
+    /// The artifacts with the session logs of agents, in order.
     pub fn exchanges(&self) -> Vec<&str> {
         let earlier = match self {
             Self::Reviewed { earlier, .. } => earlier.as_slice(),

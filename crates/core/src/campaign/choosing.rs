@@ -1,4 +1,4 @@
-//! Best of several: the variants of a round, from the first that is made to the one that goes on.
+//! Best of several: the variants of a round, from the first one implemented to the one chosen.
 
 use super::record::{Taken, not_due};
 use super::round::{RoundState, Stage};
@@ -7,7 +7,7 @@ use crate::hypothesis::{Candidate, Hypothesis};
 use crate::variants::{self, BEST_OF_MAX, Made, TURNS};
 use crate::verdict;
 
-/// Variants of a round of which one is to be chosen.
+/// The variants of a round to choose from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChooseStep {
     /// The round.
@@ -16,12 +16,12 @@ pub struct ChooseStep {
     pub parent: String,
     /// The variants with their numbers; no source twice.
     pub candidates: Vec<(u32, Candidate)>,
-    /// How often each is read.
+    /// How often each is timed.
     pub turns: u32,
 }
 
 impl Campaign {
-    /// How often a hypothesis is realized. Values of knobs can be set in one way only.
+    /// How often a hypothesis is implemented. Values of knobs can be set in one way only.
     pub(super) fn variants_of(&self, hypothesis: &Hypothesis) -> u32 {
         let one_way = hypothesis.sweep || !hypothesis.config.is_empty();
         let wanted = self.charter().map_or(1, |charter| charter.policy.best_of);
@@ -32,7 +32,7 @@ impl Campaign {
         }
     }
 
-    /// The same at a step: what is mended is mended in one way.
+    /// The same at a step: a repair attempt makes one variant only.
     pub(super) fn realizations(&self, hypothesis: &Hypothesis, mends: bool) -> u32 {
         match mends {
             true => 1,
@@ -40,7 +40,7 @@ impl Campaign {
         }
     }
 
-    /// Takes in a variant; after the last one it is decided what goes on.
+    /// Takes in a variant; after the last one, decides which one continues.
     pub(super) fn take_variant(
         &mut self,
         round: &mut RoundState,
@@ -88,7 +88,7 @@ impl Campaign {
         variants::contenders(&round.variants, is_new)
     }
 
-    /// What is to be chosen from.
+    /// The step that chooses a variant.
     pub(super) fn choose_step(&self, round: &RoundState) -> ChooseStep {
         ChooseStep {
             round: round.number,
@@ -126,10 +126,10 @@ impl Campaign {
         let contenders = self.contenders(round);
         let numbers = contenders.iter().map(|(number, _)| *number);
         if !tryouts.iter().map(|tryout| tryout.variant).eq(numbers) {
-            return Err("the variants are not those that were made".into());
+            return Err("these are not the variants of this round".into());
         }
         if variants::first(tryouts) != Some(*first) {
-            return Err("another variant comes first by these readings".into());
+            return Err("by these readings another variant is the fastest".into());
         }
         let Some(chosen) = contenders.iter().find(|(number, _)| number == first) else {
             return not_due();

@@ -1,9 +1,9 @@
 //! Controls: the measurement is checked on kernels that are known to be equal, or to differ.
 //!
-//! At the baseline and every few rounds the incumbent meets its own second build. A difference
-//! between equals, seen twice in a row, ends the campaign: its readings cannot be trusted. At the
-//! baseline the incumbent also meets itself with a little more work, where karve's own clock is
-//! the metric, to see whether this host shows a slowdown of 3%.
+//! At the baseline and every few rounds an A/A test measures the incumbent against its own second
+//! build. A difference between equals, found twice in a row, ends the campaign: its readings
+//! cannot be trusted. At the baseline, if karve's own clock is the metric, the incumbent is also
+//! measured against itself with a little more work, to see whether this host shows a 3% slowdown.
 
 use super::record::{Taken, not_due};
 use super::{Campaign, DuelName, MeasureStep, Phase, Step, StopReason};
@@ -33,7 +33,7 @@ pub enum ControlKind {
 /// Which control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Control {
-    /// Rounds that were settled before it.
+    /// Rounds settled before it.
     pub after: u32,
     /// What its candidate is.
     pub kind: ControlKind,
@@ -59,15 +59,15 @@ pub struct ControlResult {
     pub control: Control,
     /// What its duel showed.
     pub comparison: Comparison,
-    /// The difference that it found, if it found one.
+    /// The difference that it found, if any.
     pub suspicion: Option<Suspicion>,
     /// Log speedups by each clock that counts, one per block.
     tracks: Vec<(Clock, Vec<f64>)>,
-    /// Simulated when somebody asks, and once.
+    /// Simulated on demand, once.
     detectable: OnceLock<Option<Detectable>>,
 }
 
-/// The smallest speedup that a duel on this host would show four times out of five.
+/// The smallest speedup that a duel on this host would detect four times out of five.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Detectable {
     /// The speedup.
@@ -98,13 +98,13 @@ impl Campaign {
         &self.controls
     }
 
-    /// What the last control of equal kernels says about the host.
+    /// What the last A/A test shows about the host.
     pub fn host_noise(&self) -> Option<&ControlResult> {
         let equal = |result: &&ControlResult| result.control.kind == ControlKind::Same;
         self.controls.iter().rev().find(equal)
     }
 
-    /// The smallest speedup that a round would have shown, by what the last control showed.
+    /// The smallest speedup that a round would have detected, by the last control.
     pub fn detectable(&self) -> Option<Detectable> {
         let (charter, last) = (self.charter()?, self.host_noise()?);
         let rule = DuelRule::of(charter, self.keep_evidence());

@@ -1,5 +1,5 @@
-//! The duels of a round: how one begins, goes on after it was not decided, and is tried on other
-//! layouts of the same code.
+//! The duels of a round: how one starts, continues after it was undecided, and is repeated on
+//! other layouts of the same code.
 
 use super::Campaign;
 use super::gating::gate_again;
@@ -25,7 +25,7 @@ fn estimate_by(duel: &Duel, clock: Clock) -> Option<f64> {
 }
 
 impl Campaign {
-    /// A fresh duel on a set. A quick duel that can never keep by itself only has to be
+    /// A fresh duel on a set. A quick duel that can never keep on its own only has to be
     /// promising; one that can needs all the evidence.
     pub(super) fn duel_on(&self, charter: &Charter, set: CaseSet, high_risk: bool) -> Duel {
         let only_promising = set == CaseSet::Quick && self.full_needed(f64::INFINITY, high_risk);
@@ -41,14 +41,14 @@ impl Campaign {
         )
     }
 
-    /// The duel of a source against this parent that was not decided and may go on.
+    /// The undecided duel of a source against this parent, which may be continued.
     pub(super) fn open_duel(&self, parent: &str, tree: &str) -> Option<&OpenDuel> {
         let open = self.open_duels.get(&(parent.to_owned(), tree.to_owned()))?;
         (open.duel.n_blocks() < BLOCKS_MAX).then_some(open)
     }
 
-    /// The same evidence, with room for as many blocks again. The bound of the error is on the
-    /// highest evidence at any time, so going on costs nothing; starting again would.
+    /// The same evidence, with room for as many blocks again. The error bound is on the highest
+    /// evidence at any time, so continuing costs nothing; starting over would.
     pub(super) fn continued(&self, charter: &Charter, open: &OpenDuel) -> Duel {
         let mut duel = (*open.duel).clone().after_a_break();
         let more = charter.policy.accept.blocks_max;
@@ -56,7 +56,7 @@ impl Campaign {
         duel
     }
 
-    /// Keeps a duel that was not decided, and forgets one that was.
+    /// Stores an undecided duel, and forgets a decided one.
     pub(super) fn remember_duel(&mut self, parent: &str, measuring: &Measuring, verdict: &Verdict) {
         let key = (parent.to_owned(), measuring.candidate.tree.clone());
         if matches!(verdict, Verdict::Undecided { .. }) {
@@ -70,7 +70,7 @@ impl Campaign {
         }
     }
 
-    /// A proven candidate meets its parent again in other layouts of the same code.
+    /// Measures a proven candidate against its parent again, in other layouts of the same code.
     pub(super) fn layout_trial(&self, measuring: Measuring, verdict: Verdict) -> Stage {
         let clock = verdict.shown_by();
         let proven = estimate_by(&measuring.duel, clock);

@@ -36,9 +36,9 @@ pub struct Record {
     pub seq: u64,
     /// Milliseconds since 1970 by the host's clock; for people, never for decisions.
     pub at_ms: i64,
-    /// How long the step took by a clock that does not go back; this is what limits count.
+    /// How long the step took by a monotonic clock; limits count this.
     pub spent_ms: u64,
-    /// Who was asked, by the name that people know, where an agent was.
+    /// The agent that was asked, by the name that people know, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// What happened.
@@ -52,9 +52,9 @@ pub struct Record {
 pub enum Event {
     /// The user agreed to the charter.
     TargetDefined { charter: Box<Charter> },
-    /// The base was found, the harness pinned and the host looked at.
+    /// The base was found, the harness pinned and the host inspected.
     Prepared(Preparation),
-    /// A fault was planted in the kernel, and the tests noticed it or not.
+    /// The mutation check: a bug was planted in the kernel, and the tests noticed it or not.
     EngagementChecked {
         engaged: bool,
         faults: Vec<PlantedFault>,
@@ -65,14 +65,14 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         known: Vec<Known>,
     },
-    /// The library of knowledge changed while the campaign went on: these are new or other than
-    /// they were, and those hold no more.
+    /// The library of knowledge changed during the campaign: `known` are new or changed entries,
+    /// `gone` no longer apply.
     KnowledgeRead {
         known: Vec<Known>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         gone: Vec<String>,
     },
-    /// The base was gated and read.
+    /// The base was gated and timed.
     BaselineMeasured(Baseline),
     /// The parent was profiled, or not.
     Profiled { round: u32, profile: Profile },
@@ -84,10 +84,10 @@ pub enum Event {
         try_no: u32,
         hypothesis: Box<Hypothesis>,
         usage: Usage,
-        /// The artifact with what was said between karve and the agent.
+        /// The artifact with the session log.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exchange: Option<String>,
-        /// Who was asked, and why, where there are roles.
+        /// The role that was asked, and why, if there are roles.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         route: Option<Box<Decision>>,
     },
@@ -102,11 +102,11 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         route: Option<Box<Decision>>,
     },
-    /// The agent made a candidate.
+    /// The agent produced a candidate.
     Implemented {
         round: u32,
         retry: u32,
-        /// Which of several realizations.
+        /// Which of several implementations.
         #[serde(default, skip_serializing_if = "is_zero")]
         variant: u32,
         candidate: Candidate,
@@ -125,13 +125,13 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exchange: Option<String>,
     },
-    /// Of several realizations one goes on.
+    /// One of several implementations was chosen.
     Chosen {
         round: u32,
         first: u32,
         tryouts: Vec<Tryout>,
     },
-    /// Somebody else looked at the candidate, or should have. This is advice.
+    /// Another agent reviewed the candidate, or should have. This is advice.
     Reviewed {
         round: u32,
         retry: u32,
@@ -140,7 +140,7 @@ pub enum Event {
         usage: Usage,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exchange: Option<String>,
-        /// Turns before the last one, whose answers could not be read.
+        /// Turns before the last one, whose replies could not be read.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         earlier: Vec<Unread>,
     },
@@ -161,7 +161,7 @@ pub enum Event {
     },
     /// The knobs of the candidate were tuned, up to a rung of the ladder.
     Tuned { round: u32, tuned: Box<Tuned> },
-    /// Parent and candidate ran by turns, once for each case.
+    /// Parent and candidate ran interleaved, once for each case.
     BlockMeasured { duel: DuelName, block: Block },
     /// A block could not be read; `raw` is the artifact with what the benchmark wrote.
     BlockFailed {
@@ -183,7 +183,7 @@ pub enum Event {
         /// What the agent used to put it in words.
         #[serde(default, skip_serializing_if = "Usage::is_none")]
         usage: Usage,
-        /// The artifact with what was said then.
+        /// The artifact with the session log of that turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exchange: Option<String>,
     },
@@ -198,7 +198,7 @@ pub enum Event {
     Unknown,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // As serde asks.
+#[allow(clippy::trivially_copy_pass_by_ref)] // Required by serde.
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
@@ -210,13 +210,13 @@ pub struct Preparation {
     pub base: String,
     /// Its tree.
     pub base_tree: String,
-    /// Digest of every protected file of the base.
+    /// Digest of every read-only file of the base.
     pub harness_hash: String,
     /// What the readings will be taken on and with.
     pub environment: Environment,
     /// Where an extracted workspace came from.
     pub provenance: Option<Provenance>,
-    /// The arguments that the reference of the unchanged project named, if it was asked.
+    /// The arguments that the reference of the unchanged project named, if it was queried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<Arg>,
 }
@@ -230,7 +230,7 @@ pub struct Provenance {
     pub files: BTreeMap<String, String>,
 }
 
-/// A fault that was planted to see whether the tests notice.
+/// A bug that was planted to see whether the tests notice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlantedFault {
     /// The file.
@@ -239,7 +239,7 @@ pub struct PlantedFault {
     pub fault: String,
     /// Whether the build or the test failed because of it.
     pub noticed: bool,
-    /// What the command said.
+    /// The output of the command.
     pub detail: String,
 }
 
@@ -252,10 +252,10 @@ pub struct Tip {
     pub text: String,
 }
 
-/// The base as it was gated and read.
+/// The base, gated and timed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
-    /// What the gate said of the base on all cases.
+    /// The result of the gate for the base on all cases.
     pub gate: Gate,
     /// Readings, several per case.
     pub readings: Vec<Reading>,
@@ -266,16 +266,16 @@ pub struct Baseline {
     /// How often the kernel is called in one run, by case, where the benchmark lets us choose.
     #[serde(default)]
     pub repeats: Vec<Repeats>,
-    /// The artifact with what the benchmark wrote, if that could not be used.
+    /// The artifact with the benchmark's output, if that could not be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
-    /// What the host was like when the readings began.
+    /// The state of the host when the readings started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Box<Conditions>>,
     /// The artifact with the reference of the unchanged project, under a contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
-    /// What the host or the device can do at most; times below that are not believed.
+    /// The peak of the host or the device; shorter times are not believed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roof: Option<Roof>,
 }
@@ -364,25 +364,25 @@ pub enum Step {
     },
 }
 
-/// A fresh worktree at the parent, in which the agent realizes the hypothesis.
+/// A fresh worktree at the parent, in which the agent implements the hypothesis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImplementStep {
     /// The round.
     pub round: u32,
-    /// 0 at first, then counting attempts to mend.
+    /// 0 at first, then the number of the repair attempt.
     pub retry: u32,
-    /// Which of several realizations, from 0.
+    /// Which of several implementations, from 0.
     pub variant: u32,
-    /// How many of them there are to be.
+    /// How many there will be.
     pub of: u32,
     /// The incumbent.
     pub parent: String,
-    /// What to realize.
+    /// What to implement.
     pub hypothesis: Box<Hypothesis>,
-    /// What must be mended, with the candidate that failed; one that passed is mended because a
-    /// reviewer doubts it.
+    /// What to fix, with the candidate that failed; one that passed is fixed because a reviewer
+    /// doubts it.
     pub mend: Option<(Candidate, Gate)>,
-    /// What the reviewer said of it, if that is why.
+    /// The review of it, if that is why.
     pub review: Option<Box<Review>>,
     /// The same brief that the proposal had.
     pub brief: Box<Brief>,
@@ -441,7 +441,7 @@ impl Step {
         match self {
             Self::DefineTarget => "define target",
             Self::Prepare => "prepare",
-            Self::ProveEngagement => "prove engagement",
+            Self::ProveEngagement => "mutation check",
             Self::ReadTips => "read tips",
             Self::MeasureBaseline => "measure baseline",
             Self::Profile { .. } => "profile",

@@ -15,7 +15,7 @@ pub struct TuneStep {
     pub round: u32,
     /// The incumbent.
     pub parent: String,
-    /// What is realized.
+    /// What is implemented.
     pub hypothesis: Box<Hypothesis>,
     /// Whose knobs are tuned.
     pub candidate: Candidate,
@@ -23,7 +23,7 @@ pub struct TuneStep {
     pub seen: Box<Tuned>,
     /// The rung.
     pub rung: Rung,
-    /// Settings of this candidate, with those of the rungs below.
+    /// Settings of this candidate, including those of the rungs below.
     pub settings: u32,
     /// Milliseconds that the rungs below took.
     pub spent_ms: u64,
@@ -31,8 +31,8 @@ pub struct TuneStep {
     pub time_ms: u64,
 }
 
-/// The gate's verdict for source that failed it in this round already: asking again would let
-/// a kernel pass that is right only now and then.
+/// The gate's verdict for source that already failed it in this round: retrying would let a
+/// kernel pass that is right only some of the time.
 fn unchanged_failure(round: &RoundState, candidate: &Candidate) -> Option<Verdict> {
     if !round.failed_trees.contains(&candidate.tree) {
         return None;
@@ -40,8 +40,8 @@ fn unchanged_failure(round: &RoundState, candidate: &Candidate) -> Option<Verdic
     verdict::judge_gate(round.gate.as_ref()?, false)
 }
 
-/// Nothing is kept that was not right on every case, however few were timed, and right again on
-/// other seeds after it was timed.
+/// A candidate is kept only if it was right on every case, however few were timed, and right again
+/// on other seeds after it was timed.
 pub(super) fn gate_again(
     round: &RoundState,
     measuring: &Measuring,
@@ -94,7 +94,7 @@ impl Campaign {
         let not_mended = unchanged_failure(round, candidate);
         round.candidate = Some(candidate.clone());
         round.retries = retry;
-        // What an earlier candidate of this round showed says nothing about this one.
+        // The results of an earlier candidate of this round say nothing about this one.
         round.quick = None;
         round.comparison = None;
         let judged = verdict::judge_source(&candidate.tree, self.incumbent_tree(), tried);
@@ -107,7 +107,7 @@ impl Campaign {
         };
     }
 
-    /// The round in which this source was judged, unless its duel may go on against this parent.
+    /// The round in which this source was judged, unless its duel against this parent may continue.
     pub(super) fn judged_in(&self, parent: &str, tree: &str) -> Option<u32> {
         let of_tree = |c: &Candidate| c.tree == tree;
         let mut rounds = self.rounds.iter();
@@ -119,8 +119,8 @@ impl Campaign {
             .filter(|_| self.open_duel(parent, tree).is_none())
     }
 
-    /// Whether an earlier karve gave this verdict instead of asking the gate: it took every source
-    /// that had been handed in for judged. Its logs are read as they are.
+    /// Whether an earlier karve gave this verdict instead of running the gate: it considered every
+    /// submitted source judged. Its logs are accepted unchanged.
     pub(super) fn was_once_tried(&self, round: &RoundState, verdict: &Verdict) -> bool {
         let asks = matches!(round.stage, Stage::Gating { .. } | Stage::Reviewing { .. });
         let Verdict::Drop {
@@ -220,7 +220,7 @@ impl Campaign {
         (candidate, set): (Candidate, CaseSet),
     ) -> Stage {
         let Some(charter) = self.charter() else {
-            // There is no round without one.
+            // Every round has one.
             return Stage::Profiling;
         };
         let duel = match self.open_duel(parent, &candidate.tree) {
@@ -245,7 +245,7 @@ impl Campaign {
             .unwrap_or_default()
     }
 
-    /// Milliseconds that tuning may still take, of which so many were spent on this candidate.
+    /// Milliseconds that tuning may still take, given those spent on this candidate.
     fn tuning_left_ms(&self, on_this: u64) -> u64 {
         let wall_s = self.charter().and_then(|charter| charter.limits.wall_s);
         self.ladder().left_ms((on_this, self.tuned_ms), wall_s)
@@ -330,7 +330,7 @@ impl Campaign {
             Some(set) if chosen.tree == candidate.tree => {
                 round.stage = self.measuring(&round.parent, hypothesis, (candidate, set));
             }
-            // Another setting is other source, and passes the gate like any other.
+            // Another setting is different source, and goes through the gate like any other.
             _ => self.ask_gate(round, retry, hypothesis, &chosen),
         }
         Ok(())

@@ -14,7 +14,7 @@ use crate::variants::Made;
 use crate::verdict::{self, DropReason, Ruling, Time, Verdict};
 use karve_numerics::case::CaseSet;
 
-/// What came of one of several realizations.
+/// The outcome of one of several implementations.
 fn made(variant: u32, came: Result<&Candidate, &String>) -> Made {
     Made {
         variant,
@@ -37,7 +37,7 @@ impl Campaign {
             round.spent_ms = round.spent_ms.saturating_add(record.spent_ms);
             self.check_round_time(&mut round);
         }
-        // A handler that ended the round has put the next phase in place already.
+        // A handler that ended the round has already set the next phase.
         if matches!(self.phase, Phase::Undefined) {
             self.phase = Phase::Round(round);
         }
@@ -167,13 +167,13 @@ impl Campaign {
                     return Ok(());
                 }
                 if let Some((candidate, Gate::Passed)) = mend {
-                    // Only a reviewer doubts it, so it goes to the gate as it is.
+                    // Only a reviewer doubts it, so it goes to the gate unchanged.
                     let candidate = candidate.clone();
                     self.count(round, asked_at(*retry), *usage);
                     self.ask_gate(round, *retry, hypothesis, &candidate);
                     return Ok(());
                 }
-                // What could not be mended is judged as it stands.
+                // What could not be fixed is judged as is.
                 let failed = mend
                     .as_ref()
                     .and_then(|(_, gate)| verdict::judge_gate(gate, false));
@@ -197,7 +197,7 @@ impl Campaign {
             }
             Event::BlockFailed { duel, gate, .. } if *duel == due => {
                 let verdict = verdict::judge_gate(gate, false)
-                    .ok_or_else(|| "a failed block needs a gate that did not pass".to_owned())?;
+                    .ok_or_else(|| "a failed block needs a failed gate".to_owned())?;
                 round.gate = Some(gate.clone());
                 round.stage = Stage::Settling { verdict };
                 Ok(())
@@ -224,7 +224,7 @@ impl Campaign {
                 Stage::Settling { verdict: due },
             ) if *of == round.number => {
                 if verdict != due {
-                    return Err("the verdict differs from what the readings say".into());
+                    return Err("the verdict does not match the readings".into());
                 }
                 if let (Some(candidate), Some(commit)) = (&mut round.candidate, commit) {
                     candidate.commit.clone_from(commit);
@@ -256,7 +256,7 @@ impl Campaign {
         self.spending.count(asked, usage);
         for total in [&mut self.cost, &mut round.usage] {
             total.tokens = total.tokens.saturating_add(usage.tokens);
-            // `max` also turns what is no number into nothing.
+            // `max` also turns NaN into 0.
             total.usd += usage.usd.max(0.0);
             total.estimated |= usage.estimated;
         }
@@ -270,8 +270,8 @@ impl Campaign {
         let limit = self
             .charter()
             .map_or(1.0, |charter| charter.policy.duplicate_similarity);
-        // Knob settings are tried again when the kernel around them changed, and a duel that was
-        // not decided may go on.
+        // Knob settings are tried again when the kernel around them changed, and an undecided duel
+        // may be continued.
         let comparable = |summary: &RoundSummary| {
             let same_parent = summary.parent == round.parent;
             let undecided = matches!(summary.verdict, Verdict::Undecided { .. });
@@ -334,7 +334,7 @@ impl Campaign {
                     limit: false,
                 });
             }
-            // Neither for this item nor for another one can the agent be asked again.
+            // The agent cannot be asked again, for this item or any other.
             Refusal::LimitReached { why } => {
                 self.phase = self.closing(StopReason::Exhausted {
                     why: why.clone(),
@@ -421,7 +421,7 @@ impl Campaign {
         };
     }
 
-    /// A policy may bound a round's time; what is not settled by then is dropped.
+    /// A policy may limit a round's time; a round that is not settled by then is dropped.
     fn check_round_time(&self, round: &mut RoundState) {
         let minutes = self
             .charter()
@@ -452,7 +452,7 @@ impl Campaign {
                 parent: summary.parent.clone(),
                 ratio: summary.ratio().unwrap_or(1.0),
             });
-            // An earlier headline was about another kernel.
+            // An earlier headline was for another kernel.
             self.final_comparison = None;
         }
         summary.cumulative_ratio = self.lineage.cumulative_ratio();
@@ -462,7 +462,7 @@ impl Campaign {
     }
 }
 
-/// What a turn of a retry was for.
+/// The purpose of a retry's turn.
 fn asked_at(retry: u32) -> Asked {
     match retry {
         0 => Asked::Implement,

@@ -1,4 +1,4 @@
-//! What a campaign knows of the bounds of a gain: the roofline of its cases, and the profile.
+//! What a campaign knows about the bounds of a gain: the roofline of its cases, and the profile.
 
 use super::Campaign;
 use crate::comparison::Comparison;
@@ -9,8 +9,8 @@ use karve_numerics::case::CaseSet;
 use karve_numerics::roof::Demand;
 
 impl Campaign {
-    /// The least time of one call on a case, in seconds, as far as it is known. A floor that the
-    /// unchanged kernel is below already says nothing: then the work or the peak is wrong.
+    /// The least time of one call on a case, in seconds, if known. A floor that the unchanged
+    /// kernel is already below says nothing: then the work or the peak is wrong.
     pub fn floor_s(&self, case: usize) -> Option<f64> {
         let floor = self.baseline()?.roof.as_ref()?.floor_s(self.demand(case)?);
         let usual = self.seconds(case, *super::scores::baseline_medians(self).get(&case)?)?;
@@ -18,7 +18,7 @@ impl Campaign {
         floor
     }
 
-    /// What one call on a case must do at least.
+    /// The least work of one call on a case.
     pub fn demand(&self, case: usize) -> Option<Demand> {
         self.charter()?.demand(&self.case(case)?)
     }
@@ -27,7 +27,7 @@ impl Campaign {
         score::implied_seconds(&self.charter()?.metric, value, &self.case(case)?)
     }
 
-    /// The verdict of a duel, unless what it has shown cannot be.
+    /// The verdict of a duel, unless its result is implausible.
     pub(super) fn believed(
         &self,
         verdict: Verdict,
@@ -52,7 +52,7 @@ impl Campaign {
                 self.floor_s(case.case),
             ) && let Err(why) = assess_time(time_s, Some(floor_s))
             {
-                // Without a contract nobody knows how many threads the peak is for.
+                // Without a contract it is unknown how many threads the peak is for.
                 let knows = self.charter().is_some_and(|c| c.contract.is_some());
                 doubt(why, knows && why.is_certain());
             }
@@ -65,7 +65,7 @@ impl Campaign {
     }
 
     /// The share of the parent's time on a case that is spent in what a candidate may change, if
-    /// its profile told.
+    /// its profile reported it.
     fn share(&self, parent: &str, case: usize) -> Option<f64> {
         let profiled = self.cases_of(CaseSet::Full).into_iter().next()?;
         let profile = self.profile()?;

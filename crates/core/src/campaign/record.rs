@@ -19,7 +19,7 @@ pub struct OutOfOrder {
     pub event: &'static str,
     /// What was due.
     pub due: &'static str,
-    /// More, if there is more to say.
+    /// Details, if any.
     pub detail: String,
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for OutOfOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "event {} ({}) came while \"{}\" was due",
+            "event {} ({}) is out of order: \"{}\" was due",
             self.seq, self.event, self.due
         )?;
         if self.detail.is_empty() {
@@ -54,7 +54,7 @@ fn waited_ms(event: &Event) -> u64 {
     pauses.fold(0, |sum, pause| u64::saturating_add(sum, pause.waited_ms))
 }
 
-/// Whether an event was taken in, or why not.
+/// Whether an event was accepted, or why not.
 pub(super) type Taken = Result<(), String>;
 
 pub(super) fn not_due() -> Taken {
@@ -62,7 +62,7 @@ pub(super) fn not_due() -> Taken {
 }
 
 impl Campaign {
-    /// Takes in what happened. After an error the campaign is as before.
+    /// Takes in an event. After an error the campaign is unchanged.
     pub fn record(&mut self, record: &Record) -> Result<(), OutOfOrder> {
         // The time of a step counts before the step can end a round: limits look at it.
         let before_ms = self.spent_ms;
@@ -70,7 +70,7 @@ impl Campaign {
         let taken = if record.seq == self.n_events {
             self.take(record)
         } else {
-            Err(format!("its number should be {}", self.n_events))
+            Err(format!("its sequence number should be {}", self.n_events))
         };
         if let Err(detail) = taken {
             self.spent_ms = before_ms;
@@ -88,7 +88,7 @@ impl Campaign {
         Ok(())
     }
 
-    /// Remembers who made something.
+    /// Remembers an agent that proposed or implemented.
     fn know(&mut self, record: &Record) {
         let made = matches!(
             record.event,
@@ -102,7 +102,7 @@ impl Campaign {
         }
     }
 
-    /// Who proposed or implemented: the charter's agent, where the log does not say.
+    /// The agents that proposed or implemented: the charter's agent, if the log does not say.
     pub fn agents(&self) -> Vec<&str> {
         let named = self.agents.iter().map(String::as_str);
         let named: Vec<&str> = named.collect();
@@ -117,7 +117,7 @@ impl Campaign {
         self.spent_ms
     }
 
-    /// Milliseconds that readings waited for the device, in no step's time of work.
+    /// Milliseconds that readings waited for the device; not part of any step's time of work.
     pub fn waited_ms(&self) -> u64 {
         self.waited_ms
     }
@@ -162,7 +162,7 @@ impl Campaign {
             } => self.take_final_failure(gate),
             Event::FinalProfiled { profile } => self.take_last_look(profile),
             Event::Finished { reason } => match &self.phase {
-                // Older logs end without a last look.
+                // Older logs end without a final profile.
                 Phase::Closing(due) | Phase::LookingBack(due) if due == reason => {
                     self.phase = Phase::Finished(reason.clone());
                     Ok(())
@@ -264,14 +264,14 @@ impl Campaign {
         if !self.profile_due() {
             self.begin_proposing(&mut round);
         }
-        // An agenda of which nothing is due has put its end in place already.
+        // If no item of the agenda is due, the end is already set.
         if matches!(self.phase, Phase::Undefined) {
             self.phase = Phase::Round(Box::new(round));
         }
     }
 
-    /// The end: with something kept, the original meets the final kernel once more. What they
-    /// showed stands as long as nothing else is kept; it is not drawn again.
+    /// The end: if something was kept, the final duel measures the original against the final
+    /// kernel. Its result stands as long as nothing else is kept; it is not measured again.
     pub(super) fn closing(&self, reason: StopReason) -> Phase {
         let open = self.lineage.best().is_some() && self.final_comparison.is_none();
         match self.charter() {
@@ -301,8 +301,8 @@ impl Campaign {
         }
     }
 
-    /// Whether the final kernel is to be looked at before the end: something was kept, nobody has
-    /// looked at it, and the policy wants to see what changes.
+    /// Whether the final kernel must be profiled before the end: something was kept, it has no
+    /// profile yet, and the policy wants profiles of changes.
     fn last_look_due(&self) -> bool {
         let Some(charter) = self.charter() else {
             return false;
@@ -320,7 +320,7 @@ impl Campaign {
             return not_due();
         };
         if profile.commit != self.incumbent() {
-            return Err("it is not the final kernel".into());
+            return Err("this is not the final kernel".into());
         }
         self.phase = Phase::Closing(reason.clone());
         self.facts.profile = Some(profile.clone());
@@ -332,11 +332,11 @@ impl Campaign {
             return not_due();
         };
         if charter.policy.accept.keep_evidence(limits.rounds, 0) > charter.keep_evidence() + 0.5 {
-            return Err("more rounds would weaken the error bound of the charter".into());
+            return Err("more rounds would weaken the charter's error bound".into());
         }
         charter.limits = limits;
         match self.stop_reason() {
-            // No limit mends a base that cannot be judged.
+            // No limit fixes a base that cannot be judged.
             None | Some(StopReason::NotEngaged | StopReason::BaselineFailed { .. }) => {}
             Some(reason) => {
                 if matches!(reason, StopReason::MeasurementInvalid { .. }) {
@@ -387,7 +387,7 @@ impl Campaign {
             return not_due();
         };
         if gate.passed() {
-            return Err("a failed block needs a gate that did not pass".into());
+            return Err("a failed block needs a failed gate".into());
         }
         self.phase = self.ending(reason.clone());
         Ok(())

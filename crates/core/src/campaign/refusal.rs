@@ -7,18 +7,17 @@ use serde::{Deserialize, Serialize};
 #[serde(from = "Stored", into = "Stored")]
 #[allow(missing_docs)]
 pub enum Refusal {
-    /// The answer does not follow the contract.
+    /// The reply does not follow the contract.
     Unreadable { errors: Vec<String> },
-    /// The agent failed, or ran past its limit.
+    /// The agent failed or timed out.
     AgentFailed { why: String },
     /// The agent has nothing left to try.
     Exhausted { why: String },
-    /// The next question may cost more than is left; to ask again would not help.
+    /// The next question may cost more than is left; asking again would not help.
     LimitReached { why: String },
 }
 
-/// As it stands in the log. A limit is a mark beside `exhausted`, which is what an older karve
-/// takes it for.
+/// The form in the log. A limit is a flag on `exhausted`, which is how an older karve reads it.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "refusal", rename_all = "snake_case")]
 enum Stored {

@@ -1,7 +1,7 @@
-//! A look at a candidate by somebody else, between its making and its gate.
+//! A review of a candidate by another agent, before its gate.
 //!
-//! A review is advice. It may have a change mended once, or, where the policy says so, a round
-//! dropped; it can never spare a candidate its gate or its duel, nor undo what those say.
+//! A review is advice. It may trigger one repair attempt, or, if the policy says so, drop the
+//! round; it can never spare a candidate its gate or its duel, nor overrule them.
 
 use super::record::{Taken, not_due};
 use super::round::{RoundState, Stage};
@@ -20,26 +20,26 @@ use serde::{Deserialize, Serialize};
 /// Reviews of one round at most.
 const REVIEWS_MAX: usize = 4;
 
-/// A look at a candidate by somebody else, before its gate.
+/// A review of a candidate by another agent, before its gate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReviewStep {
     /// The round.
     pub round: u32,
-    /// Which attempt it is.
+    /// The number of the attempt.
     pub retry: u32,
-    /// The role that looks.
+    /// The role that reviews.
     pub role: String,
     /// The incumbent.
     pub parent: String,
     /// What was claimed.
     pub hypothesis: Box<Hypothesis>,
-    /// What was made of it.
+    /// Its implementation.
     pub candidate: Candidate,
     /// The same brief that the proposal had.
     pub brief: Box<Brief>,
 }
 
-/// A turn of a reviewer whose answer could not be read, so that it was asked again.
+/// A turn of a reviewer whose reply could not be read, so that it was asked again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Unread {
@@ -47,12 +47,12 @@ pub struct Unread {
     pub errors: Vec<String>,
     /// What it used.
     pub usage: Usage,
-    /// The artifact with what was said.
+    /// The artifact with the session log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exchange: Option<String>,
 }
 
-/// What the last turn of a reviewer used: all that was used, without what the earlier ones did.
+/// What the last turn of a reviewer used: the total minus the earlier turns.
 pub fn last_usage(all: Usage, earlier: &[Unread]) -> Usage {
     earlier.iter().fold(all, |left, turn| Usage {
         tokens: left.tokens.saturating_sub(turn.usage.tokens),
@@ -80,7 +80,7 @@ impl Campaign {
         })
     }
 
-    /// A candidate on its way to the gate: somebody looks at it first, if somebody is to.
+    /// A candidate on its way to the gate: a reviewer looks at it first, if there is one.
     pub(super) fn looked_at(
         &self,
         round: &RoundState,

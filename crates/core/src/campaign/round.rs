@@ -31,19 +31,19 @@ pub struct RoundState {
     pub gave_up: bool,
     /// The hypothesis that was accepted, once there is one.
     pub hypothesis: Option<Box<Hypothesis>>,
-    /// The realizations so far, where there are to be several.
+    /// The implementations so far, if there will be several.
     pub variants: Vec<Made>,
-    /// What was seen of them.
+    /// Their results.
     pub tryouts: Vec<Tryout>,
-    /// Which of them went on.
+    /// Which of them continued.
     pub chosen: Option<u32>,
     /// The last candidate, once there is one.
     pub candidate: Option<Candidate>,
-    /// Who was asked, and why, where there are roles.
+    /// The role that was asked, and why, if there are roles.
     pub route: Option<Box<Decision>>,
-    /// What reviewers said of its candidates.
+    /// The reviews of its candidates.
     pub reviews: Vec<Review>,
-    /// What the gate said last.
+    /// The last result of the gate.
     pub gate: Option<Gate>,
     /// What the audit of the last candidate found.
     pub findings: Vec<Finding>,
@@ -63,7 +63,7 @@ pub struct RoundState {
     pub layouts: Option<Layouts>,
     /// Proposals that were refused, in words.
     pub refused: Vec<String>,
-    /// Attempts to mend.
+    /// Repair attempts.
     pub retries: u32,
     /// Time of work in this round.
     pub spent_ms: u64,
@@ -87,7 +87,7 @@ pub enum Stage {
         mend: Option<(Candidate, Gate)>,
         review: Option<Box<Review>>,
     },
-    /// `set` is what its gate will look at.
+    /// `set` is what its gate will check.
     Reviewing {
         hypothesis: Box<Hypothesis>,
         retry: u32,
@@ -97,7 +97,7 @@ pub enum Stage {
     Choosing {
         hypothesis: Box<Hypothesis>,
     },
-    /// `proven` is the verdict of a duel that needs no other: only correctness is still asked.
+    /// `proven` is the verdict of a duel that needs no further one: only correctness is still open.
     Gating {
         hypothesis: Box<Hypothesis>,
         retry: u32,
@@ -105,7 +105,7 @@ pub enum Stage {
         set: CaseSet,
         proven: Option<Verdict>,
     },
-    /// `set` is what the candidate passed its gate on; nothing if it is the incumbent itself.
+    /// `set` is what the candidate passed its gate on; `None` if it is the incumbent itself.
     Tuning {
         hypothesis: Box<Hypothesis>,
         retry: u32,
@@ -125,7 +125,7 @@ pub enum Stage {
 /// A duel under way.
 #[derive(Clone, Debug)]
 pub struct Measuring {
-    /// What the candidate realizes.
+    /// What the candidate implements.
     pub hypothesis: Box<Hypothesis>,
     /// The candidate.
     pub candidate: Candidate,
@@ -189,7 +189,7 @@ impl Measuring {
     }
 }
 
-/// A duel that was not decided.
+/// An undecided duel.
 #[derive(Clone, Debug)]
 pub(super) struct OpenDuel {
     pub(super) set: CaseSet,
@@ -229,24 +229,24 @@ pub struct RoundSummary {
     pub gave_up: bool,
     /// The hypothesis, if one was accepted.
     pub hypothesis: Option<Box<Hypothesis>>,
-    /// The realizations, where there were several.
+    /// The implementations, if there were several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<Made>,
-    /// What was seen of them before one was chosen.
+    /// Their results before one was chosen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tryouts: Vec<Tryout>,
-    /// Which of them went on.
+    /// Which of them continued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<u32>,
     /// The candidate, if there was one.
     pub candidate: Option<Candidate>,
-    /// Who was asked, and why, where there are roles.
+    /// The role that was asked, and why, if there are roles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<Box<Decision>>,
-    /// What reviewers said of its candidates.
+    /// The reviews of its candidates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reviews: Vec<Review>,
-    /// What the gate said last.
+    /// The last result of the gate.
     pub gate: Option<Gate>,
     /// What the audit of the last candidate found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -270,7 +270,7 @@ pub struct RoundSummary {
     pub lesson: Lesson,
     /// Proposals that were refused, in words.
     pub refused: Vec<String>,
-    /// Attempts to mend.
+    /// Repair attempts.
     pub retries: u32,
     /// Time of work.
     pub spent_ms: u64,

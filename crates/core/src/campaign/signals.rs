@@ -4,20 +4,20 @@ use super::RoundSummary;
 use crate::comparison::Estimate;
 use crate::roles::{Said, Signal, Stance};
 
-/// The share of the predicted gain that must be seen.
+/// The share of the predicted gain that must be measured.
 const ALIGNED_SHARE: f64 = 0.25;
-/// Points below the predicted gain that may be missing, in percent.
+/// How far the gain may fall short of the prediction, in percentage points.
 const ALIGNED_POINTS: f64 = 1.0;
-/// A gain counts from so many standard errors on.
+/// A gain counts from this many standard errors on.
 const SIGMAS: f64 = 2.0;
-/// Standard errors between the ends of an interval of 95%.
+/// Standard errors between the ends of a 95% interval.
 const INTERVAL_SIGMAS: f64 = 3.92;
-/// The signal-to-noise ratio that the same bits have at least, in decibels.
+/// The minimum signal-to-noise ratio of bit-identical results, in decibels.
 const SAME_BITS_DB: f64 = 80.0;
-/// Words that claim the same bits.
+/// Words that claim bit-identical results.
 const SAME_BITS: [&str; 4] = ["bit-identical", "bitwise", "bit identical", "bit-exact"];
 
-/// The five signals of a round that was measured, from its figures alone.
+/// The five signals of a measured round, from its figures alone.
 pub fn signals_of(round: &RoundSummary) -> Vec<Said> {
     let Some(comparison) = round.comparison.as_ref().or(round.quick.as_ref()) else {
         return Vec::new();
@@ -53,7 +53,7 @@ fn alignment(round: &RoundSummary, seen: &Estimate) -> (Stance, String) {
     };
     let (predicted, observed) = (percent(hypothesis.expected_ratio), percent(seen.ratio));
     let least = (ALIGNED_SHARE * predicted).min(predicted - ALIGNED_POINTS);
-    let figures = format!("{predicted:+.1}% was expected and {observed:+.1}% seen");
+    let figures = format!("expected {predicted:+.1}%, measured {observed:+.1}%");
     let Some(sigma) = sigma(seen) else {
         return (Stance::Unknown, format!("{figures}, without an interval"));
     };
@@ -63,7 +63,7 @@ fn alignment(round: &RoundSummary, seen: &Estimate) -> (Stance, String) {
     };
     (
         stance,
-        format!("{figures}; at least {least:+.1}% and two standard errors count"),
+        format!("{figures}; it needs at least {least:+.1}% and two standard errors"),
     )
 }
 
@@ -89,7 +89,7 @@ fn off_target(round: &RoundSummary) -> (Stance, String) {
 
 fn quick_vs_full(round: &RoundSummary) -> (Stance, String) {
     let (Some(quick), Some(full)) = (&round.quick, &round.comparison) else {
-        return (Stance::Unknown, "one set was measured".into());
+        return (Stance::Unknown, "only one set was measured".into());
     };
     let (quick, full) = (quick.overall.ratio, full.overall.ratio);
     let stance = match (quick > 1.0) == (full > 1.0) {
@@ -106,9 +106,9 @@ fn noise_band(seen: &Estimate) -> (Stance, String) {
     match (seen.low, seen.high) {
         (Some(low), Some(high)) if low > 1.0 || high < 1.0 => (
             Stance::Pass,
-            format!("[{low:.3}, {high:.3}] does not hold 1"),
+            format!("[{low:.3}, {high:.3}] does not contain 1"),
         ),
-        (Some(low), Some(high)) => (Stance::Fail, format!("[{low:.3}, {high:.3}] holds 1")),
+        (Some(low), Some(high)) => (Stance::Fail, format!("[{low:.3}, {high:.3}] contains 1")),
         _ => (Stance::Unknown, "there is no interval".into()),
     }
 }
@@ -126,12 +126,12 @@ fn bit_identity(round: &RoundSummary) -> (Stance, String) {
     );
     let text = text.to_lowercase();
     if !SAME_BITS.iter().any(|word| text.contains(word)) {
-        return (Stance::Pass, "the same bits are not claimed".into());
+        return (Stance::Pass, "bit-identical results are not claimed".into());
     }
     let worst = round.errors.iter().map(|seen| seen.error.snr_db);
     let worst = worst.fold(f64::INFINITY, f64::min);
     if !worst.is_finite() {
-        let why = "the same bits are claimed, and no error was measured";
+        let why = "bit-identical results are claimed, but no error was measured";
         return (Stance::Unknown, why.into());
     }
     let stance = match worst >= SAME_BITS_DB {
@@ -140,6 +140,6 @@ fn bit_identity(round: &RoundSummary) -> (Stance, String) {
     };
     (
         stance,
-        format!("the same bits are claimed, and {worst:.0} dB was measured"),
+        format!("bit-identical results are claimed, and {worst:.0} dB was measured"),
     )
 }

@@ -17,13 +17,13 @@ pub enum StopReason {
     TargetMet,
     /// The kernel is as fast as this machine allows.
     HardwareLimit,
-    /// The rounds are used.
+    /// The rounds are used up.
     RoundsUsed { rounds: u32 },
-    /// The wall time is used.
+    /// The wall time is used up.
     TimeUsed,
-    /// The agent's money is used.
+    /// The agent's budget is used up.
     CostUsed,
-    /// So many rounds in a row gained nothing.
+    /// This many rounds in a row gained nothing.
     NoGain { rounds: u32 },
     /// The last gain was small.
     SmallGain,
@@ -34,11 +34,11 @@ pub enum StopReason {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         limit: bool,
     },
-    /// Every item of the agenda is done with.
+    /// Every item of the agenda is done.
     AgendaThrough { kept: u32, items: u32 },
-    /// The agent gave no candidate in so many rounds in a row.
+    /// The agent produced no candidate in this many rounds in a row.
     AgentUnusable { rounds: u32 },
-    /// Equal kernels were told apart twice in a row.
+    /// The A/A test found a difference twice in a row.
     MeasurementInvalid { found: Suspicion },
 }
 
@@ -46,37 +46,36 @@ impl StopReason {
     /// In words.
     pub fn describe(&self) -> String {
         match self {
-            Self::NotEngaged => "the engagement proof failed".into(),
+            Self::NotEngaged => "the mutation check failed".into(),
             Self::BaselineFailed { gate } => {
-                format!("the unchanged kernel does not pass: {}", gate.describe())
+                format!("the unchanged kernel fails: {}", gate.describe())
             }
             Self::TargetMet => "the goal is reached".into(),
-            Self::HardwareLimit => "the kernel reaches the limit of this machine".into(),
-            Self::RoundsUsed { rounds: 1 } => "the one round is used".into(),
-            Self::RoundsUsed { rounds } => format!("all {rounds} rounds are used"),
-            Self::TimeUsed => "the time is used".into(),
-            Self::CostUsed => "the agent's budget is used".into(),
-            Self::NoGain { rounds } => format!("{rounds} rounds in a row gained nothing"),
+            Self::HardwareLimit => "the kernel is at the hardware limit of this machine".into(),
+            Self::RoundsUsed { rounds: 1 } => "the only round is used up".into(),
+            Self::RoundsUsed { rounds } => format!("all {rounds} rounds are used up"),
+            Self::TimeUsed => "the time is used up".into(),
+            Self::CostUsed => "the agent's budget is used up".into(),
+            Self::NoGain { rounds } => format!("no gain in {rounds} rounds in a row"),
             Self::SmallGain => "the last gain was small".into(),
             Self::Exhausted { why, limit: false } => format!("nothing is left to try: {why}"),
             Self::Exhausted { why, limit: true } => format!("a limit is reached: {why}"),
             Self::MeasurementInvalid { found } => format!(
-                "measurement invalid: the incumbent and its own copy differ by the {}, twice in \
-                 a row",
+                "measurement invalid: the A/A test found a difference by the {} twice in a row",
                 found.clock.name()
             ),
             Self::AgendaThrough { items: 0, .. } => {
-                "the agenda is through: there is nothing to try".into()
+                "the agenda is done: there is nothing to try".into()
             }
             Self::AgendaThrough { kept, items: 1 } => match kept {
-                0 => "the agenda is through: its one item was not kept".into(),
-                _ => "the agenda is through: its one item was kept".into(),
+                0 => "the agenda is done: its only item was not kept".into(),
+                _ => "the agenda is done: its only item was kept".into(),
             },
             Self::AgendaThrough { kept, items } => {
-                format!("the agenda is through: {kept} of {items} items kept")
+                format!("the agenda is done: {kept} of {items} items kept")
             }
             Self::AgentUnusable { rounds } => {
-                format!("the agent gave no candidate in {rounds} rounds in a row")
+                format!("the agent produced no candidate in {rounds} rounds in a row")
             }
         }
     }

@@ -4,7 +4,7 @@ use super::{Campaign, StopReason};
 use crate::charter::{Goal, Limits};
 use crate::policy::StopRule;
 
-/// After so many rounds in a row without any candidate the agent is taken for broken.
+/// After this many rounds in a row without a candidate the agent is considered broken.
 const ABSENT_ROUNDS_MAX: u32 = 3;
 
 impl Campaign {
@@ -18,8 +18,8 @@ impl Campaign {
             .rev()
             .take_while(|round| round.candidate.is_none() && !round.gave_up);
         let absent = u32::try_from(absent.count()).unwrap_or(u32::MAX);
-        // A recording that was judged otherwise may hold patches that do not apply; it ends where
-        // it has no further round.
+        // A replayed recording may be judged differently and then have patches that do not apply;
+        // it ends when it has no more rounds.
         if absent >= ABSENT_ROUNDS_MAX && !charter.is_replay() {
             return Some(StopReason::AgentUnusable { rounds: absent });
         }

@@ -27,22 +27,22 @@ use karve_numerics::search::{Outcome, Trial};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Earlier rounds that a brief tells of, newest first.
+/// Maximum number of earlier rounds in a brief, newest first.
 const TRIED_MAX: usize = 30;
-/// Tips that a brief holds.
+/// Maximum number of tips in a brief.
 const TIPS_MAX: usize = 10;
-/// Findings of the last candidate's audit in a brief.
+/// Maximum number of Findings of the last candidate's audit in a brief.
 const AUDITED_MAX: usize = 12;
-/// Characters of the profile digest in a brief.
+/// Maximum length of the profile digest in a brief, in characters.
 const DIGEST_MAX: usize = 4_000;
-/// Characters of any text that others wrote in a brief.
+/// Maximum length of any text by others in a brief, in characters.
 const TEXT_MAX: usize = 2_000;
 /// A change below this, up or down, is a micro-adjustment.
 const MICRO_RATIO: f64 = 1.02;
-/// So many rounds alike make a trigger.
+/// This many similar rounds make a trigger.
 const ALIKE_ROUNDS: usize = 3;
 
-/// A sign that the present direction is spent.
+/// A sign that the present direction is exhausted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "trigger", rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -51,22 +51,22 @@ pub enum Trigger {
     DropsInARow { rounds: u32 },
     /// The last rounds changed next to nothing.
     MicroAdjustments { rounds: u32 },
-    /// The last rounds aimed at the same bottleneck in vain.
+    /// The last rounds targeted the same bottleneck without success.
     SameBottleneck { bottleneck: String },
-    /// The last rounds turned the same knob to and fro.
+    /// The last rounds changed the same knob back and forth.
     ParameterJitter { knob: String },
 }
 
 /// Where to look next.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Directive {
-    /// What shows that the present direction is spent; empty while it is not.
+    /// The signs that the present direction is exhausted; empty while there are none.
     pub triggers: Vec<Trigger>,
-    /// The direction to turn to, when it is.
+    /// The direction to change to, if so.
     pub turn_to: Option<Direction>,
     /// The rung of the escalation ladder.
     pub action: Option<StreakAction>,
-    /// The last candidate won some cases and lost others: what tells them apart.
+    /// The last candidate won some cases and lost others: what separates them.
     pub gate: Option<GateHint>,
 }
 
@@ -79,24 +79,24 @@ pub struct GateHint {
     pub won: Vec<String>,
     /// Names of the cases that became slower.
     pub lost: Vec<String>,
-    /// The narrowest predicate over one case parameter that tells them apart.
+    /// The narrowest predicate over one case parameter that separates them.
     pub predicate: Option<String>,
 }
 
-/// All that an agent needs for one task, bounded in size. Hidden cases are not in it.
+/// Everything that an agent needs for one task, bounded in size. Hidden cases are not in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Brief {
     /// The round.
     pub round: u32,
     /// The campaign.
     pub campaign: String,
-    /// What is optimized.
+    /// The kernel to optimize.
     pub target: Target,
     /// The commit to start from.
     pub parent: String,
     /// The commit the campaign started from.
     pub base: String,
-    /// The files that may change.
+    /// The editable files.
     pub granted: Vec<String>,
     /// The visible cases.
     pub cases: Vec<Case>,
@@ -106,46 +106,46 @@ pub struct Brief {
     pub cumulative_ratio: f64,
     /// The smallest speedup that is kept.
     pub effect_ratio: f64,
-    /// Changes that one hypothesis may bundle.
+    /// Maximum number of changes that one hypothesis may bundle.
     pub changes_per_round: u32,
     /// Where to look next.
     pub directive: Directive,
     /// What was tried, newest first.
     pub tried: Vec<Tried>,
-    /// Lessons of earlier campaigns.
+    /// Lessons from earlier campaigns.
     pub tips: Vec<Tip>,
-    /// What the library knows: what fits the profile, what was refuted here.
+    /// Library entries: those that match the profile, and those that were refuted here.
     pub recall: Recall,
     /// The end of the last profile.
     pub profile: String,
-    /// The item of the agenda that the round is for.
+    /// The agenda item that the round is for.
     pub task: Option<Task>,
-    /// What was wrong with the last answer.
+    /// What was wrong with the last reply.
     pub errors: Vec<String>,
-    /// What people answered to escalations.
+    /// Human answers to escalations.
     pub answers: Vec<String>,
-    /// What the audit found in the last candidate, a line each.
+    /// The Findings of the audit for the last candidate, one line each.
     pub audited: Vec<String>,
     /// Every knob setting that was tried, for the built-in strategy.
     pub trials: Vec<Trial>,
     /// Whether a sweep of all knobs may be proposed now.
     pub sweep: bool,
-    /// For draws.
+    /// Seed for random draws.
     pub seed: u64,
-    /// Who is asked, and what it may do, where there are roles.
+    /// Which role is asked, and what it may do, if there are roles.
     pub asked: Option<Box<InRole>>,
-    /// Tokens of the brief at most.
+    /// Maximum number of tokens of the brief.
     pub tokens_max: u32,
 }
 
-/// An earlier round, as a brief tells it.
+/// An earlier round, as shown in a brief.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tried {
     /// The round.
     pub round: u32,
     /// The hypothesis.
     pub title: String,
-    /// What became of it, in one word.
+    /// Its outcome, in one word.
     pub verdict: &'static str,
     /// Why, in words.
     pub why: String,
@@ -164,7 +164,7 @@ pub struct QueueItem {
     pub question: String,
 }
 
-/// The brief for the round under way.
+/// The brief for the current round.
 pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
     let round = campaign.current_round().map_or(0, |round| round.number);
     let charter = campaign.charter();
@@ -238,7 +238,7 @@ fn clip(text: &str) -> String {
     text.chars().take(TEXT_MAX).collect()
 }
 
-/// The name of a case for an agent, who must not learn the hidden ones.
+/// The name of a case for an agent, which must not learn the hidden ones.
 fn visible_name(campaign: &Campaign, index: usize) -> String {
     match campaign.case(index) {
         Some(case) if case.set != CaseSet::Hidden => case.name,
@@ -262,7 +262,7 @@ fn trial(round: &RoundSummary) -> Option<Trial> {
             },
             _,
         ) => Outcome::NoEffect,
-        // However fast it was, it was wrong.
+        // It may have been fast, but it was wrong.
         (
             Verdict::Drop {
                 reason: DropReason::Gate { .. },
@@ -337,8 +337,8 @@ fn triggers(rounds: &[RoundSummary], streak: u32) -> Vec<Trigger> {
     triggers
 }
 
-/// The one knob that is all that differs between these rounds, if there is one. A round that
-/// set no knob turned none.
+/// The only knob that differs between these rounds, if there is exactly one. A round that set no
+/// knob changed none.
 fn jittered(last: &[RoundSummary]) -> Option<String> {
     let config = |round: &'_ RoundSummary| Some(round.hypothesis.as_ref()?.config.clone());
     let configs: Option<Vec<_>> = last
@@ -357,7 +357,7 @@ fn jittered(last: &[RoundSummary]) -> Option<String> {
     }
 }
 
-/// The direction that the fewest rounds since the last keep have taken, the last one aside.
+/// The direction that the fewest rounds since the last keep have taken, except the last one.
 fn least_explored(rounds: &[RoundSummary]) -> Option<Direction> {
     let of = |round: &RoundSummary| round.hypothesis.as_ref().map(|h| h.direction);
     let last = rounds.last().and_then(of);
@@ -432,7 +432,7 @@ fn separating_predicate(won: &[Case], lost: &[Case]) -> Option<String> {
     })
 }
 
-/// Questions for a person: what agents asked, and where the ladder ended.
+/// Questions for a person: those that agents asked, and one where the ladder ended.
 pub fn queue(campaign: &Campaign) -> Vec<QueueItem> {
     let Some(charter) = campaign.charter() else {
         return Vec::new();
@@ -464,7 +464,7 @@ pub fn queue(campaign: &Campaign) -> Vec<QueueItem> {
         if let Some(review) = round.reviews.iter().find(called) {
             items.push(QueueItem {
                 round: round.number,
-                question: format!("the reviewer asks for a person: {}", review.reason),
+                question: format!("the reviewer asks for a human decision: {}", review.reason),
             });
         }
         if let Some(Gate::Dishonest { why }) = &round.gate {
@@ -475,7 +475,7 @@ pub fn queue(campaign: &Campaign) -> Vec<QueueItem> {
             });
         }
     }
-    // An answer is taken for all that was asked before it.
+    // An answer covers everything that was asked before it.
     items.retain(|item| item.round >= campaign.answered_in());
     items
 }

@@ -1,4 +1,4 @@
-//! The agenda of a campaign: which item a round is for, and when the agenda is through.
+//! The agenda of a campaign: which item a round is for, and when the agenda is done.
 
 use super::round::{RoundState, Stage};
 use super::{Campaign, StopReason};
@@ -9,7 +9,7 @@ use crate::hypothesis::Hypothesis;
 use crate::profile::Values;
 use crate::profile::classify::with_derived;
 
-/// The item that a round is for, as a brief tells it.
+/// The item that a round is for, as the brief shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
     /// The item.
@@ -66,13 +66,13 @@ impl Campaign {
         }
     }
 
-    /// The item that a round would be for if it began now.
+    /// The item that a round would be for if it started now.
     fn item_due(&self) -> Option<&Item> {
         let number = agenda::due(self.items(), &self.fates())?;
         self.items().get(number)
     }
 
-    /// An autopilot's items are found once, as soon as the first profile was read or is not due.
+    /// An autopilot's items are derived once, when the first profile was read or is not due.
     pub(super) fn find_items(&mut self) {
         if self.facts.items.is_some() {
             return;
@@ -87,7 +87,7 @@ impl Campaign {
         self.facts.items = Some(items);
     }
 
-    /// Whether an autopilot has yet to look at the kernel.
+    /// Whether an autopilot has yet to profile the kernel.
     pub(super) fn must_look_first(&self) -> bool {
         self.agenda().is_some() && self.facts.items.is_none() && self.first_profile().is_none()
     }
@@ -160,14 +160,18 @@ impl Campaign {
             Some(task) if task == due => {}
             Some(task) => {
                 return Some(format!(
-                    "the item {due:?} is due, not {task:?}: carry it out and name it in \"task\""
+                    "this round is for item {due:?}, not {task:?}: do that and name it in \"task\""
                 ));
             }
-            None => return Some(format!("\"task\" is missing: the item {due:?} is due")),
+            None => {
+                return Some(format!(
+                    "\"task\" is missing: this round is for item {due:?}"
+                ));
+            }
         }
         let item = self.items().iter().find(|item| item.id == *due)?;
         let (wanted, named) = (item.entry()?, new.entry.as_deref()?);
         (wanted != named)
-            .then(|| format!("the item {due:?} applies the entry {wanted:?}, not {named:?}"))
+            .then(|| format!("item {due:?} applies the entry {wanted:?}, not {named:?}"))
     }
 }

@@ -1,4 +1,4 @@
-//! The machine, driven by scripts: resumable after any event, and deaf to what is not due.
+//! The machine, driven by scripts: it resumes after any event and refuses what is not due.
 
 mod agenda;
 mod best_of;
@@ -21,7 +21,7 @@ use crate::verdict::{DropReason, Verdict};
 use karve_numerics::case::CaseSet;
 use proptest::prelude::*;
 
-/// A script that comes through every stage: keeps, drops, mends, duplicates and refusals.
+/// A script that goes through every stage: keeps, drops, repairs, duplicates and refusals.
 pub(super) fn varied() -> Script {
     let mut script = script(&[1.3, 1.3, 1.6, 0.8, 1.9]);
     script.charter.cases[0].set = CaseSet::Quick;
@@ -121,7 +121,7 @@ fn generated(number: u32, kind: u8, speed: f64) -> Vec<Answer> {
     ]
 }
 
-/// Resumes after a prefix that came back from disk, and wants the same log in the end.
+/// Resumes after a prefix that was read back from disk, and expects the same log in the end.
 fn check_resume(script: &Script, log: &[Record], prefix: usize) {
     let stored: Vec<Record> = log[..prefix].iter().map(through_json).collect();
     let (_, again) = resume(script, &stored);
@@ -363,7 +363,7 @@ fn a_block_that_does_not_fit_its_duel_is_refused() {
         &mut campaign,
         &change(&|block| block.pairs[1].candidate.value = f64::NAN),
     );
-    // Which blocks count is no choice of the driver.
+    // The driver cannot choose which blocks count.
     check_refused(&mut campaign, &change(&|block| block.discarded = None));
     campaign.record(&log[place]).unwrap();
     let mut second = change(&|_| ());

@@ -4,8 +4,8 @@ use crate::roles::{Book, Role};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Bytes that count as one token. Four is what common tokenizers make of English and of code; a
-/// character beyond ASCII has more bytes, and there they make more tokens.
+/// Bytes that count as one token. Four is typical of common tokenizers on English and code;
+/// characters beyond ASCII have more bytes, and take more tokens.
 pub const TOKEN_BYTES: usize = 4;
 
 /// How agents are asked.
@@ -23,7 +23,7 @@ pub struct AskRule {
     /// The roles, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub book: Option<Box<Book>>,
-    /// The agents of roles; the others are taken by the campaign's own.
+    /// The agents of roles; the campaign's own agent takes the others.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, String>,
 }
@@ -41,12 +41,12 @@ impl AskRule {
         self.brief_tokens as usize * TOKEN_BYTES
     }
 
-    /// A role of the book.
+    /// A role of the role table.
     pub fn role(&self, name: &str) -> Option<&Role> {
         self.book.as_ref()?.role(name)
     }
 
-    /// Who looks at a change before its gate, if somebody does.
+    /// The role that reviews a change before its gate, if any.
     pub fn reviewer(&self) -> Option<&Role> {
         let role = self.book.as_ref()?.reviewer()?;
         self.agents.contains_key(&role.name).then_some(role)

@@ -1,4 +1,4 @@
-//! What one call on a case must do at least, as the charter declares it.
+//! The least work of one call on a case, as the charter declares it.
 
 use super::Charter;
 use karve_numerics::case::Case;
@@ -7,7 +7,7 @@ use karve_numerics::roof::Demand;
 use karve_numerics::roof::is_amount;
 
 impl Charter {
-    /// What one call on a case must do at least: as the contract says it, else as the metric does.
+    /// The least work of one call on a case: as the contract declares it, else as the metric does.
     pub fn demand(&self, case: &Case) -> Option<Demand> {
         let metric = &self.metric;
         let mut demand = match &self.contract {
@@ -18,7 +18,7 @@ impl Charter {
             let amount = parse_expr(text).ok()?.evaluate_params(&case.params).ok()?;
             is_amount(amount).then_some(amount)
         };
-        // Of other metrics the work may be in bytes.
+        // For other metrics the work may be in bytes.
         let in_flops = metric.rate_per_unit().or(metric.seconds_per_unit());
         if demand.work.is_none() && in_flops.is_some() {
             demand.work = metric.work.as_ref().and_then(amount);

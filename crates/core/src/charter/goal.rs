@@ -1,8 +1,8 @@
-//! When to be content.
+//! The goal of a campaign: when the kernel is fast enough.
 
 use serde::{Deserialize, Serialize};
 
-/// When to be content.
+/// When the kernel is fast enough.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Goal {
@@ -31,7 +31,7 @@ pub enum Goal {
 impl Goal {
     /// Reads `>500`, `>500 TFLOPS`, `<1.2 ms`, `>60% peak`, `>5x`.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let usage = "a goal is written like \">500 TFLOPS\", \"<1.2 ms\", \">60% peak\" or \">5x\"";
+        let usage = "write a goal like \">500 TFLOPS\", \"<1.2 ms\", \">60% peak\" or \">5x\"";
         let text = text.trim();
         let at_most = text.starts_with('<');
         let rest = text.trim_start_matches(['<', '>', '=']).trim();

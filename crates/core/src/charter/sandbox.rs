@@ -20,10 +20,10 @@ pub struct SandboxRule {
     /// What tests and benchmarks may write: in the worktree, or by a full path.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<String>,
-    /// Variables that pass beside the usual ones.
+    /// Variables that are passed in addition to the usual ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
-    /// How long what a command leaves at home and in caches lives.
+    /// How long a command's files in home and caches live.
     pub caches: Caches,
     /// Memory that one command may use, in GiB.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,12 +31,12 @@ pub struct SandboxRule {
     /// Processes that one command may have at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
-    /// Whether the history before the parent is kept from the agent.
+    /// Whether the history before the parent is hidden from the agent.
     pub seals_history: bool,
 }
 
 impl SandboxRule {
-    /// Whether it says no more than a log that says nothing.
+    /// Whether it equals the default, which a log need not store.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -49,13 +49,13 @@ pub enum SandboxMode {
     /// They are not.
     #[default]
     Off,
-    /// By what the host offers.
+    /// By whatever the host offers.
     Auto,
-    /// By all of it, or nothing runs.
+    /// By the full sandbox, or nothing runs.
     Require,
 }
 
-/// How long what a command leaves at home and in caches lives.
+/// How long a command's files in home and caches live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Caches {

@@ -1,5 +1,5 @@
-//! What a change can gain at most. A gain beyond that is a fault of the measurement or a cheat: it
-//! is blocked, not celebrated.
+//! The most that a change can gain. A larger gain is a measurement error or a cheat: it is
+//! blocked, not celebrated.
 //!
 //! ```text
 //! roofline   a call that does W operations and moves B bytes takes max(W / peak, B / bandwidth)
@@ -10,29 +10,29 @@ use crate::measurement::Gate;
 
 /// A measured peak is itself a little too low: a time may be below the floor by this factor.
 pub const ROOFLINE_SLACK: f64 = 0.8;
-/// A time below the floor by this factor cannot be, however the peak was measured.
+/// A time below the floor by this factor is impossible, however the peak was measured.
 pub const ROOFLINE_HARD: f64 = 0.5;
-/// A share of the time is measured, too: a gain may exceed the bound by this factor.
+/// A share of the time is also measured: a gain may exceed the bound by this factor.
 const AMDAHL_SLACK: f64 = 1.1;
 
-/// Why a figure cannot be.
+/// Why a figure is impossible.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Implausible {
-    /// No time is that short on this device.
+    /// No call can be that short on this device.
     BelowRoofline {
-        /// What was read, in seconds.
+        /// The measured time, in seconds.
         time_s: f64,
-        /// The least that is possible.
+        /// The shortest possible time.
         floor_s: f64,
     },
-    /// No change of that part gains so much.
+    /// No change to that part can gain so much.
     BeyondAmdahl {
-        /// What was read.
+        /// The measured speedup.
         ratio: f64,
-        /// The most that is possible.
+        /// The largest possible speedup.
         bound: f64,
     },
-    /// A time or a ratio that is no positive number.
+    /// A time or a ratio that is not a positive number.
     NotANumber,
 }
 
@@ -45,13 +45,13 @@ impl Implausible {
                  may take part), {floor_s:.3e} s"
             ),
             Self::BeyondAmdahl { ratio, bound } => {
-                format!("{ratio:.3}x is more than the part that was changed can give, {bound:.3}x")
+                format!("{ratio:.3}x is more than the changed part can gain, {bound:.3}x")
             }
-            Self::NotANumber => "the figure is no positive number".to_owned(),
+            Self::NotANumber => "the figure is not a positive number".to_owned(),
         }
     }
 
-    /// Whether it cannot be, whatever the slack of what was measured; else it is worth a look.
+    /// Whether it is impossible even with measurement slack; otherwise it only deserves a look.
     pub fn is_certain(self) -> bool {
         match self {
             Self::BelowRoofline { time_s, floor_s } => time_s < floor_s * ROOFLINE_HARD,
@@ -59,7 +59,7 @@ impl Implausible {
         }
     }
 
-    /// As the gate says it.
+    /// The gate's message.
     pub fn gate(self, case: &str) -> Gate {
         Gate::Dishonest {
             why: format!("{case}: {}", self.describe()),
@@ -80,7 +80,7 @@ pub fn assess_time(time_s: f64, floor_s: Option<f64>) -> Result<(), Implausible>
     }
 }
 
-/// The largest speedup of the whole when a share of its time, 0 to 1, vanishes.
+/// The largest speedup of the whole when a share of its time, 0 to 1, disappears.
 pub fn amdahl_ratio(share: f64) -> f64 {
     let share = if share.is_nan() {
         1.0

@@ -1,4 +1,4 @@
-//! What the user says about audits: which rules are looser or stricter than they are by themselves.
+//! The user's settings for audits: which rules are looser or stricter than their defaults.
 
 use super::{Finding, Severity};
 use serde::{Deserialize, Serialize};
@@ -14,11 +14,11 @@ pub enum AuditMode {
     Off,
 }
 
-/// The part of the charter that is about audits.
+/// The audit section of the charter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AuditRule {
-    /// Whether there are any.
+    /// Whether audits run.
     pub mode: AuditMode,
     /// Rules that find nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -26,7 +26,7 @@ pub struct AuditRule {
     /// Rules whose Findings drop a candidate.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forbid: Vec<String>,
-    /// Names of arguments that are weights: what is kept of them, with a version, is W1.
+    /// Names of arguments that are weights: a cache of them that is keyed on a version is W1.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub weights: Vec<String>,
     /// The time to prepare the weights over the time of a step, 0 to 1.
@@ -35,12 +35,12 @@ pub struct AuditRule {
 }
 
 impl AuditRule {
-    /// Whether nothing was said.
+    /// Whether everything has its default.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// A Finding as this rule sees it: dropped, made graver, or as it is.
+    /// A Finding under these settings: dropped, made more severe, or unchanged.
     pub fn weigh(&self, mut finding: Finding) -> Option<Finding> {
         if self.forbid.contains(&finding.rule) {
             finding.severity = Severity::Forbidden;

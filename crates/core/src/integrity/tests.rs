@@ -62,7 +62,7 @@ fn only_a_forbidden_finding_closes_the_gate() {
     let text = gate.map(|gate| gate.describe()).unwrap_or_default();
     assert_eq!(
         text,
-        "not honest: the audit forbids it: kernel.c:3: timer (forbidden): what was seen"
+        "integrity check failed: the audit forbids it: kernel.c:3: timer (forbidden): what was seen"
     );
 }
 

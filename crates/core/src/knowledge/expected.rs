@@ -1,39 +1,39 @@
-//! What an entry promises in a place: one rule for the search, the entry itself and the brief.
+//! The expected speedup of an entry in a place: one rule for the search, the entry and the brief.
 //!
-//! All of what was measured of such an operation counts, and a bounded part of what was measured
-//! of others or is only claimed: a loop that shows a gain of a hundred times says that there is
-//! one, and little about how large it is elsewhere.
+//! Measurements of the same kind of operation count in full; measurements of other operations and
+//! mere claims count in part, up to a bound: a loop that gains a factor of a hundred shows that
+//! there is a gain, and little about its size elsewhere.
 
 use super::{Entry, Evidence, Kind, Known, Situation, standing::weigh};
 
-/// How much of a log speedup is believed that was claimed, or shown of another operation.
+/// The share of a log speedup that is believed if it was claimed, or shown for another operation.
 const DISTANT_TRUST: f64 = 0.5;
-/// Log speedup that a claim without evidence is worth at most.
+/// The largest log speedup of a claim without evidence.
 const CLAIM_GAIN_MAX: f64 = 0.25;
-/// Log speedup that evidence from other operations is worth at most, however large it is there.
+/// The largest log speedup of evidence from other operations, however large it is there.
 const ELSEWHERE_GAIN_MAX: f64 = 0.5;
-/// What stands for the speedup of an entry of which nothing is shown or said.
+/// The speedup of an entry without evidence or claims.
 pub(super) const UNSAID_RATIO: f64 = 1.05;
 
-/// What an entry promises, and on what that rests.
+/// What an entry promises, and the basis for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expected {
-    /// The speedup that was shown, or is said.
+    /// The speedup that was shown or claimed.
     pub shown: f64,
     /// Runs for and against it that count here.
     pub n_evidence: u32,
-    /// Whether all of them were about other operations, or only told.
+    /// Whether all of them were about other operations, or only reported.
     pub elsewhere: bool,
 }
 
-/// What an entry promises in a place; without one, everything was shown elsewhere.
+/// What an entry promises in a place; without a place, all evidence counts as from elsewhere.
 pub fn expected(entry: &Entry, at: Option<&Situation>) -> Expected {
     let counts = entry.evidence.iter().filter(|e| e.disputed.is_empty());
     let is_near = |e: &&Evidence| at.is_some_and(|at| at.shares_op(&e.workload));
     let (near, far): (Vec<&Evidence>, Vec<&Evidence>) = counts.partition(is_near);
-    // Evidence for the same kind of operation counts alone, where there is any.
+    // If there is evidence for the same kind of operation, only that counts.
     let of = if near.is_empty() { far } else { near.clone() };
-    // What is only told was not seen here either.
+    // Evidence that was only reported was not measured here either.
     let elsewhere = !of.is_empty() && near.iter().all(|e| e.reported);
     let (n_for, n_against) = weigh(of.iter().copied());
     let of_these = Entry {
@@ -42,7 +42,7 @@ pub fn expected(entry: &Entry, at: Option<&Situation>) -> Expected {
         ..Entry::default()
     };
     let shown = match (n_for, n_against) {
-        // What only failed promises nothing, whatever is said of it.
+        // An entry with only failures promises nothing, whatever it claims.
         (0, 1..) => of_these.expected_ratio().min(1.0),
         _ => of_these.expected_ratio(),
     };
@@ -54,7 +54,7 @@ pub fn expected(entry: &Entry, at: Option<&Situation>) -> Expected {
 }
 
 impl Expected {
-    /// What a campaign remembers of it.
+    /// The promise of an entry as stored in a campaign.
     pub fn of(known: &Known) -> Self {
         Self {
             shown: known.expected_ratio,
@@ -63,8 +63,8 @@ impl Expected {
         }
     }
 
-    /// The log speedup that is promised. `kept_share` is how much of their promises the entries
-    /// kept that a campaign applied; 1 where none was.
+    /// The promised log speedup. `kept_share` is the fraction of their promises that applied
+    /// entries have delivered in this campaign; 1 if none was applied.
     pub fn gain(&self, kept_share: f64) -> f64 {
         let gain = self.shown.max(1e-6).ln();
         let part = |most: f64| most * (1.0 - (-DISTANT_TRUST * gain / most).exp());
@@ -76,8 +76,8 @@ impl Expected {
         }
     }
 
-    /// The speedup in words, and on what it rests; nothing for what promises none: an anti-pattern,
-    /// a way of working, and what says nothing of its gain.
+    /// The speedup in words, with its basis; `None` for entries that promise none: an anti-pattern,
+    /// a way of working, and an entry that says nothing about its gain.
     pub fn describe(&self, kind: Kind, kept_share: f64) -> Option<String> {
         let unsaid = self.n_evidence == 0 && (self.shown - UNSAID_RATIO).abs() < 1e-12;
         if !promises(kind) || unsaid {
@@ -91,10 +91,10 @@ impl Expected {
         Some(match (self.n_evidence, self.elsewhere) {
             (0, _) => format!("{ratio:.2}x expected, only claimed"),
             (_, true) => format!(
-                "{ratio:.2}x expected, measured of other operations only ({:.2}x in {runs})",
+                "{ratio:.2}x expected, measured on other operations only ({:.2}x in {runs})",
                 self.shown
             ),
-            (_, false) => format!("{ratio:.2}x expected, measured of such operations ({runs})"),
+            (_, false) => format!("{ratio:.2}x expected, measured on such operations ({runs})"),
         })
     }
 }

@@ -16,7 +16,7 @@ pub struct Lesson {
     /// Counters of the parent and of the candidate, where both were profiled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moved: Vec<Moved>,
-    /// Counters that the hypothesis expected to move, and whether they did.
+    /// Counters that the hypothesis predicted to move, and whether they did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub foretold: Vec<Foretold>,
 }
@@ -27,33 +27,33 @@ pub struct Lesson {
 pub struct Learning {
     /// The entry that the round applied, or a new one.
     pub entry: String,
-    /// Whether it is new.
+    /// Whether it is a new entry.
     pub is_new: bool,
     /// The change, in one line.
     pub title: String,
-    /// What was expected of it, in words of who proposed it.
+    /// What the proposer expected of it, in the proposer's words.
     pub mechanism: String,
     /// What was measured.
     pub evidence: Evidence,
-    /// What the agent says about it: claims, never figures.
+    /// The agent's comments: claims, never figures.
     #[serde(skip_serializing_if = "Words::is_empty")]
     pub words: Words,
-    /// Why the agent said nothing, where it was asked.
+    /// Why the agent did not comment, if it was asked.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub unsaid: String,
-    /// What that makes of the entry, where it stands otherwise than before.
+    /// The new status of the entry, if it changed.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub became: String,
 }
 
-/// What an agent says after a round. All of it may be empty.
+/// An agent's comments after a round. All of them may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Words {
     /// Why the change had the effect that was measured.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub mechanism: String,
-    /// When it holds, or does not.
+    /// When it applies, or does not.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub condition: String,
     /// What to look out for.
@@ -62,12 +62,12 @@ pub struct Words {
 }
 
 impl Words {
-    /// Whether nothing is said.
+    /// Whether there are no comments.
     pub fn is_empty(&self) -> bool {
         self.named().is_empty()
     }
 
-    /// What is said, with the name of each part.
+    /// The comments, with the name of each part.
     pub fn named(&self) -> Vec<(&'static str, &str)> {
         let parts = [
             ("mechanism", self.mechanism.as_str()),
@@ -79,14 +79,14 @@ impl Words {
     }
 }
 
-/// A counter that was expected to move.
+/// A counter that was predicted to move.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Foretold {
     /// The counter.
     pub counter: String,
-    /// What became of it.
+    /// What happened to it.
     pub came: Came,
-    /// Before and after, in words; empty if it was not read twice.
+    /// Before and after, in words; empty if it was not measured twice.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub values: String,
 }
@@ -96,7 +96,10 @@ impl Foretold {
     pub fn describe(&self) -> String {
         let what = match self.values.as_str() {
             "" if known(&self.counter).is_none() => {
-                return format!("\"{}\" was not read: no counter is called so", self.counter);
+                return format!(
+                    "\"{}\" was not read: no counter has that name",
+                    self.counter
+                );
             }
             "" => &self.counter,
             values => values,

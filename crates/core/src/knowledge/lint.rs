@@ -1,4 +1,4 @@
-//! What is wrong with an entry: its template, its evidence, and claims that rest on nothing.
+//! What is wrong with an entry: its template, its evidence, and claims without a basis.
 
 mod evidence;
 mod never;
@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grave {
-    /// The entry should not be used like this.
+    /// The entry should not be used in this state.
     Error,
     /// It could be better.
     Warning,
@@ -42,7 +42,7 @@ fn required(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// Sections that no entry may have: they tell of a moment, and age.
+/// Sections that no entry may have: they describe a moment in time and become outdated.
 const BANNED_SECTIONS: &[&str] = &[
     "current state",
     "open ideas",
@@ -51,15 +51,15 @@ const BANNED_SECTIONS: &[&str] = &[
     "todo",
 ];
 
-/// A speedup above this is taken for a mistake: a unit, a case that did nothing, or a forgery.
+/// A speedup above this is treated as an error: a unit, a case that did nothing, or a forgery.
 const RATIO_MAX: f64 = 1_000.0;
-/// Characters of a title at most.
+/// Maximum length of a title, in characters.
 const TITLE_MAX: usize = 100;
-/// Characters of an entry's text at most.
+/// Maximum length of an entry's text, in characters.
 const TEXT_MAX: usize = 20_000;
 
-/// What is wrong with one entry by itself. `today` is a day as `YYYY-MM-DD`: what was measured or
-/// written after it is not believed.
+/// What is wrong with a single entry. `today` is a day as `YYYY-MM-DD`: dates after it are
+/// rejected.
 pub fn lint(entry: &Entry, today: &str) -> Vec<Complaint> {
     let mut list = Complaints {
         id: &entry.id,
@@ -113,7 +113,7 @@ fn lint_head(entry: &Entry, today: &str, list: &mut Complaints<'_>) {
     if entry.date.is_empty() {
         list.error("there is no date");
     } else if !is_date(&entry.date) {
-        list.error(format!("{:?} is no date such as 2026-11", entry.date));
+        list.error(format!("{:?} is not a date such as 2026-11", entry.date));
     } else if is_after(&entry.date, today) {
         list.error(format!("its date {} is in the future", entry.date));
     }
@@ -123,11 +123,11 @@ fn lint_head(entry: &Entry, today: &str, list: &mut Complaints<'_>) {
         list.error("the impact must be two positive ratios, the lower one first");
     } else if entry.impact.is_some_and(|impact| impact.high > RATIO_MAX) {
         list.error(format!(
-            "the impact is above {RATIO_MAX}x, which no change of a kernel is worth"
+            "the impact is above {RATIO_MAX}x, which no kernel change achieves"
         ));
     }
     if entry.status == Status::Superseded && entry.superseded_by.is_none() {
-        list.error("it is superseded, and does not say by what");
+        list.error("it is superseded, but does not say by which entry");
     }
     for action in &entry.apply {
         lint_action(action, list);
@@ -154,8 +154,8 @@ fn lint_action(action: &Action, list: &mut Complaints<'_>) {
         let outside = glob.starts_with(['/', '~']) || glob.split('/').any(|part| part == "..");
         if outside || glob.trim().is_empty() {
             list.error(format!(
-                "an action of \"apply\" names {glob:?}; files are inside of the project, as *.c or \
-                 src/*.c"
+                "an action of \"apply\" names {glob:?}; files must be inside the project, such as \
+                *.c or src/*.c"
             ));
         }
     }
@@ -174,7 +174,7 @@ fn is_date(text: &str) -> bool {
     }
 }
 
-/// Whether a date lies after a day; a month that has begun does not.
+/// Whether a date is after a day; the current month is not.
 fn is_after(date: &str, today: &str) -> bool {
     let day = today.get(..date.len()).unwrap_or(today);
     is_date(today) && date > day
@@ -193,7 +193,7 @@ fn lint_sections(entry: &Entry, list: &mut Complaints<'_>) {
     for section in &entry.sections {
         if BANNED_SECTIONS.contains(&section.heading.to_lowercase().as_str()) {
             list.error(format!(
-                "the section \"{}\" tells of a moment; put figures into evidence",
+                "the section \"{}\" describes a moment in time; put figures into evidence",
                 section.heading
             ));
         }
@@ -207,12 +207,12 @@ fn lint_sections(entry: &Entry, list: &mut Complaints<'_>) {
 fn lint_claims(entry: &Entry, list: &mut Complaints<'_>) {
     let measured = entry.evidence.iter().any(|e| effect_of(e) != Effect::Open);
     if entry.status == Status::Verified && !measured && entry.basis == super::Basis::Measured {
-        list.error("it is verified as measured, and no evidence shows it");
+        list.error("it claims to be verified by measurement, but has no evidence");
     }
     if entry.risk == Risk::Lossy && entry.section("Accuracy").is_none() {
         list.error("it is lossy: the section \"Accuracy\" must say how much, and when to undo it");
     }
-    // One device by its model: a fact about it, not a rule, unless somebody measured there.
+    // One device model: a fact about it, not a rule, unless it was measured there.
     let names_model = entry
         .scope
         .device
@@ -220,12 +220,12 @@ fn lint_claims(entry: &Entry, list: &mut Complaints<'_>) {
         .any(|d| d.chars().any(|c| c.is_ascii_digit()));
     let rests = measured || entry.basis == super::Basis::SourceSemantics;
     if names_model && !rests {
-        list.error("it speaks of one device without evidence from it (device folklore)");
+        list.error("it is about one device, but has no evidence from it (device folklore)");
     }
 }
 
-/// Praise of gains that real use does not have. An anti-pattern tells of what is wrong, and so does
-/// what was taken back.
+/// Overclaims: gains that do not exist in real use. An anti-pattern describes what is wrong, and so
+/// does a retracted entry.
 fn lint_praise(entry: &Entry, list: &mut Complaints<'_>) {
     if entry.kind == Kind::AntiPattern || entry.status == Status::Refuted {
         return;
@@ -233,14 +233,14 @@ fn lint_praise(entry: &Entry, list: &mut Complaints<'_>) {
     let texts = entry.sections.iter().map(|section| section.text.as_str());
     for praise in texts.chain([entry.title.as_str()]).filter_map(found_in) {
         list.error(format!(
-            "it praises a gain that real use does not have: {}: \"{}\"",
+            "it recommends a gain that does not exist in real use: {}: \"{}\"",
             praise.what, praise.words
         ));
     }
 }
 
-/// What is wrong with entries together: ids that are there twice or that nobody has, and what they
-/// say of each other.
+/// What is wrong with entries together: duplicate or unknown ids, and what they say about each
+/// other.
 pub fn lint_all(entries: &[Entry], today: &str) -> Vec<Complaint> {
     let mut all: Vec<Complaint> = Vec::new();
     all.extend(entries.iter().flat_map(|entry| lint(entry, today)));
@@ -260,7 +260,7 @@ pub fn lint_all(entries: &[Entry], today: &str) -> Vec<Complaint> {
             if id == &entry.id {
                 list.error("it names itself");
             } else if !ids.contains(id.as_str()) {
-                list.error(format!("it names {id}, which is not there"));
+                list.error(format!("it names {id}, which does not exist"));
             }
         }
         let rests_on_out = entry
@@ -278,7 +278,7 @@ pub fn lint_all(entries: &[Entry], today: &str) -> Vec<Complaint> {
             all.push(Complaint {
                 id: id.to_owned(),
                 grave: Grave::Error,
-                what: format!("the id is there {times} times"),
+                what: format!("the id is used {times} times"),
             });
         }
     }

@@ -1,4 +1,4 @@
-//! Which entries to think of: by trigger, by scope and by words, each with the reason.
+//! Which entries to consider: by trigger, by scope and by words, each with the reason.
 
 use super::expected::{expected, promises};
 use super::standing::{Needed, Standing, assess};
@@ -8,64 +8,64 @@ use crate::profile::{Opportunity, Predicate, Truth, Values};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// What a trigger that fires is worth, beside what words and nearness are.
+/// The score of a trigger that fires, relative to those for words and scope.
 const FIRED_SCORE: f64 = 4.0;
-/// What each list of the scope that names the situation is worth.
+/// The score of each list of the scope that names the situation.
 const NEAR_SCORE: f64 = 0.5;
-/// What each list is worth that asks for something nobody knows.
+/// The score of each list that asks for something unknown.
 const UNKNOWN_SCORE: f64 = 1.5;
-/// The words of a query are worth this much in all.
+/// The total score of the words of a query.
 const WORDS_SCORE: f64 = 6.0;
 
-/// Entries with their triggers read and their words indexed.
+/// Entries with parsed triggers and indexed words.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
     entries: Vec<Entry>,
     triggers: Vec<Vec<Predicate>>,
     standings: Vec<Standing>,
-    /// The log speedup that each promises somewhere.
+    /// The log speedup that each entry promises without a given place.
     gains: Vec<f64>,
     index: Index,
     by_id: HashMap<String, usize>,
 }
 
-/// What is asked for. What is left out does not restrict.
+/// A query. A field that is left empty does not restrict the result.
 #[derive(Clone, Debug, Default)]
 pub struct Query<'a> {
-    /// Where somebody is.
+    /// The situation.
     pub situation: Option<&'a Situation>,
-    /// What was read of the kernel.
+    /// The counters of the kernel.
     pub values: Option<&'a Values>,
     /// Words.
     pub text: &'a str,
-    /// Whether refuted and superseded ones are wanted, too.
+    /// Whether to include refuted and superseded entries.
     pub refuted: bool,
 }
 
-/// An entry that fits, and why.
+/// An entry that matches, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Match<'a> {
     /// The entry.
     pub entry: &'a Entry,
-    /// The more, the better.
+    /// The higher, the better.
     pub score: f64,
-    /// Why it fits.
+    /// Why it matches.
     pub why: Vec<Why>,
 }
 
-/// Why an entry fits.
+/// Why an entry matches.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Why {
     /// A trigger fires.
     Fired {
         /// The trigger.
         when: String,
-        /// The values that it rests on, as `name=value`.
+        /// The values that make it fire, as `name=value`.
         values: String,
     },
     /// Its scope names the situation.
     Near(Vec<String>),
-    /// It holds words that were asked for.
+    /// It contains words of the query.
     Words(Vec<String>),
 }
 
@@ -80,13 +80,13 @@ impl Why {
     }
 }
 
-/// An entry as a campaign remembers it: what a brief tells of it, and what it is matched by.
+/// An entry as stored in a campaign: what a brief shows of it, and what it is matched by.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Known {
     /// Its name.
     pub id: String,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// One line.
     pub title: String,
@@ -95,30 +95,30 @@ pub struct Known {
     /// Why it is refuted here, if it is.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub refuted: String,
-    /// When to think of it.
+    /// When to consider it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<String>,
-    /// How it works and how it is done, shortened.
+    /// How it works and how to do it, shortened.
     pub text: String,
-    /// The speedup to expect.
+    /// The expected speedup.
     pub expected_ratio: f64,
     /// How many rounds showed it, here or elsewhere.
     pub n_evidence: u32,
     /// Whether all of them were about other operations.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub elsewhere: bool,
-    /// How a machine can do it.
+    /// How to apply it without an agent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub apply: Vec<super::Action>,
-    /// Where it was read: built in, user, project or staged.
+    /// The layer it comes from: built in, user, project or staged.
     pub layer: String,
-    /// What it has to do with others.
+    /// Its relations to other entries.
     #[serde(skip_serializing_if = "super::Interactions::is_empty")]
     pub interactions: super::Interactions,
-    /// Entries after which it was shown to give nothing more, here.
+    /// Entries after which it was shown to gain nothing more, here.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spent_after: Vec<String>,
-    /// Where it holds, for who gets it.
+    /// Where it applies, to select who gets it.
     #[serde(skip_serializing_if = "Scope::is_everywhere")]
     pub scope: Scope,
 }
@@ -133,7 +133,7 @@ fn share_a_name(these: &str, those: &str) -> bool {
     names(these).iter().any(|name| those.contains(name))
 }
 
-/// How each entry stands; what depends on one that is out is in question.
+/// The standing of each entry; entries that depend on one that is out are in question.
 fn standings(entries: &[Entry]) -> Vec<Standing> {
     let mut standings: Vec<Standing> = entries.iter().map(assess).collect();
     let out: Vec<usize> = (0..entries.len())
@@ -155,7 +155,7 @@ fn standings(entries: &[Entry]) -> Vec<Standing> {
 }
 
 impl Library {
-    /// A library of these entries. A trigger that cannot be read never fires; lint tells of it.
+    /// A library of these entries. A trigger that cannot be parsed never fires; lint reports it.
     pub fn new(entries: Vec<Entry>) -> Self {
         let triggers = entries.iter().map(|entry| {
             let parsed = entry.triggers.iter().map(|t| Predicate::parse(t));
@@ -197,13 +197,13 @@ impl Library {
             .or_else(by_alias)
     }
 
-    /// What its evidence makes of an entry.
+    /// The standing of an entry, from its evidence.
     pub fn standing(&self, id: &str) -> Option<&Standing> {
         self.by_id.get(id).map(|number| &self.standings[*number])
     }
 
-    /// The entries that fit, the best first. With words, only those that hold some of them; with
-    /// values and no words, only those of which a trigger fires.
+    /// The entries that match, the best first. With words, only those that contain some of them;
+    /// with values and no words, only those with a trigger that fires.
     pub fn search<'a>(&'a self, query: &Query<'_>) -> Vec<Match<'a>> {
         let hits = (!query.text.trim().is_empty()).then(|| self.index.search(query.text));
         let best = hits
@@ -232,8 +232,8 @@ impl Library {
         found
     }
 
-    /// The entry that tells more of something to try: of those whose trigger fires on a counter
-    /// that also says so, the one that holds its words best.
+    /// The entry that says more about an opportunity: among those with a trigger that fires on one
+    /// of its counters, the one that matches its words best.
     pub fn telling_of(&self, opportunity: &Opportunity, query: &Query<'_>) -> Option<&Entry> {
         let asked = Query {
             text: "",
@@ -253,7 +253,7 @@ impl Library {
         };
         let mut found = self.search(&asked);
         found.retain(says_so);
-        // Of equals the better match, which stands first, is the last to be compared.
+        // On a tie the better match, which comes first in the list, is compared last.
         let best = found.into_iter().rev();
         let best = best.max_by(|a, b| score(a).total_cmp(&score(b)));
         best.map(|matched| matched.entry)

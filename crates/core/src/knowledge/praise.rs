@@ -1,24 +1,24 @@
-//! Whether a text praises a gain that real use does not have.
+//! Whether a text overclaims: recommends a gain that does not exist in real use.
 //!
-//! A practice is known by words of several classes that stand near each other in a sentence, such
-//! as one for keeping, one for a result and one for another call. A sentence that warns of it is no
-//! praise: a word of warning stands in it, or a negation before what is done. This is a hint for
-//! who reviews an entry and no proof: what a kernel really does is seen by the referee.
+//! A practice is recognized by words of several classes that are close to each other in a sentence,
+//! such as one for keeping, one for a result and one for another call. A sentence that warns of the
+//! practice is fine: it contains a word of warning, or a negation before the verb. This is a hint
+//! for the reviewer of an entry, not a proof: the referee sees what a kernel really does.
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-/// Words between which a practice is told, at most.
+/// Maximum distance, in words, between the classes of a practice.
 const WINDOW: usize = 26;
-/// Words by which a negation may stand before what it is about.
+/// Maximum distance, in words, between a negation and what it negates.
 const NEGATION_WINDOW: usize = 6;
-/// Words of a sentence that are looked at.
+/// Maximum number of words of a sentence to look at.
 const SENTENCE_WORDS_MAX: usize = 400;
-/// Characters of what is quoted.
+/// Maximum length of a quote, in characters.
 const QUOTE_CHARS_MAX: usize = 120;
 
-/// What is praised, and in which words.
+/// An overclaim, with its words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Praise {
     /// What is wrong with it.
@@ -29,7 +29,7 @@ pub(super) struct Praise {
 
 type Classes = u64;
 
-/// Each class of words by its bit. A word that ends with `*` stands for all that begin so.
+/// Each class of words by its bit. A word that ends with `*` stands for all words that start so.
 macro_rules! classes {
     ($($name:ident = $words:expr;)+) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
@@ -123,7 +123,7 @@ classes! {
                not_allowed";
 }
 
-/// A practice: words of each class, none of the others anywhere in the sentence.
+/// A practice: words of each class, and none of the excluded ones anywhere in the sentence.
 struct Practice {
     all: &'static [Classes],
     none: Classes,
@@ -131,10 +131,10 @@ struct Practice {
 }
 
 const KEPT: &str = "results are kept between calls (W2 or W3)";
-const UNTIMED: &str = "work is hidden from what is timed";
+const UNTIMED: &str = "work is hidden from the timer";
 const TIMES: &str = "the clock is tampered with";
-const KNOWN: &str = "it behaves otherwise where it is tested or timed";
-const SILENTLY: &str = "results become less accurate, and nobody is told";
+const KNOWN: &str = "it behaves differently when it is tested or timed";
+const SILENTLY: &str = "results silently become less accurate";
 const NOT_DONE: &str = "the output is not computed";
 const LAXER: &str = "the tests are weakened";
 
@@ -182,7 +182,7 @@ enum End {
     Open,
 }
 
-/// Words that may begin a term, by their first two letters.
+/// Words that may start a term, by their first two letters.
 static TERMS: LazyLock<HashMap<[u8; 2], Vec<Term>>> = LazyLock::new(|| {
     let mut terms: HashMap<[u8; 2], Vec<Term>> = HashMap::new();
     for (class, list) in WORDS {
@@ -223,13 +223,13 @@ fn first_two(word: &str) -> [u8; 2] {
     [bytes.next().unwrap_or(0), bytes.next().unwrap_or(0)]
 }
 
-/// The first praise of such a gain in a text.
+/// The first overclaim in a text.
 pub(super) fn found_in(text: &str) -> Option<Praise> {
     let lower = text.to_ascii_lowercase();
     sentences(&lower).find_map(|sentence| in_sentence(&lower, text, sentence))
 }
 
-/// Where sentences are: to a full stop, a blank line or the next item of a list.
+/// Where sentences end: at a full stop, a blank line or the next list item.
 fn sentences(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut from = 0;
     std::iter::from_fn(move || {
@@ -351,7 +351,7 @@ fn in_sentence(lower: &str, text: &str, sentence: Range<usize>) -> Option<Praise
     None
 }
 
-/// Whether a negation stands before what is done, in the same clause.
+/// Whether a negation precedes the verb in the same clause.
 fn is_negated(words: &[Word<'_>], hits: &[Hit], anchor: &Hit) -> bool {
     let before = anchor.word.saturating_sub(NEGATION_WINDOW)..anchor.word;
     let mut negations = hits.iter().filter(|hit| hit.class == NEGATION);

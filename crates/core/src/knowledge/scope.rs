@@ -1,16 +1,16 @@
-//! Where an entry holds, and where somebody is.
+//! Where an entry applies, and the situation of a kernel.
 //!
-//! A scope names words; an empty list is anything. A situation knows several words for the same
-//! thing: a device is also its architecture and its maker, an operation also its family.
+//! A scope lists words; an empty list matches anything. A situation knows several words for the
+//! same thing: a device also by its architecture and vendor, an operation also by its family.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Where an entry holds.
+/// Where an entry applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Scope {
-    /// Devices, architectures or makers.
+    /// Devices, architectures or vendors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub device: Vec<String>,
     /// Backends.
@@ -31,17 +31,17 @@ pub struct Scope {
     /// How many threads: `one` or `many`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<String>,
-    /// Entries of which the kernel has one already. Unlike the other lists this one never holds
-    /// where nothing is known of it.
+    /// Entries, one of which must already be in the kernel. Unlike the other lists, this one never
+    /// matches where nothing is known about it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
 }
 
-/// Where somebody is: all words that are true there. What is not known is left empty.
+/// A situation: all words that are true there. What is unknown is left empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Situation {
-    /// The device, its architecture, its maker.
+    /// The device, its architecture, its vendor.
     pub device: BTreeSet<String>,
     /// The backend.
     pub backend: BTreeSet<String>,
@@ -55,11 +55,11 @@ pub struct Situation {
     pub phase: BTreeSet<String>,
     /// How many threads.
     pub threads: BTreeSet<String>,
-    /// The entries that the kernel has.
+    /// The entries that are in the kernel.
     pub after: BTreeSet<String>,
 }
 
-/// Names of operations by family; a family's name is a word of it, too.
+/// Names of operations by family; a family's name is also a word of it.
 const FAMILIES: &[(&str, &[&str])] = &[
     (
         "gemm",
@@ -104,7 +104,7 @@ const FAMILIES: &[(&str, &[&str])] = &[
     ("sparse", &["spmv", "spmm", "csr", "sddmm"]),
 ];
 
-/// A word as it is, and its parts.
+/// A word, and its parts.
 fn parts_of(text: &str) -> BTreeSet<String> {
     let lower = text.trim().to_lowercase();
     let plain = |c: char| !(c.is_alphanumeric() || c == '+');
@@ -128,7 +128,7 @@ fn families_of(words: &BTreeSet<String>) -> BTreeSet<String> {
 }
 
 impl Situation {
-    /// The same, with the operation that the name of a kernel tells, where it is not known
+    /// The same, with the operation that the name of a kernel suggests, if it is not known
     /// otherwise.
     #[must_use]
     pub fn with_op_in(&self, name: &str) -> Self {
@@ -147,8 +147,8 @@ impl Situation {
         words.iter().any(|word| self.op.contains(word))
     }
 
-    /// Somebody who works on an operation, with a backend, in a language, on a device, each of
-    /// which is known by some words.
+    /// The situation of an operation, backend, language and device, each of which is known by some
+    /// words.
     pub fn new(op: &str, backend: &[&str], language: &[&str], device: &[&str]) -> Self {
         let all = |words: &[&str]| words.iter().flat_map(|word| parts_of(word)).collect();
         let mut ops = parts_of(op);
@@ -202,7 +202,7 @@ impl Scope {
         lists.into_iter().flatten()
     }
 
-    /// Whether it holds there. What is not known of a situation does not speak against it.
+    /// Whether it applies there. Unknown parts of a situation do not rule it out.
     pub fn holds(&self, at: &Situation) -> bool {
         let fits = |(_, wanted, known): &(&str, &Vec<String>, &BTreeSet<String>)| {
             wanted.is_empty() || known.is_empty() || any_of(wanted, known).is_some()
@@ -211,7 +211,7 @@ impl Scope {
         after && self.pairs(at).iter().all(fits)
     }
 
-    /// The same place, whatever the kernel has already.
+    /// The same place, ignoring what the kernel already has.
     #[must_use]
     pub fn whatever_it_has(&self) -> Self {
         Self {
@@ -220,7 +220,7 @@ impl Scope {
         }
     }
 
-    /// How many of its lists ask for what is not known of a situation.
+    /// How many of its lists ask for something unknown about a situation.
     pub fn unknown(&self, at: &Situation) -> u32 {
         let pairs = self.pairs(at);
         let asked = pairs
@@ -229,7 +229,7 @@ impl Scope {
         u32::try_from(asked.count()).unwrap_or(0)
     }
 
-    /// The words by which it names the situation, as `op=gemm`.
+    /// The words by which it matches the situation, as `op=gemm`.
     pub fn named_by(&self, at: &Situation) -> Vec<String> {
         let pairs = self.pairs(at);
         let named = pairs

@@ -1,12 +1,12 @@
-//! What evidence makes of an entry: verified when it was replicated, refuted when a measurement
-//! speaks against it, narrowed when both are true in different places.
+//! What evidence makes of an entry: verified when it was replicated, refuted when measurements
+//! contradict it, narrowed when both are true in different places.
 
 use super::{Entry, Evidence, Scope, Status};
 use std::collections::{HashMap, HashSet};
 
-/// A speedup below this is none.
+/// A smaller speedup does not count as one.
 const NO_GAIN_RATIO: f64 = 1.01;
-/// So many independent runs replicate a finding.
+/// This many independent runs replicate a finding.
 const REPLICATED: usize = 2;
 /// The section in which a person vouches for an entry.
 pub const VOUCHED: &str = "Vouched for";
@@ -14,15 +14,15 @@ pub const VOUCHED: &str = "Vouched for";
 /// What one piece of evidence says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Faster, and the whole interval says so.
+    /// Faster, with the whole interval above 1.
     Supports,
-    /// Not faster: slower, wrong, or a speedup that is worth having was disproved.
+    /// Not faster: slower, wrong, or a worthwhile speedup was ruled out.
     Refutes,
     /// It could be either.
     Open,
 }
 
-/// How an entry stands, given its evidence.
+/// The standing of an entry, from its evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
     /// The status that follows.
@@ -33,7 +33,7 @@ pub struct Standing {
     pub n_for: usize,
     /// Independent runs against it.
     pub n_against: usize,
-    /// What it depends on is out, so that nobody knows whether it holds.
+    /// An entry that it depends on is out, so it is unknown whether it applies.
     pub in_question: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl Standing {
         self.in_question.is_some() || matches!(self.status, Status::Refuted | Status::Superseded)
     }
 
-    /// In words, with the rule that made it so where an entry says otherwise of itself.
+    /// In words, with the rule that decided if the entry's file claims something else.
     pub fn explain(&self, entry: &Entry) -> String {
         let (says, is) = (entry.status, self.status);
         if says == is {
@@ -51,15 +51,15 @@ impl Standing {
         }
         let rule = match is {
             Status::Verified => {
-                "two runs with whole intervals above 1, of different hosts, campaigns or parents, \
-                 verify an entry"
+                "two runs whose intervals lie above 1, on different hosts or from different \
+                campaigns or parents, verify an entry"
             }
             Status::Refuted => "more runs against an entry than for it refute it",
             Status::Candidate => "as many runs for an entry as against it leave it open",
             Status::Superseded => "another entry takes its place",
         };
         format!(
-            "{}; its file says {}, its evidence decides: {rule}",
+            "{}; its file says {}, but its evidence decides: {rule}",
             self.describe(),
             says.name()
         )
@@ -72,7 +72,7 @@ impl Standing {
         format!("{}: {}{asked}", self.status.name(), self.why)
     }
 
-    /// How much it is trusted, as a part of a score.
+    /// How much it is trusted, as a factor of a score.
     pub fn trust(&self) -> f64 {
         let base = match self.status {
             Status::Verified => 1.0,
@@ -84,8 +84,8 @@ impl Standing {
     }
 }
 
-/// What one piece of evidence says of the claim that something is faster. That nothing is gained
-/// on top of another way to the same end says nothing of the kernel without it.
+/// What one piece of evidence says about the claim that something is faster. If nothing is gained
+/// on top of an alternative, that says nothing about the kernel without it.
 pub fn effect_of(evidence: &Evidence) -> Effect {
     match shown_by(evidence) {
         Effect::Refutes if !evidence.on_top_of.is_empty() => Effect::Open,
@@ -93,7 +93,7 @@ pub fn effect_of(evidence: &Evidence) -> Effect {
     }
 }
 
-/// Where an entry gives nothing more: here, after the other ways that the kernel had already.
+/// Where an entry gains nothing more: here, after the alternatives that the kernel already had.
 pub fn spent_after(evidence: &Evidence, here: &Scope) -> Option<Scope> {
     let spent = !evidence.on_top_of.is_empty() && shown_by(evidence) == Effect::Refutes;
     spent.then(|| Scope {
@@ -102,7 +102,7 @@ pub fn spent_after(evidence: &Evidence, here: &Scope) -> Option<Scope> {
     })
 }
 
-/// What it says of the kernel that was changed.
+/// What it says about the kernel that was changed.
 fn shown_by(evidence: &Evidence) -> Effect {
     if !evidence.disputed.is_empty() {
         return Effect::Open;
@@ -117,21 +117,21 @@ fn shown_by(evidence: &Evidence) -> Effect {
     let low = evidence.low.filter(|low| usable(*low));
     let high = evidence.high.filter(|high| usable(*high));
     match (low, high) {
-        // Faster, if by less than the policy of that campaign asks for: no gain, and no refutation.
+        // Faster, but by less than the policy of that campaign asks for: no gain, no refutation.
         (Some(low), _) if low > 1.0 && evidence.not_faster => Effect::Open,
-        // A duel ends as soon as a gain is disproved, so its interval may still reach above.
+        // A duel ends as soon as a gain is ruled out, so its interval may still extend above 1.
         _ if evidence.not_faster => Effect::Refutes,
         (Some(low), _) if low > 1.0 && evidence.ratio >= NO_GAIN_RATIO => Effect::Supports,
         (_, Some(high)) if high < NO_GAIN_RATIO => Effect::Refutes,
-        // Without an interval only a large difference says something.
+        // Without an interval only a large difference counts.
         (None, None) if evidence.ratio >= 1.05 => Effect::Supports,
         (None, None) if evidence.ratio <= 0.95 => Effect::Refutes,
         _ => Effect::Open,
     }
 }
 
-/// How an entry stands. What a person decided (superseded, retracted) stays; of the rest, evidence
-/// decides, and without any what the entry says of itself.
+/// The standing of an entry. A person's decision (superseded, retracted) stays; otherwise evidence
+/// decides, and without evidence the status in its file.
 pub fn assess(entry: &Entry) -> Standing {
     let (n_for, n_against) = weigh(entry.evidence.iter());
     let standing = |status, why: String| Standing {
@@ -148,7 +148,7 @@ pub fn assess(entry: &Entry) -> Standing {
         let by = entry.superseded_by.as_deref().unwrap_or("another entry");
         return standing(Status::Superseded, format!("superseded by {by}"));
     }
-    // An anti-pattern claims that something is slower: what refutes that is support for the change.
+    // An anti-pattern claims that something is slower: its refutation is support for the change.
     let (n_for, n_against, claims) = match entry.kind {
         super::Kind::AntiPattern => (n_against, n_for, Effect::Refutes),
         super::Kind::Optimization
@@ -178,7 +178,10 @@ pub fn assess(entry: &Entry) -> Standing {
         }
         (shown, 0) if entry.evidence.iter().all(|e| e.reported) => standing(
             entry.status,
-            format!("{} told from elsewhere, none seen here", runs(shown)),
+            format!(
+                "{} reported from elsewhere, none measured here",
+                runs(shown)
+            ),
         ),
         (1, 0) => standing(entry.status, "shown in one run".into()),
         (shown, 0) => standing(
@@ -211,15 +214,15 @@ pub fn weigh<'a>(evidence: impl Iterator<Item = &'a Evidence> + Clone) -> (usize
 }
 
 /// How many independent runs showed an effect beyond doubt: with a whole interval, or by failing.
-/// What was taken over from elsewhere leaves doubt.
+/// Imported evidence leaves doubt.
 fn replications(evidence: &[Evidence], effect: Effect) -> usize {
     let beyond = |e: &&Evidence| !e.reported && (e.failed || (e.low.is_some() && e.high.is_some()));
     let said = evidence.iter().filter(|e| effect_of(e) == effect);
     independent(said.filter(beyond))
 }
 
-/// How many runs these are. Two rounds of one campaign that changed the same parent are one; so is
-/// what was measured outside of campaigns of one program on one device, whatever built it.
+/// How many runs these are. Two rounds of one campaign on the same parent are one; so are
+/// measurements outside of campaigns of one program on one device, whatever toolchain built it.
 fn independent<'a>(evidence: impl Iterator<Item = &'a Evidence>) -> usize {
     let mut runs: Vec<(&str, &str)> = evidence
         .map(|e| match e.run.rsplit_once("/round-") {
@@ -233,8 +236,8 @@ fn independent<'a>(evidence: impl Iterator<Item = &'a Evidence>) -> usize {
     runs.len()
 }
 
-/// Where an entry was shown not to hold while it holds elsewhere: a scope to except, or `None` if
-/// its evidence does not tell the places apart.
+/// Where an entry was shown not to apply while it applies elsewhere: a scope to exclude, or `None`
+/// if its evidence does not separate the places.
 pub fn narrowed(entry: &Entry, here: &Scope) -> Option<Scope> {
     let shown = entry.evidence.iter();
     let (near, far): (Vec<&Evidence>, Vec<&Evidence>) = shown
@@ -245,7 +248,7 @@ pub fn narrowed(entry: &Entry, here: &Scope) -> Option<Scope> {
     (apart && (vouched || !far.is_empty())).then(|| here.clone())
 }
 
-/// Whether a piece of evidence was taken on the device and of the operation of a scope.
+/// Whether a piece of evidence is about the device and the operation of a scope.
 pub fn is_of(evidence: &Evidence, scope: &Scope) -> bool {
     let device = evidence.device.to_lowercase();
     let op = evidence.workload.to_lowercase();
@@ -261,7 +264,7 @@ pub fn dependants(entries: &[Entry], id: &str) -> Vec<String> {
     found
 }
 
-/// Who depends on each entry directly.
+/// The entries that depend on each entry directly.
 pub(super) struct Needed<'a>(HashMap<&'a str, Vec<&'a str>>);
 
 impl<'a> Needed<'a> {
@@ -275,7 +278,7 @@ impl<'a> Needed<'a> {
         Self(needed)
     }
 
-    /// Who depends on an entry, directly or through others; each once, and not itself.
+    /// The entries that depend on an entry, directly or through others; each once, without itself.
     pub(super) fn by(&self, id: &str) -> impl Iterator<Item = &'a str> {
         let of = |id: &str| self.0.get(id).cloned().unwrap_or_default();
         let mut seen: HashSet<&str> = HashSet::new();

@@ -1,4 +1,4 @@
-//! Entries are found, judged and linted as they should be.
+//! Entries are found, judged and linted correctly.
 
 use super::*;
 use crate::profile::{Opportunity, Values};
@@ -31,7 +31,7 @@ fn evidence(run: &str, (low, ratio, high): (f64, f64, f64)) -> Evidence {
         ratio,
         low: Some(low),
         high: Some(high),
-        // What no campaign took is of a host of its own.
+        // A run outside of campaigns has a host of its own.
         device: match run.contains('/') {
             true => "cpu".into(),
             false => format!("cpu {run}"),
@@ -65,7 +65,7 @@ fn a_scope_knows_families_and_several_words_for_a_device() {
     assert!(!scope(&["gpu"], &["gemm"]).holds(&at("matmul")));
     assert!(!scope(&["cpu"], &["attention"]).holds(&at("matmul")));
     assert!(scope(&["CPU"], &["reduction"]).holds(&at("row-softmax")));
-    // What nobody knows does not speak against it.
+    // What is unknown does not rule it out.
     assert!(scope(&["gpu"], &[]).holds(&Situation::default()));
     let near = scope(&["cpu"], &["gemm"]).named_by(&at("sgemm"));
     assert_eq!(near, ["device=cpu", "op=gemm"]);
@@ -105,7 +105,7 @@ fn a_trigger_fires_on_a_profile_and_says_why() {
             "scope device=cpu"
         ]
     );
-    // Nothing was read that it asks for: it does not fire.
+    // The counters that it uses were not read: it does not fire.
     let read = values(&[("ipc", 1.0)]);
     let query = Query {
         values: Some(&read),
@@ -186,7 +186,7 @@ fn evidence_verifies_when_replicated_and_refutes_when_it_must() {
     let open = (0.95, 1.02, 1.1);
     check(&[], Status::Candidate);
     check(&[("a", gain)], Status::Candidate);
-    // The same run twice is no replication.
+    // The same run twice is not a replication.
     check(&[("a", gain), ("a", gain)], Status::Candidate);
     check(&[("a", gain), ("b", gain)], Status::Verified);
     check(&[("a", open), ("b", open)], Status::Candidate);
@@ -200,7 +200,7 @@ fn evidence_verifies_when_replicated_and_refutes_when_it_must() {
         ..evidence("a", gain)
     }];
     assert_eq!(assess(&wrong).status, Status::Refuted);
-    // An anti-pattern is confirmed by what is slower.
+    // An anti-pattern is confirmed by slower results.
     let mut anti = entry("x");
     anti.kind = Kind::AntiPattern;
     anti.evidence = vec![evidence("a", loss), evidence("b", loss)];
@@ -220,7 +220,7 @@ fn a_verdict_counts_where_an_interval_does_not_tell() {
     let wide = (0.97, 1.0, 1.03);
     assert_eq!(of(wide, false), Effect::Open);
     assert_eq!(of(wide, true), Effect::Refutes);
-    // It is faster, if by less than was asked for.
+    // It is faster, but by less than was asked for.
     assert_eq!(of((1.005, 1.012, 1.02), true), Effect::Open);
     let disputed = Evidence {
         disputed: "b/round-2".into(),
@@ -277,7 +277,7 @@ fn rounds_of_one_campaign_on_one_parent_do_not_replicate_each_other() {
     told.evidence = vec![bare("a"), bare("b")];
     let standing = assess(&told);
     assert_eq!((standing.status, standing.n_for), (Status::Candidate, 2));
-    // What others tell proves nothing, and counts against an entry all the same.
+    // Reported evidence proves nothing, but still counts against an entry.
     let mut forged = entry("x");
     forged.status = Status::Verified;
     forged.evidence = vec![
@@ -287,7 +287,7 @@ fn rounds_of_one_campaign_on_one_parent_do_not_replicate_each_other() {
     let reported = assess(&forged.clone().as_reported());
     assert_eq!((reported.status, reported.n_for), (Status::Candidate, 2));
     assert!(
-        reported.why.contains("told from elsewhere"),
+        reported.why.contains("reported from elsewhere"),
         "{}",
         reported.why
     );
@@ -333,7 +333,7 @@ fn retraction_reaches_everything_that_depends_on_it() {
     let (mut b, mut c) = (entry("b"), entry("c"));
     b.interactions.depends_on = vec!["a".into()];
     c.interactions.depends_on = vec!["b".into()];
-    // A circle ends.
+    // A cycle ends.
     a.interactions.depends_on = vec!["c".into()];
     let all = [a, b, c, entry("d")];
     assert_eq!(dependants(&all, "a"), ["b", "c"]);
@@ -369,7 +369,7 @@ fn an_entry_that_holds_elsewhere_is_narrowed_not_refuted() {
         ..here
     };
     assert_eq!(narrowed(&of, &same), None);
-    // Where it holds as well, nothing is excepted.
+    // Where it also applies, nothing is excluded.
     of.evidence.push(Evidence {
         workload: "softmax n=8".into(),
         ..evidence("b", (1.1, 1.2, 1.3))
@@ -388,7 +388,7 @@ fn evidence_is_near_if_it_is_of_the_same_family() {
     assert!(!linear.shares_op("axpy of 4096 elements") && !linear.shares_op(""));
 }
 
-/// The day on which everything is linted.
+/// The date used for all lint checks.
 const TODAY: &str = "2026-11-16";
 
 fn complaints(of: &Entry) -> Vec<String> {
@@ -407,23 +407,26 @@ fn a_good_entry_passes_and_each_fault_is_named() {
     check(&|e| e.id = "Has Space".into(), "the id must be");
     check(&|e| e.title.clear(), "no title");
     check(&|e| e.date.clear(), "no date");
-    check(&|e| e.date = "2026-13".into(), "is no date");
+    check(&|e| e.date = "2026-13".into(), "is not a date");
     check(&|e| e.sections.truncate(3), "\"Pitfalls\" is missing");
     check(&|e| e.sections[1].text.clear(), "\"Mechanism\" is empty");
     check(
         &|e| e.sections[0].heading = "Tried".into(),
-        "tells of a moment",
+        "describes a moment in time",
     );
     check(
         &|e| e.triggers = vec!["l1_miss_pct >".into()],
         "cannot be read",
     );
-    check(&|e| e.triggers = vec!["cash_miss > 1".into()], "no counter");
+    check(
+        &|e| e.triggers = vec!["cash_miss > 1".into()],
+        "not a counter",
+    );
     check(
         &|e| e.scope = Scope::default(),
         "neither a trigger nor a scope",
     );
-    check(&|e| e.status = Status::Superseded, "by what");
+    check(&|e| e.status = Status::Superseded, "by which entry");
     check(&|e| e.risk = Risk::Lossy, "Accuracy");
     check(
         &|e| {
@@ -460,7 +463,7 @@ fn a_good_entry_passes_and_each_fault_is_named() {
         values: Vec::new(),
     };
     check(&|e| e.apply = vec![knob.clone()], "not complete");
-    // To warn of a practice is not to praise it.
+    // Warning of a practice is not recommending it.
     let mut warns = entry("x");
     warns.sections[3].text = "Never cache the activation.".into();
     assert_eq!(complaints(&warns), Vec::<String>::new());
@@ -481,8 +484,8 @@ fn ids_that_nobody_has_or_that_two_have_are_named() {
     assert_eq!(
         what,
         [
-            "a: it names nobody, which is not there",
-            "c: the id is there 2 times",
+            "a: it names nobody, which does not exist",
+            "c: the id is used 2 times",
             "a: it depends on an entry that is refuted or superseded",
         ]
     );
@@ -518,16 +521,16 @@ fn what_is_expected_here_is_bounded_and_says_what_it_rests_on() {
     of.evidence = vec![evidence("a", (90.0, 100.0, 110.0))];
     assert_eq!(
         says(&of, Some(&here)).unwrap(),
-        "100.00x expected, measured of such operations (1 run)"
+        "100.00x expected, measured on such operations (1 run)"
     );
-    let far = "1.64x expected, measured of other operations only (100.00x in 1 run)";
+    let far = "1.64x expected, measured on other operations only (100.00x in 1 run)";
     assert_eq!(says(&of, Some(&at("softmax"))).unwrap(), far);
     assert_eq!(says(&of, None).unwrap(), far);
     for kind in [Kind::AntiPattern, Kind::Technique] {
         of.kind = kind;
         assert_eq!(says(&of, Some(&here)), None);
     }
-    assert_eq!(says(&entry("y"), None), None, "nothing is said of it");
+    assert_eq!(says(&entry("y"), None), None, "nothing is said about it");
 }
 
 #[test]
@@ -558,12 +561,12 @@ fn middles_that_contradict_the_ratio_are_told() {
     let found = told(5.0, interval);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].0, Grave::Warning);
-    assert!(found[0].1.contains("give 5.00x, and the ratio is 4.36x"));
+    assert!(found[0].1.contains("give 5.00x, but the ratio is 4.36x"));
     assert!(told(4.8, interval).is_empty());
     assert!(told(0.0, interval).is_empty(), "nothing was stored");
 }
 
-/// The complaints about an entry that was changed.
+/// The complaints about a modified entry.
 fn changed(change: &dyn Fn(&mut Entry)) -> Vec<String> {
     let mut of = entry("x");
     of.evidence = vec![evidence("a", (1.1, 1.2, 1.3))];
@@ -579,15 +582,15 @@ fn figures_that_cannot_be_are_told() {
         assert!(found.iter().any(|c| c.contains(want)), "{want}: {found:?}");
     };
     check(&|e| e.evidence[0].before = -1.2, "before -1.2 and after 1");
-    check(&|e| e.evidence[0].after = 0.0, "cannot both be read");
-    check(&|e| e.evidence[0].after = f64::NAN, "cannot both be read");
+    check(&|e| e.evidence[0].after = 0.0, "cannot both be valid");
+    check(&|e| e.evidence[0].after = f64::NAN, "cannot both be valid");
     check(&|e| e.evidence[0].ratio = -2.0, "has no ratio");
     check(&|e| e.evidence[0].ratio = 1e6, "above 1000x");
     check(&|e| e.evidence[0].high = Some(1e6), "above 1000x");
-    check(&|e| e.evidence[0].low = Some(-1.0), "no positive ratios");
+    check(&|e| e.evidence[0].low = Some(-1.0), "not positive ratios");
     check(
         &|e| e.evidence[0].low = Some(f64::NAN),
-        "no positive ratios",
+        "not positive ratios",
     );
     check(&|e| e.evidence[0].low = Some(1.25), "outside its interval");
     let one_end = |e: &mut Entry| (e.evidence[0].low, e.evidence[0].high) = (None, Some(1.1));
@@ -607,7 +610,7 @@ fn figures_that_cannot_be_are_told() {
         high: 5_000.0,
     };
     check(&|e| e.impact = Some(much), "the impact is above 1000x");
-    // This month has begun, and what failed has no time afterwards.
+    // The current month is not in the future, and a failed change has no time after it.
     assert_eq!(
         changed(&|e| e.date = "2026-11".into()),
         Vec::<String>::new()
@@ -634,23 +637,26 @@ fn what_hides_or_changes_what_is_shown_is_told_by_its_number() {
     };
     check(
         &|e| e.title = "a\u{1b}[2Jb".into(),
-        "the title holds the character U+001B",
+        "the title contains the character U+001B",
     );
     check(&|e| e.title = "two\nlines".into(), "U+000A");
     check(
         &|e| e.aliases = vec!["\u{202e}x".into()],
-        "an alias holds the character U+202E",
+        "an alias contains the character U+202E",
     );
-    check(&|e| e.scope.op = vec!["a\u{7}".into()], "a scope holds");
+    check(&|e| e.scope.op = vec!["a\u{7}".into()], "a scope contains");
     check(&|e| e.counter_signals = vec!["\u{200b}".into()], "U+200B");
     check(
         &|e| e.evidence[0].note = "fine\n\u{9b}31m".into(),
         "a note of evidence",
     );
-    check(&|e| e.evidence[0].run = "a\u{1b}b".into(), "evidence holds");
+    check(
+        &|e| e.evidence[0].run = "a\u{1b}b".into(),
+        "evidence contains",
+    );
     check(
         &|e| e.sections[1].text.push('\u{8}'),
-        "the section \"Mechanism\" holds",
+        "the section \"Mechanism\" contains",
     );
     let knob = Action::Knob {
         name: "A\u{1b}".into(),
@@ -675,7 +681,7 @@ fn an_action_stays_inside_of_the_project() {
     };
     for outside in ["/etc/*.c", "../x.c", "src/../../x.c", "~/x.c", " "] {
         assert!(
-            of(outside).concat().contains("inside of the project"),
+            of(outside).concat().contains("inside the project"),
             "{outside}"
         );
     }

@@ -3,23 +3,23 @@
 use super::Entry;
 use std::collections::HashMap;
 
-/// How fast further occurrences of a word stop to matter.
+/// How quickly further occurrences of a word stop mattering.
 const K1: f64 = 1.2;
-/// How much longer texts are held back.
+/// How much longer texts are penalized.
 const B: f64 = 0.75;
-/// A word of the title counts for so many of the text.
+/// A word of the title counts as much as this many in the text.
 const TITLE_WEIGHT: u32 = 4;
 
 /// An index of words.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
-    /// For each word, the entries that hold it and how often.
+    /// For each word, the entries that contain it and how often.
     postings: HashMap<String, Vec<(u32, u32)>>,
     lengths: Vec<f64>,
     mean_length: f64,
 }
 
-/// Lower-case words of a text, without endings that only say how many.
+/// Lower-case words of a text, without common endings.
 pub(super) fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     let plain = |c: char| !(c.is_alphanumeric() || c == '_' || c == '+');
     text.split(plain).filter(|word| word.len() > 1).map(stem)
@@ -78,7 +78,7 @@ impl Index {
         }
     }
 
-    /// The entries that hold words of a text, with their scores and the words.
+    /// The entries that contain words of a text, with their scores and the words.
     pub(super) fn search(&self, text: &str) -> HashMap<usize, (f64, Vec<String>)> {
         let mut found: HashMap<usize, (f64, Vec<String>)> = HashMap::new();
         let mut asked: Vec<String> = words(text).collect();

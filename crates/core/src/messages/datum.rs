@@ -1,4 +1,4 @@
-//! A value of a message, as any data language has it.
+//! A value of a message, as in any data language.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
@@ -61,7 +61,7 @@ impl Datum {
         }
     }
 
-    /// The entries of a field; none if it is no list.
+    /// The entries of a field; none if it is not a list.
     pub fn list_of(&self, name: &str) -> &[Self] {
         match self.get(name) {
             Some(Self::List(items)) => items,
@@ -157,7 +157,7 @@ impl<'de> Visitor<'de> for Reader {
         while let Some((name, value)) = map.next_entry::<String, Datum>()? {
             if fields.contains_key(&name) {
                 let name: String = name.chars().take(40).collect();
-                return Err(A::Error::custom(format!("{name:?} is there twice")));
+                return Err(A::Error::custom(format!("{name:?} appears twice")));
             }
             fields.insert(name, value);
         }

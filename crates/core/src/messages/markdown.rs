@@ -1,13 +1,13 @@
-//! Messages as Markdown: a title, and sections in their order. What cannot be read back as it was
-//! is not written.
+//! Messages as Markdown: a title, and sections in order. A message that could not be read back
+//! unchanged is not written.
 
 use super::{Datum, Faults, Field, Form, Kind, Message, Section};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Lines of a message that are read.
+/// Maximum number of lines read from a message.
 const LINES_MAX: usize = 2_000;
-/// Stands in a cell where nothing is told.
+/// The text of a cell without a value.
 const NONE: &str = "-";
 
 /// The names in braces, in their order.
@@ -52,7 +52,7 @@ fn from_inline(kind: Kind, text: &str) -> Datum {
     }
 }
 
-/// The fields of a line that has the form of a pattern.
+/// The fields of a line that matches a pattern.
 fn unfill(pattern: &str, fields: &[Field], line: &str) -> Option<BTreeMap<String, Datum>> {
     let mut values = BTreeMap::new();
     let mut parts = pattern.split('{');
@@ -93,11 +93,11 @@ pub fn render_markdown(message: &Message, datum: &Datum) -> Result<String, Vec<S
         let _ = write!(text, "\n### {}\n", fill(&section.heading, values));
         push_body(&mut text, message, section, body);
     }
-    // A value may look like what parts it from the next one.
+    // A value may look like the separator before the next one.
     match parse_markdown(message, &text) {
         Ok(again) if again == without_nulls(datum) => Ok(text),
         Ok(_) => Err(vec![
-            "a value holds what parts it from the next one, so it could not be read back"
+            "a value contains the separator before the next one, so it could not be read back"
                 .to_owned(),
         ]),
         Err(faults) => Err(faults),
@@ -152,7 +152,7 @@ fn push_body(text: &mut String, message: &Message, section: &Section, body: &Dat
     }
 }
 
-/// Reads a message, or names everything that is wrong with it.
+/// Parses a message, or names everything that is wrong with it.
 pub fn parse_markdown(message: &Message, text: &str) -> Result<Datum, Vec<String>> {
     let mut faults = Faults::default();
     if message.form != Form::Markdown {
@@ -176,7 +176,7 @@ pub fn parse_markdown(message: &Message, text: &str) -> Result<Datum, Vec<String
             (Some(heading), _) => parts.push((heading, Vec::new())),
             (None, Some((_, body))) => body.push(line),
             (None, None) if line.trim().is_empty() => {}
-            (None, None) => faults.add("a line", "stands before the first section"),
+            (None, None) => faults.add("a line", "comes before the first section"),
         }
     }
     let mut due = message.section.iter();
@@ -198,7 +198,7 @@ pub fn parse_markdown(message: &Message, text: &str) -> Result<Datum, Vec<String
             None => {
                 let heading: String = heading.chars().take(80).collect();
                 let at = format!("the section {heading:?}");
-                faults.add(&at, "is unknown, there twice, or out of order");
+                faults.add(&at, "is unknown, repeated or out of order");
                 due = message.section.iter();
             }
         }
@@ -281,7 +281,7 @@ fn read_table(field: &Field, section: &Section, lines: &[&str], faults: &mut Fau
     let is_rule = |cell: &String| !cell.is_empty() && cell.chars().all(|c| "-:".contains(c));
     let rule = lines.get(1).and_then(|line| cells(line));
     if !rule.is_some_and(|cells| cells.iter().all(is_rule)) {
-        faults.add(&field.name, "has no line below its columns");
+        faults.add(&field.name, "has no separator line below its columns");
     }
     let mut rows = Vec::new();
     for (n, line) in lines.iter().enumerate().skip(2) {

@@ -1,4 +1,4 @@
-//! Messages are checked whole, and what is written in Markdown is read back as it was.
+//! Messages are checked completely, and Markdown messages are read back unchanged.
 
 use super::*;
 use crate::testing::fixed;
@@ -126,7 +126,7 @@ fn every_fault_is_named() {
     check("### Right", "### Wrong", &["\"Wrong\"", "right is missing"]);
     check("yes", "maybe", &["right must be true or false"]);
     check("## Profile", "# Profile", &["must begin with"]);
-    // Two faults at once are both named.
+    // Two errors at once are both named.
     let both = TEXT.replace("Memory-bound", "X-bound").replace("yes", "so");
     assert_eq!(parse_markdown(&message(), &both).unwrap_err().len(), 2);
     for text in ["", "## ", "## Profile: a 1\nstray\n"] {
@@ -162,11 +162,11 @@ fn objects_are_checked_whole() {
         "version must be a whole number",
         "stages needs at least 1",
         "class must be one of",
-        "cause holds a control character",
+        "cause contains a control character",
         "ideas[0].gain is missing",
         "ideas[1] must be an object",
         "right must be true or false",
-        "extra is no field",
+        "extra is not a field",
     ] {
         assert!(faults.contains(part), "{part} in {faults}");
     }
@@ -207,8 +207,8 @@ fn is_plain(datum: &Datum, name: &str) -> bool {
 proptest! {
     #![proptest_config(fixed(512))]
 
-    /// What is written is read back as it was, whatever the words are; else it is not written,
-    /// and plain words always are.
+    /// Every message is read back unchanged, whatever its words are, or else not written; plain
+    /// words are always written.
     #[test]
     fn reading_undoes_writing(datum in any_words()) {
         if let Ok(text) = render_markdown(&message(), &datum) {

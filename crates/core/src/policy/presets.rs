@@ -67,7 +67,7 @@ pub(super) fn strict() -> Policy {
     }
 }
 
-/// C: at least 1% (re-measured below 2%), a core case may lose less than 5%, and only the four
+/// primus: at least 1% (re-measured below 2%), a core case may lose less than 5%, and only the four
 /// termination conditions stop: target, hardware, rounds, the user.
 pub(super) fn primus() -> Policy {
     let base = strict();
@@ -96,8 +96,8 @@ pub(super) fn primus() -> Policy {
     }
 }
 
-/// D: any proven gain, but a small one ends the campaign, as do two rounds without one; no case
-/// may lose 2%; 25 iterations of at most ten minutes.
+/// tilegym: any proven gain, but a small one ends the campaign, as do two rounds without one; no
+/// case may lose 2%; 25 iterations of at most ten minutes.
 pub(super) fn tilegym() -> Policy {
     let base = strict();
     Policy {
@@ -133,7 +133,7 @@ pub(super) fn tilegym() -> Policy {
     }
 }
 
-/// B: keep what improves, roll back what slows anything by more than 5%, go down the list.
+/// trtllm: keep what improves, roll back what slows anything by more than 5%, go down the list.
 pub(super) fn coordinator() -> Policy {
     let base = strict();
     Policy {
@@ -152,8 +152,8 @@ pub(super) fn coordinator() -> Policy {
     }
 }
 
-/// A: a new version is adopted when it is faster over the trial matrix; single points are not
-/// gated; a version may bundle several optimizations; stop when the target is met.
+/// hyper-mla: a new version is adopted when it is faster over the trial matrix; single points are
+/// not gated; a version may bundle several optimizations; stop when the target is met.
 pub(super) fn hyper_mla() -> Policy {
     let base = strict();
     Policy {

@@ -1,7 +1,7 @@
 //! From counters to a bottleneck, by named rule sets.
 //!
-//! The published workflows draw their lines at different places, so a diagnosis says whose rules
-//! it followed. Rules are data: a class with the condition under which it holds; the first decides.
+//! The published workflows use different thresholds, so a diagnosis says whose rules it followed.
+//! Rules are data: a class with the condition under which it holds; the first match decides.
 
 mod rules;
 mod signals;
@@ -13,31 +13,31 @@ use serde::{Deserialize, Serialize};
 use signals::{SIGNALS, Signal};
 use std::collections::BTreeSet;
 
-/// Opportunities that a diagnosis names.
+/// Maximum number of opportunities in a diagnosis.
 const OPPORTUNITIES_MAX: usize = 3;
 /// No single change is expected to save more of the time than this, in percent.
 const GAIN_PCT_MAX: f64 = 95.0;
-/// What promises less is not worth a line, in percent.
+/// Opportunities with a smaller saving are not listed, in percent.
 const GAIN_PCT_MIN: f64 = 1.0;
-/// Counters that are named where no class holds.
+/// Maximum number of counters to name if no class holds.
 const NAMES_MAX: usize = 6;
-/// Characters of what a profiler says that are quoted.
+/// Maximum length of quoted profiler text, in characters.
 const SAYS_CHARS: usize = 160;
 
 /// Whose rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleSet {
-    /// Ours: whatever of compute and memory is used more, from 60% on; CPUs by their roofline.
+    /// Ours: the busier one of compute and memory, from 60% on; CPUs by their roofline.
     #[default]
     Karve,
-    /// A, the hyper-mla orchestration.
+    /// hyper-mla, the orchestration for MLA kernels.
     HyperMla,
-    /// B, the TensorRT-LLM coordinator.
+    /// trtllm, the TensorRT-LLM workflow.
     Coordinator,
-    /// C, the Primus-Turbo rules.
+    /// primus, the Primus-Turbo rules.
     Primus,
-    /// D, the TileGym skill.
+    /// tilegym, the TileGym skill.
     Tilegym,
 }
 
@@ -68,26 +68,26 @@ impl RuleSet {
     }
 }
 
-/// What follows from the counters of a kernel.
+/// The diagnosis from the counters of a kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// The kernel.
     pub kernel: String,
     /// Whose rules decided.
     pub rules: RuleSet,
-    /// Whose rules were asked for, where those say nothing of the counters that were read.
+    /// Whose rules were requested, if those do not cover the counters that were read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<RuleSet>,
     /// What limits it.
     pub bottleneck: Bottleneck,
-    /// The condition that holds, and the values that it rests on.
+    /// The condition that holds, and the values it is based on.
     pub because: String,
     /// At most two sentences.
     pub root_cause: String,
     /// Counters with a healthy range.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub health: Vec<Health>,
-    /// What promises most, first.
+    /// The most promising first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub opportunities: Vec<Opportunity>,
 }
@@ -99,11 +99,11 @@ pub struct Health {
     pub counter: String,
     /// What was read.
     pub value: f64,
-    /// What would be healthy, as a condition.
+    /// The healthy range, as a condition.
     pub want: String,
     /// Whether it is.
     pub healthy: bool,
-    /// What to look at if it is not.
+    /// What to check if it is not.
     pub hint: String,
 }
 
@@ -114,14 +114,14 @@ pub struct Opportunity {
     pub name: String,
     /// How much of the time it may save, in percent.
     pub gain_pct: f64,
-    /// What says so, as `counter=value`.
+    /// The counters behind it, as `counter=value`.
     pub trigger: String,
-    /// The entry that tells more, where the library was asked.
+    /// The entry that says more, if the library was searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
 }
 
-/// What the counters of a kernel say by some rules. Where those say nothing, ours are asked.
+/// The diagnosis by some rules. If those do not apply, our own rules are used.
 pub fn diagnose(kernel: &KernelProfile, asked: RuleSet) -> Diagnosis {
     let values = with_derived(kernel);
     let found = classify(&values, asked);
@@ -151,7 +151,7 @@ pub fn diagnose(kernel: &KernelProfile, asked: RuleSet) -> Diagnosis {
     }
 }
 
-/// The values of a kernel, with those that follow from others.
+/// The values of a kernel, with those derived from others.
 pub fn with_derived(kernel: &KernelProfile) -> Values {
     let mut values = kernel.values();
     if let (_, Some(busiest)) = busiest(&values) {
@@ -172,7 +172,7 @@ fn busiest(values: &Values) -> (&'static str, Option<f64>) {
     most
 }
 
-/// Why no class holds: nothing was read that the rules ask for, or what was read is not enough.
+/// Why no class holds: no counter that the rules use was read, or those that were do not suffice.
 fn why_unknown(values: &Values, asked: RuleSet) -> String {
     let sets = [asked, RuleSet::Karve];
     let of_sets = CLASSES.iter().filter(|class| sets.contains(&class.by));
@@ -186,7 +186,7 @@ fn why_unknown(values: &Values, asked: RuleSet) -> String {
         }
     }
     if read.is_empty() {
-        return "no counter that the rules ask for was read".to_owned();
+        return "no counter that the rules use was read".to_owned();
     }
     let read = read.iter().take(NAMES_MAX);
     let read: Vec<String> = read
@@ -224,10 +224,10 @@ fn fired(values: &Values) -> Vec<(&'static Signal, f64)> {
     fired
 }
 
-/// At most two sentences: what limits it, and the strongest sign of why.
+/// At most two sentences: what limits it, and the strongest signal why.
 fn root_cause(class: Option<&Class>, signals: &[(&Signal, f64)], values: &Values) -> String {
     let Some(class) = class else {
-        return "The counters that were read do not tell what limits the kernel.".to_owned();
+        return "The counters that were read do not show what limits the kernel.".to_owned();
     };
     let second = signals.iter().find(|(signal, _)| signal.explains(class.is));
     let second = second.map(|(signal, _)| fill(signal.says, values));
@@ -237,7 +237,7 @@ fn root_cause(class: Option<&Class>, signals: &[(&Signal, f64)], values: &Values
     sentences.join(" ")
 }
 
-/// Puts values where `{counter}` stands; `{level}` is the busiest level of memory.
+/// Replaces `{counter}` by its value; `{level}` is the busiest level of memory.
 fn fill(text: &str, values: &Values) -> String {
     let mut filled = text.to_owned();
     for (name, value) in values {
@@ -250,7 +250,7 @@ fn fill(text: &str, values: &Values) -> String {
     without_unread(filled)
 }
 
-/// Leaves out what was not read, with the parentheses or the part of the sentence around it.
+/// Removes counters that were not read, with the parentheses or the clause around them.
 fn without_unread(mut text: String) -> String {
     while let Some(at) = text.find('{') {
         let (before, after) = (&text[..at], &text[at..]);
@@ -305,7 +305,7 @@ fn health(values: &Values, rules: RuleSet) -> Vec<Health> {
     .collect()
 }
 
-/// What promises most: our signals, and what the profiler itself expects to gain.
+/// The most promising opportunities: our signals, and those that the profiler itself reports.
 fn opportunities(
     kernel: &KernelProfile,
     signals: &[(&Signal, f64)],

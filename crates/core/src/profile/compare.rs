@@ -1,16 +1,16 @@
-//! Two profiles of the same kernel: what moved, and whether that is what a hypothesis foretold.
+//! Two profiles of the same kernel: what moved, and whether a hypothesis predicted it.
 
 use super::counters::{Better, known, named_in};
 use super::predicate::short;
 use super::{KernelProfile, Profile};
 use serde::{Deserialize, Serialize};
 
-/// A counter that changed by less than this share of its value stood still.
+/// A counter that changed by a smaller share of its value did not move.
 const STILL: f64 = 0.02;
-/// So did a percentage that changed by less than this, in points: it is rounded, or of few events.
+/// Nor did a percentage that changed by fewer points: it is rounded, or based on few events.
 const STILL_POINTS: f64 = 0.1;
 
-/// Which way a counter goes.
+/// The direction of a counter's change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
@@ -22,7 +22,7 @@ pub enum Way {
     Any,
 }
 
-/// What a hypothesis expects of a counter.
+/// What a hypothesis predicts for a counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expectation {
     /// The counter.
@@ -31,15 +31,15 @@ pub struct Expectation {
     pub way: Way,
 }
 
-/// What became of an expectation.
+/// The outcome of a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Came {
-    /// As foretold.
+    /// As predicted.
     True,
-    /// The counter stood still.
+    /// The counter did not move.
     Still,
-    /// It went the other way.
+    /// It moved the other way.
     Opposite,
     /// It was not read before or after.
     Unread,
@@ -57,13 +57,13 @@ pub struct Moved {
 }
 
 impl Moved {
-    /// The change in percent of what it was; `None` from zero.
+    /// The change in percent of the old value; `None` from zero.
     pub fn change_pct(&self) -> Option<f64> {
         let change = (self.after - self.before) / self.before.abs() * 100.0;
         change.is_finite().then_some(change)
     }
 
-    /// Which way it went, if it did.
+    /// The direction it moved, if it did.
     pub fn way(&self) -> Option<Way> {
         let size = self.before.abs().max(self.after.abs());
         let is_share = known(&self.counter).is_some_and(|known| known.unit == "%");
@@ -82,7 +82,7 @@ impl Moved {
         })
     }
 
-    /// Whether that is good; `None` if it stood still, or is neither good nor bad.
+    /// Whether that is good; `None` if it did not move, or is neither good nor bad.
     pub fn is_better(&self) -> Option<bool> {
         let way = self.way()?;
         match known(&self.counter)?.better {
@@ -102,8 +102,8 @@ impl Moved {
     }
 }
 
-/// The counters that both profiles have, of the kernel that each is about. A granted function and
-/// something else, such as the whole program, are not compared.
+/// The counters in both profiles, for the kernel that each one is about. An editable function is
+/// not compared with something else, such as the whole program.
 pub fn compare(before: &Profile, after: &Profile) -> Vec<Moved> {
     match (before.main_kernel(), after.main_kernel()) {
         (Some(before), Some(after)) if before.granted == after.granted => {
@@ -113,7 +113,7 @@ pub fn compare(before: &Profile, after: &Profile) -> Vec<Moved> {
     }
 }
 
-/// The counters that both have.
+/// The counters in both.
 pub fn compare_kernels(before: &KernelProfile, after: &KernelProfile) -> Vec<Moved> {
     let both = before.counters.iter().filter_map(|(name, was)| {
         Some(Moved {
@@ -125,8 +125,8 @@ pub fn compare_kernels(before: &KernelProfile, after: &KernelProfile) -> Vec<Mov
     both.collect()
 }
 
-/// What a line such as `l2_hit_pct up`, `dram_bytes: fewer` or `more instructions per cycle`
-/// expects; nothing if it names no counter that karve knows.
+/// Parses a prediction such as `l2_hit_pct up`, `dram_bytes: fewer` or `more instructions per
+/// cycle`; `None` if it names no counter that karve knows.
 pub fn parse_expectation(line: &str) -> Option<Expectation> {
     let lower = line.to_lowercase().replace('/', " per ");
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
@@ -180,7 +180,7 @@ const DOWN: &[&str] = &[
     "smaller",
 ];
 
-/// What became of an expectation.
+/// The outcome of a prediction.
 pub fn assess(expected: &Expectation, moved: &[Moved]) -> Came {
     let Some(found) = moved.iter().find(|m| m.counter == expected.counter) else {
         return Came::Unread;
@@ -197,7 +197,7 @@ impl Came {
     /// In words.
     pub fn words(self) -> &'static str {
         match self {
-            Self::True => "moved as foretold",
+            Self::True => "moved as predicted",
             Self::Still => "did not move",
             Self::Opposite => "moved the other way",
             Self::Unread => "was not read before and after",

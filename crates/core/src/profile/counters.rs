@@ -8,11 +8,11 @@ pub enum Better {
     Higher,
     /// Less is better.
     Lower,
-    /// It says what the kernel is like, not how good it is.
+    /// It describes the kernel, not how good it is.
     Neither,
 }
 
-/// A counter with a meaning.
+/// A counter and its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     /// Its name, as triggers write it.
@@ -25,7 +25,7 @@ pub struct Known {
     pub meaning: &'static str,
 }
 
-/// Counters with this beginning tell why threads wait, in percent of all waiting.
+/// Counters with this prefix give the reasons for stalls, in percent of all stalls.
 pub const STALL: &str = "stall.";
 
 /// The counter of that name.
@@ -36,7 +36,7 @@ pub fn known(name: &str) -> Option<Known> {
             name: "stall.*",
             unit: "%",
             better: Better::Lower,
-            meaning: "share of the waiting of threads that has this reason",
+            meaning: "share of thread stalls with this reason",
         });
     }
     COUNTERS
@@ -45,7 +45,7 @@ pub fn known(name: &str) -> Option<Known> {
         .copied()
 }
 
-/// How people call counters whose names are others.
+/// Common names of counters that differ from their own.
 const SPOKEN: &[(&str, &str)] = &[
     ("instructions per cycle", "ipc"),
     ("instructions per clock", "ipc"),
@@ -65,12 +65,12 @@ const SPOKEN: &[(&str, &str)] = &[
     ("arithmetic intensity", "intensity"),
 ];
 
-/// What stands between two quantities of a rate.
+/// Words that join the two quantities of a rate.
 const PER: &str = "per";
 
 /// The counter that some lower-case words name: by its name, by that in words (`dram bytes`,
-/// `l2 hit rate`), or as people call it. The longest wins. What stands beside a `per` is a part of
-/// a rate, which is another quantity than its parts.
+/// `l2 hit rate`), or by a common name. The longest match wins. Words next to `per` are part of a
+/// rate, which is a different quantity than its parts.
 pub fn named_in<'a>(words: &[&'a str]) -> Option<&'a str> {
     let is_part = |from: usize, to: usize| {
         let before = from.checked_sub(1).and_then(|at| words.get(at));
@@ -91,10 +91,10 @@ pub fn named_in<'a>(words: &[&'a str]) -> Option<&'a str> {
     found.map(|(_, name)| name)
 }
 
-/// Words of a counter at most.
+/// Maximum number of words in a counter's name.
 const PHRASE_MAX: usize = 5;
 
-/// The counter that these words are, all of them.
+/// The counter that all of these words name.
 fn called<'a>(words: &[&'a str]) -> Option<&'a str> {
     if let [word] = words
         && known(word).is_some()
@@ -105,7 +105,7 @@ fn called<'a>(words: &[&'a str]) -> Option<&'a str> {
     if let Some((_, name)) = SPOKEN.iter().find(|(spoken, _)| *spoken == phrase) {
         return Some(name);
     }
-    // A name of one word is one that stands there as it is.
+    // A name of one word must match exactly.
     let joined = words.join("_");
     let share = joined
         .strip_suffix("_rate")
@@ -115,12 +115,12 @@ fn called<'a>(words: &[&'a str]) -> Option<&'a str> {
     COUNTERS.iter().find(is_it).map(|counter| counter.name)
 }
 
-/// Shares that may be above the whole: of a ceiling that was measured, and of several processors.
+/// Shares that may exceed 100%: of a measured ceiling, and of several processors.
 const ABOVE_WHOLE: [&str; 2] = ["ceiling_pct", "cpu_busy_pct"];
-/// A share may be above the whole by what its parts were read at different times, in percent.
+/// Tolerance above 100% for shares whose parts were read at different times, in percent.
 const PERCENT_MAX: f64 = 105.0;
 
-/// Whether a counter can have a value: a number, and a share is no more than the whole.
+/// Whether a counter can have a value: it is a number, and a share is at most 100%.
 pub fn can_be(name: &str, value: f64) -> bool {
     let is_share = known(name).is_some_and(|known| known.unit == "%");
     let bounded = is_share && !ABOVE_WHOLE.contains(&name);
@@ -143,7 +143,7 @@ const fn row(
 
 use Better::{Higher, Lower, Neither};
 
-/// All counters but the reasons for stalls, in the order of the tables in which they are shown.
+/// All counters except stall reasons, in the order of the tables that show them.
 pub const COUNTERS: &[Known] = &[
     row("duration_us", "us", Lower, "time of the kernel"),
     row("launches", "", Neither, "how often the kernel was launched"),
@@ -153,7 +153,7 @@ pub const COUNTERS: &[Known] = &[
         Neither,
         "share of the whole time that is spent in this kernel",
     ),
-    // How much of what the device can do.
+    // How much of the device's capacity is used.
     row(
         "compute_pct",
         "%",
@@ -199,7 +199,7 @@ pub const COUNTERS: &[Known] = &[
         "ridge",
         "flop/byte",
         Neither,
-        "intensity at which compute and bandwidth are level",
+        "intensity at which the compute and bandwidth limits meet",
     ),
     row("flops_per_s", "flop/s", Higher, "operations per second"),
     row(
@@ -209,7 +209,7 @@ pub const COUNTERS: &[Known] = &[
         "bytes per second from and to memory",
     ),
     row("dram_bytes", "byte", Lower, "bytes from and to memory"),
-    // Where accesses end.
+    // Where accesses are served.
     row(
         "l1_hit_pct",
         "%",
@@ -283,7 +283,7 @@ pub const COUNTERS: &[Known] = &[
         "waves",
         "",
         Neither,
-        "how often the device is filled with blocks",
+        "how many times the blocks fill the device",
     ),
     row("blocks", "", Neither, "blocks of the launch"),
     row("threads_per_block", "", Neither, "threads of a block"),
@@ -297,7 +297,7 @@ pub const COUNTERS: &[Known] = &[
         "eligible_warps",
         "",
         Higher,
-        "warps that could issue, for each scheduler",
+        "warps that could issue, per scheduler",
     ),
     row(
         "active_threads",
@@ -309,10 +309,10 @@ pub const COUNTERS: &[Known] = &[
         "branch_efficiency_pct",
         "%",
         Higher,
-        "branches that all threads of a warp take alike",
+        "branches that all threads of a warp take the same way",
     ),
-    // What a CPU says.
-    row("ipc", "inst/cycle", Higher, "instructions in a cycle"),
+    // CPU counters.
+    row("ipc", "inst/cycle", Higher, "instructions per cycle"),
     row("instructions", "inst", Lower, "instructions"),
     row(
         "inst_share_pct",
@@ -345,7 +345,7 @@ pub const COUNTERS: &[Known] = &[
         "bad_speculation_pct",
         "%",
         Lower,
-        "slots lost to wrong predictions",
+        "slots lost to mispredictions",
     ),
     row(
         "l1_miss_pct",
@@ -365,16 +365,11 @@ pub const COUNTERS: &[Known] = &[
         Lower,
         "accesses whose page is not in the TLB",
     ),
-    row(
-        "branch_miss_pct",
-        "%",
-        Lower,
-        "branches that were predicted wrongly",
-    ),
+    row("branch_miss_pct", "%", Lower, "mispredicted branches"),
     row("page_faults", "", Lower, "page faults"),
     row("context_switches", "", Lower, "context switches"),
     row("migrations", "", Lower, "moves from one CPU to another"),
-    // What a timeline says.
+    // Timeline counters.
     row(
         "gpu_busy_pct",
         "%",
@@ -449,7 +444,7 @@ mod tests {
     fn every_counter_has_one_name_that_an_expression_can_hold() {
         for (index, counter) in COUNTERS.iter().enumerate() {
             let again = COUNTERS[index + 1..].iter().any(|c| c.name == counter.name);
-            assert!(!again, "{} is there twice", counter.name);
+            assert!(!again, "{} appears twice", counter.name);
             let parsed = karve_numerics::expr::parse_expr(counter.name);
             assert_eq!(
                 parsed.ok(),

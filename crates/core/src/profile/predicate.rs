@@ -1,5 +1,5 @@
-//! Conditions on counters, such as `l2_hit_pct < 80 && dram_pct > 60`. A counter that nobody read
-//! is neither large nor small: then a condition may be unknown.
+//! Conditions on counters, such as `l2_hit_pct < 80 && dram_pct > 60`. A counter that was not read
+//! is neither large nor small: a condition on it may be unknown.
 
 use karve_numerics::expr::{Expr, ExprError, Function, Op, parse_expr};
 use std::collections::BTreeMap;
@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 /// Names and values of counters.
 pub type Values = BTreeMap<String, f64>;
 
-/// What a condition is, given some counters.
+/// The truth of a condition, given some counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truth {
     /// It holds.
     Holds,
     /// It does not.
     Fails,
-    /// What it asks for was not read.
+    /// A counter that it uses was not read.
     Unknown,
 }
 
@@ -26,7 +26,7 @@ pub struct Predicate {
 }
 
 impl Predicate {
-    /// Reads a condition.
+    /// Parses a condition.
     pub fn parse(text: &str) -> Result<Self, ExprError> {
         Ok(Self {
             text: text.trim().to_owned(),
@@ -34,12 +34,12 @@ impl Predicate {
         })
     }
 
-    /// As it was written.
+    /// Its source text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The counters that it asks for, each once.
+    /// The counters that it uses, each once.
     pub fn names(&self) -> Vec<&str> {
         let mut names = self.expr.names();
         let mut seen = std::collections::BTreeSet::new();
@@ -52,7 +52,7 @@ impl Predicate {
         truth(&self.expr, values)
     }
 
-    /// The part by which it holds: of several ways, the first that does.
+    /// The part that makes it hold: of several alternatives, the first that does.
     pub fn part_that_holds(&self, values: &Values) -> Self {
         let expr = part(&self.expr, values).clone_whole();
         Self {
@@ -61,7 +61,7 @@ impl Predicate {
         }
     }
 
-    /// The counters it asks for that were read, as `name=value`.
+    /// The counters it uses that were read, as `name=value`.
     pub fn quote(&self, values: &Values) -> String {
         let read = self.names().into_iter().filter_map(|name| {
             let value = values.get(name)?;
@@ -102,11 +102,11 @@ fn truth(expr: &Expr, values: &Values) -> Truth {
     }
 }
 
-/// A condition without the ways that do not hold.
+/// A condition without the alternatives that do not hold.
 struct Part<'a>(Vec<&'a Expr>);
 
 impl Part<'_> {
-    /// All conditions of it together.
+    /// All of its conjuncts joined.
     fn clone_whole(self) -> Expr {
         let mut all = self.0.into_iter().cloned();
         let first = all.next().unwrap_or(Expr::Number(1.0));
@@ -137,7 +137,7 @@ fn part<'a>(expr: &'a Expr, values: &Values) -> Part<'a> {
     }
 }
 
-/// An expression as text; what binds less than its surroundings stands in parentheses.
+/// An expression as text; operators that bind less than their context are in parentheses.
 fn written(expr: &Expr) -> String {
     let inner = |expr: &Expr| match expr {
         Expr::Binary(..) => format!("({})", written(expr)),

@@ -1,14 +1,14 @@
-//! Which language a file speaks, and whether that is what its author was asked for.
+//! Which language a file is written in, and whether its author was asked for that one.
 
 use super::{Book, Language};
 use crate::measurement::Stray;
 
-/// Lines of a file that are looked at.
+/// Maximum number of lines of a file to look at.
 const LINES_MAX: usize = 20_000;
-/// Characters of a line that is quoted.
+/// Maximum length of a quoted line, in characters.
 const QUOTE_CHARS: usize = 80;
 
-/// The line by which a text is known to speak a language.
+/// The line that identifies the language of a text.
 fn shown_by<'a>(language: &Language, text: &'a str) -> Option<&'a str> {
     let begins = |line: &&str| {
         let line = line.trim_start();
@@ -21,8 +21,8 @@ fn shown_by<'a>(language: &Language, text: &'a str) -> Option<&'a str> {
     text.lines().take(LINES_MAX).find(begins)
 }
 
-/// The changed files that speak another language than the one that was asked for, although they
-/// did not before: path, what was there, what is there now.
+/// The changed files that are now in another language than requested, but were not before: path,
+/// old text, new text.
 pub fn strays(book: &Book, asked: &str, files: &[(String, String, String)]) -> Vec<Stray> {
     let Some(own) = book.language(asked).filter(|own| !own.marks.is_empty()) else {
         return Vec::new();

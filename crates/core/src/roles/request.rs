@@ -1,4 +1,4 @@
-//! What is asked for: by whom it is answered follows from nothing else.
+//! A request: routing depends on nothing else.
 
 use super::{Duty, Language, Need};
 use crate::knowledge::Situation;
@@ -7,19 +7,19 @@ use crate::profile::Values;
 /// A request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// What is wanted, in words; empty without a preference.
+    /// The wish, in words; empty without a preference.
     pub intent: String,
-    /// What somebody is to do.
+    /// The duty to perform.
     pub duty: Duty,
     /// The architecture of the device; empty if it is not known.
     pub arch: String,
     /// The operation.
     pub op: String,
-    /// The language in which a kernel exists; empty if there is none.
+    /// The language of the existing kernel; empty if there is none.
     pub kernel: String,
-    /// The backend that is wanted; empty without a preference.
+    /// The preferred backend; empty without a preference.
     pub backend: String,
-    /// What was read of the kernel.
+    /// The counters of the kernel.
     pub counters: Values,
 }
 
@@ -83,12 +83,12 @@ impl Need {
 }
 
 impl Language {
-    /// The first need that is not met, or not known to be, for an operation on a device.
+    /// The first need that is not met, or not known to be met, for an operation on a device.
     pub(super) fn lacks(&self, request: &Request) -> Option<(&Need, Met)> {
         let arch = Arch::parse(&request.arch);
         let ops = Situation::new(&request.op, &[], &[], &[]).op;
         let of_op = |need: &&Need| need.op.is_empty() || need.op.iter().any(|op| ops.contains(op));
-        // Those of the device's own family count, if there are any.
+        // Needs for the device's own family count, if there are any.
         let is_own = |need: &&Need| arch.as_ref().is_some_and(|arch| arch.family == need.family);
         let has_own = self.needs.iter().filter(of_op).any(|need| is_own(&need));
         let all = self.needs.iter().filter(of_op);

@@ -1,60 +1,60 @@
-//! A second look at a change: what a reviewer says before the gate, and what the figures say of the
+//! A review of a change: what a reviewer says before the gate, and what the figures say about the
 //! same five signals afterwards. Both are advice: no gate and no verdict reads them.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Characters of what a reviewer says.
+/// Maximum length of a reviewer's text, in characters.
 const REASON_CHARS: usize = 2_000;
 /// What a reviewer advises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Advice {
-    /// Nothing speaks against it.
+    /// No objections.
     Agree,
     /// What it can gain is within the noise.
     DowngradeToNoiseBound,
-    /// It should not be taken.
+    /// It should not be kept.
     DowngradeToRollback,
     /// A person should look at it.
     EscalateHuman,
 }
 
-/// One of the five things a review looks at.
+/// One of the five aspects of a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signal {
-    /// Whether what is seen fits what was claimed.
+    /// Whether the measurement matches the claim.
     HypothesisMetricAlignment,
     /// Whether something else changed than what was named.
     OffTargetGain,
-    /// Whether few cases and all cases say the same.
+    /// Whether the quick set and all cases agree.
     QuickVsFull,
     /// Whether it is more than noise.
     NoiseBand,
-    /// Whether results that are called the same are the same.
+    /// Whether results that are claimed to be identical are.
     BitIdentity,
 }
 
-/// How a signal stands.
+/// The result for a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stance {
-    /// It speaks for the change, or not against it.
+    /// It supports the change, or does not contradict it.
     Pass,
-    /// It speaks against it.
+    /// It contradicts it.
     Fail,
-    /// It cannot be told.
+    /// It cannot be determined.
     Unknown,
 }
 
-/// What a reviewer said of a candidate before its gate.
+/// A reviewer's opinion of a candidate before its gate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Review {
     /// The tree that was looked at.
     pub tree: String,
-    /// What is advised; nothing if the review failed.
+    /// The advice; `None` if the review failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<Advice>,
     /// Why, in the reviewer's words.
@@ -68,12 +68,12 @@ pub struct Review {
     pub failed: String,
 }
 
-/// What the figures say of a signal.
+/// What the figures say about a signal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Said {
     /// The signal.
     pub signal: Signal,
-    /// How it stands.
+    /// Its result.
     pub stance: Stance,
     /// Why, with the figures.
     pub why: String,
@@ -98,7 +98,7 @@ impl Advice {
         }
     }
 
-    /// The advice of that name.
+    /// The advice with that name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|advice| advice.name() == name)
     }
@@ -136,7 +136,7 @@ impl Stance {
         }
     }
 
-    /// The stance of that name.
+    /// The stance with that name.
     pub fn by_name(name: &str) -> Option<Self> {
         let all = [Self::Pass, Self::Fail, Self::Unknown];
         all.into_iter().find(|stance| stance.name() == name)
@@ -144,7 +144,7 @@ impl Stance {
 }
 
 impl Review {
-    /// A review that did not come about.
+    /// A review that failed.
     pub fn failed(tree: &str, why: &str) -> Self {
         Self {
             tree: tree.to_owned(),
@@ -153,7 +153,7 @@ impl Review {
         }
     }
 
-    /// Whether it speaks against the change.
+    /// Whether it objects to the change.
     pub fn doubts(&self) -> bool {
         match self.advice {
             Some(Advice::DowngradeToRollback) => true,

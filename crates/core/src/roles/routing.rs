@@ -1,46 +1,46 @@
-//! From a request to a role: a pure function, and every rule that spoke, in words.
+//! From a request to a role: a pure function, with every rule that applied, in words.
 
 use super::request::{Met, Request};
 use super::{Book, Duty, Language, Role};
 use crate::profile::{Predicate, Truth};
 use serde::{Deserialize, Serialize};
 
-/// Who is asked, in which language, in which order, and why.
+/// Which roles are asked, in which language and order, and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Decision {
-    /// Who states the hypothesis.
+    /// The role that states the hypothesis.
     pub role: String,
-    /// Who realizes it.
+    /// The role that implements it.
     pub implements: String,
-    /// The language that is written; empty where it does not matter.
+    /// The language to write; empty where it does not matter.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub language: String,
-    /// All roles of a task that takes several steps, in order.
+    /// All roles of a multi-step task, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<String>,
-    /// Every rule that spoke.
+    /// Every rule that applied.
     pub why: Vec<Reason>,
 }
 
-/// What a rule said.
+/// A rule that applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Reason {
     /// The rule: `terminology`, `intent`, `kernel`, `hardware`, `suitability`, `profile`, `role`.
     pub rule: String,
-    /// What it said.
+    /// Its text.
     pub says: String,
 }
 
-/// A request that nobody takes as it is.
+/// A request that cannot be routed as stated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Refused {
     /// Why.
     pub why: String,
-    /// Who would be right, if somebody is.
+    /// The right role, if there is one.
     pub right: Option<String>,
-    /// Every rule that spoke before.
+    /// Every rule that applied before.
     pub spoke: Vec<Reason>,
 }
 
@@ -61,7 +61,7 @@ impl Decision {
         self.why.iter().map(line).collect()
     }
 
-    /// Who is asked, in one line.
+    /// Which roles are asked, in one line.
     pub fn describe(&self) -> String {
         let mut text = self.role.clone();
         if self.implements != self.role {
@@ -74,14 +74,14 @@ impl Decision {
     }
 }
 
-/// Words apart by single spaces, in lower case, with a space at both ends.
+/// Words separated by single spaces, in lower case, with a space at both ends.
 pub(super) fn plain(text: &str) -> String {
     let part = |c: char| !(c.is_alphanumeric() || c == '+');
     let words: Vec<&str> = text.split(part).filter(|word| !word.is_empty()).collect();
     format!(" {} ", words.join(" ").to_lowercase())
 }
 
-/// The first of some words that a text holds as whole words.
+/// The first of some words that a text contains as whole words.
 fn said<'a>(text: &str, words: &'a [String]) -> Option<&'a String> {
     let named = |word: &&String| {
         let word = plain(word);
@@ -90,14 +90,14 @@ fn said<'a>(text: &str, words: &'a [String]) -> Option<&'a String> {
     words.iter().find(named)
 }
 
-/// The rules at work on one request.
+/// The state of the rules for one request.
 struct Desk<'a> {
     book: &'a Book,
     request: &'a Request,
     why: Vec<Reason>,
 }
 
-/// Who is to answer a request.
+/// Routes a request.
 pub fn route(book: &Book, request: &Request) -> Result<Decision, Refused> {
     let mut desk = Desk {
         book,
@@ -114,7 +114,7 @@ pub fn route(book: &Book, request: &Request) -> Result<Decision, Refused> {
     Ok(desk.decide(asked, &languages))
 }
 
-/// Whether a role is the right one for a request; if not, who is.
+/// Whether a role is the right one for a request; if not, which one is.
 pub fn address(book: &Book, to: &str, request: &Request) -> Result<Decision, Refused> {
     let decision = route(book, request)?;
     let refused = |why: String| Refused {
@@ -140,13 +140,13 @@ pub fn address(book: &Book, to: &str, request: &Request) -> Result<Decision, Ref
     }
     let later = decision.steps.iter().any(|step| step == to);
     Err(refused(match (later, &role.language) {
-        (true, _) => format!("it is not the turn of {to} yet"),
-        (false, Some(language)) => format!("{to} writes {language}, which is not asked for"),
-        (false, None) => format!("{to} is not asked for"),
+        (true, _) => format!("it is not {to}'s turn yet"),
+        (false, Some(language)) => format!("{to} writes {language}, which was not requested"),
+        (false, None) => format!("{to} was not requested"),
     }))
 }
 
-/// The language that a text names although a role writes another, with the role that writes it.
+/// The language that a text names although the role writes another, with the role that writes it.
 pub fn named_elsewhere(book: &Book, role: &str, text: &str) -> Option<(String, Option<String>)> {
     let own = book.language(book.role(role)?.language.as_deref()?)?;
     let text = plain(text);
@@ -181,7 +181,7 @@ impl<'a> Desk<'a> {
         })
     }
 
-    /// The language that is wanted: named in the intent, or else by the backend.
+    /// The requested language: named in the intent, or else by the backend.
     fn wanted(&mut self, text: &str) -> Result<Option<&'a Language>, Refused> {
         let book = self.book;
         let named = book.language.iter();
@@ -230,7 +230,7 @@ impl<'a> Desk<'a> {
         Ok(other)
     }
 
-    /// The role that the words or the counters ask for beside the language.
+    /// The role that the words or the counters call for, besides the language.
     fn asked(&mut self, text: &str, wanted: Option<&Language>) -> Option<&'a Role> {
         for role in &self.book.role {
             if let Some(word) = said(text, &role.intents) {
@@ -257,7 +257,7 @@ impl<'a> Desk<'a> {
         None
     }
 
-    /// The languages that lead to one that is wanted: itself, or first what it is built on.
+    /// The languages on the way to a requested one: itself, or first the one it is built on.
     fn steps_to(&mut self, language: &'a Language) -> Result<Vec<&'a Language>, Refused> {
         if let Some(why) = self.lack(language) {
             let instead: Option<&Language> = self.without_wish().first().copied();
@@ -277,7 +277,7 @@ impl<'a> Desk<'a> {
         };
         if *kernel == base.name || *kernel == language.name {
             let says = format!(
-                "a kernel in {kernel} exists, so that {} alone is due",
+                "a kernel in {kernel} exists, so only {} is needed",
                 language.name
             );
             self.says("kernel", says);
@@ -289,7 +289,7 @@ impl<'a> Desk<'a> {
         Ok(vec![base, language])
     }
 
-    /// The language where nobody has a wish: the kernel's own, or the usual one.
+    /// The language if no preference is given: the kernel's own, or the usual one.
     fn without_wish(&mut self) -> Vec<&'a Language> {
         let (book, kernel) = (self.book, &self.request.kernel);
         if !kernel.is_empty() {
@@ -322,7 +322,7 @@ impl<'a> Desk<'a> {
         Vec::new()
     }
 
-    /// The language to go to, if a language cannot do what the counters ask for.
+    /// The language to switch to, if a language cannot do what the counters call for.
     fn leave(&mut self, language: &'a Language) -> Option<&'a Language> {
         for leave in &language.leave {
             let Ok(when) = Predicate::parse(&leave.when) else {
@@ -343,10 +343,10 @@ impl<'a> Desk<'a> {
         None
     }
 
-    /// What the counters say of a language that is wanted all the same.
+    /// What the counters say about a language that is requested anyway.
     fn speak_of_leaving(&mut self, language: &'a Language) {
         if let Some(to) = self.leave(language) {
-            let says = format!("{} is named, so {} is not gone to", language.name, to.name);
+            let says = format!("{} was named, so no switch to {}", language.name, to.name);
             self.says("suitability", says);
         }
     }
@@ -377,7 +377,7 @@ impl<'a> Desk<'a> {
         Some(says)
     }
 
-    /// Who takes the languages, in their order, beside who was asked for.
+    /// The roles for the languages, in order, and the role that was requested.
     fn decide(mut self, asked: Option<&'a Role>, languages: &[&Language]) -> Decision {
         let mut steps: Vec<&Role> = Vec::new();
         for language in languages {

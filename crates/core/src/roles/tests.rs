@@ -1,4 +1,4 @@
-//! Routing by its rules, one by one; what a book must hold; what the five signals say.
+//! Routing, rule by rule; what a role table must contain; what the five signals say.
 
 use super::*;
 use crate::campaign::signals_of;
@@ -45,7 +45,7 @@ fn language(name: &str, named: &[&str], at_least: u32) -> Language {
     }
 }
 
-/// Three languages, of which one is built on another, and who writes them.
+/// Three languages, one of which is built on another, and the roles that write them.
 pub(crate) fn book() -> Book {
     use Duty::{Implement, Profile, Propose, Review};
     let both = [Propose, Implement];
@@ -143,8 +143,8 @@ fn the_test_book_is_sound_and_each_fault_is_named() {
     let faults = bad.faults().join("\n");
     for part in [
         "triwriter: there is no language \"latin\"",
-        "tiler: who may implement names the files",
-        "\"Cuter!\" is no name",
+        "tiler: \"writes\" must list files",
+        "\"Cuter!\" is not a valid name",
         "no counter magic_pct",
         "usual: there is no language",
         "names two languages",
@@ -191,7 +191,7 @@ fn unrelated_languages_in_one_request_are_refused() {
         "name one",
         None,
     );
-    // A word is a whole word.
+    // Only whole words match.
     check(
         &asked("tribal tiles", "sm_90", "tri"),
         &["triwriter"],
@@ -232,7 +232,7 @@ fn the_architecture_is_held_and_100_is_not_120() {
         "the device is gfx942",
         Some("triwriter"),
     );
-    // What is not known is said, and not held against anybody.
+    // What is not known is reported, and does not count against anything.
     check(&gemm(""), &["cuter"], &["hardware"]);
 }
 
@@ -259,7 +259,7 @@ fn a_language_is_left_where_it_cannot_do_what_the_counters_ask_for() {
         ("stall.barrier".into(), 35.0),
     ]);
     check(&request, &["cuter"], &["suitability"]);
-    // Not where the other language does not run, nor against what was named.
+    // Not if the other language does not run, nor against an explicit request.
     request.arch = "sm_120".into();
     request.op = "gemm".into();
     check(&request, &["ctiler"], &["suitability", "hardware"]);
@@ -305,7 +305,7 @@ fn a_message_to_the_wrong_role_is_refused_with_the_right_one() {
     );
     let (why, right) = wrong("tiler", &asked("Tile IR", "sm_100", ""));
     assert!(
-        why.contains("not the turn of tiler yet") && right == "triwriter",
+        why.contains("not tiler's turn yet") && right == "triwriter",
         "{why}"
     );
     let (why, _) = wrong("profiler", &tri);
@@ -327,9 +327,9 @@ fn a_file_in_another_language_than_asked_is_a_stray() {
     let said = found("tri", &file("import tri\n", "import cute\nimport tri\n"));
     assert_eq!(
         said,
-        ["k.py speaks cute (\"import cute\"), and tri was asked for"]
+        ["k.py is written in cute (\"import cute\"), but tri was requested"]
     );
-    // What was there before, a word in a line, and what a language is built on are no strays.
+    // Earlier lines, a word inside a line, and the base of a language are not reported.
     for files in [
         file("import cute\n", "import cute\nimport tri\n"),
         file("", "# import cute\nx = 'import cute'\nimport cuteness\n"),
@@ -362,7 +362,7 @@ fn a_role_gets_what_is_shared_and_what_is_in_its_language() {
     assert!(role("any", None, &[Duty::Propose]).gets(&known(&["cute"])));
 }
 
-/// A campaign with this book, in these words.
+/// A campaign with this role table, in these words.
 fn campaign_with(intent: &str) -> crate::testing::script::Script {
     let mut script = script(&[1.3, 1.3]);
     script.charter.target.language = "Tri".into();
@@ -389,7 +389,7 @@ fn a_campaign_asks_the_role_that_routing_chose() {
             .iter()
             .any(|line| line.starts_with("kernel: "))
     );
-    // What cannot be done any more goes to who takes what is left.
+    // A request that can no longer be met goes to the fallback role.
     let mut script = campaign_with("Tile IR");
     script.charter.asks.arch = "sm_80".into();
     assert_eq!(asked(&script).implements.name, "designer");
@@ -460,8 +460,8 @@ fn the_five_signals_follow_from_the_figures() {
 proptest! {
     #![proptest_config(fixed(256))]
 
-    /// Whatever is asked for: who is asked may do it, the same question has the same answer, and
-    /// what does not run on the device is not written.
+    /// For any request: the chosen role may do it, the same request gives the same answer, and no
+    /// language is written that does not run on the device.
     #[test]
     fn every_answer_keeps_the_rules(
         intent in "(a |profile |tri |cute dsl |tile ir |graph capture |ctile ){0,3}",
@@ -489,7 +489,7 @@ proptest! {
             prop_assert!(address(&book, &decision.implements, &request).is_ok());
             let number = Arch::parse(&arch).and_then(|arch| arch.number);
             if let (Some("tile"), Some(number)) = (writer.language.as_deref(), number) {
-                // A kernel that exists already is not taken away from its writer.
+                // A kernel that already exists stays with its writer.
                 prop_assert!(number >= 100 || kernel == "tile");
             }
         }

@@ -1,4 +1,4 @@
-//! Attempts of scripts, and gates that they fail at.
+//! The attempts of a script, and the gates that they fail.
 
 use crate::measurement::{FailureCategory, Gate};
 
@@ -17,7 +17,7 @@ pub(crate) fn build_failed() -> Gate {
     }
 }
 
-/// One attempt to realize a hypothesis.
+/// One attempt to implement a hypothesis.
 #[derive(Clone, Debug)]
 pub(crate) struct Attempt {
     /// The tree; one of its own if it is empty, no candidate if there is none.

@@ -1,4 +1,4 @@
-//! A driver that performs a script: every answer depends on the step alone, as after a crash.
+//! A driver that runs a script: every result depends on the step alone, as after a crash.
 
 use crate::campaign::{
     Baseline, CONTROL_SLOWDOWN, Campaign, ControlKind, DuelName, Event, ImplementStep, LOG_VERSION,
@@ -46,12 +46,12 @@ pub(crate) struct Script {
     pub(crate) noise: f64,
     /// Work of every event.
     pub(crate) spent_ms: u64,
-    /// What the host's clock gains from event to event; it may go back.
+    /// How far the host's clock advances from event to event; it may go back.
     pub(crate) tick_ms: i64,
-    /// What every turn of the agent costs.
+    /// The cost of every turn of the agent.
     pub(crate) usd: f64,
     pub(crate) advice: Advice,
-    /// How much faster a second build of the same commit is: 1 on a host that can be trusted.
+    /// How much faster a second build of the same commit is: 1 on a trustworthy host.
     pub(crate) copy_speed: f64,
 }
 
@@ -76,11 +76,11 @@ pub(crate) struct Idea {
     pub(crate) fails_at: Option<u32>,
     /// By how much each other layout of the code is faster than the usual one.
     pub(crate) layouts: [f64; 2],
-    /// By how much its best setting is faster than the candidate as it stands, rung by rung; it
-    /// declares no knobs if there is none.
+    /// By how much its best setting is faster than the untuned candidate, rung by rung; it declares
+    /// no knobs if there is none.
     pub(crate) tuned: Vec<f64>,
-    /// The second and further realizations, where several are asked for: how fast each is beside
-    /// the first, and what it is.
+    /// The second and further implementations, if several are asked for: how fast each is relative
+    /// to the first, and what it is.
     pub(crate) variants: Vec<(f64, Attempt)>,
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn play(script: &Script) -> (Campaign, Vec<Record>) {
     resume(script, &[])
 }
 
-/// Folds a log and goes on with the script to the end.
+/// Folds a log and continues the script to the end.
 pub(crate) fn resume(script: &Script, log: &[Record]) -> (Campaign, Vec<Record>) {
     resume_until(script, log, &|_| false)
 }
@@ -465,11 +465,11 @@ impl Script {
         idea.speed[case.min(idea.speed.len() - 1)] * tuned * beside
     }
 
-    /// The idea that a commit realizes, by the commit's name.
+    /// The idea that a commit implements, by the commit's name.
     pub(super) fn idea_of(&self, commit: &str) -> &Idea {
         let numbers: Vec<usize> = commit[1..].split('.').map(|n| n.parse().unwrap()).collect();
         let Answer::Idea(idea) = &self.rounds[numbers[0] - 1][numbers[1]] else {
-            panic!("{commit} realizes no idea");
+            panic!("{commit} implements no idea");
         };
         idea
     }

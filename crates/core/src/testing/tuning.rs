@@ -1,4 +1,4 @@
-//! How a script answers when knobs are to be tuned: a rung shows what the idea says.
+//! How a script answers a tuning step: a rung shows what the idea says.
 
 use super::script::Script;
 use crate::campaign::{Event, TuneStep};

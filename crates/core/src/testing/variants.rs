@@ -1,11 +1,11 @@
-//! How a script answers where a hypothesis is realized more than once.
+//! How a script answers when a hypothesis is implemented more than once.
 
 use super::script::{Attempt, Script};
 use crate::campaign::{ChooseStep, Event};
 use crate::hypothesis::Candidate;
 use crate::variants::{self, Tryout};
 
-/// Which further realization a commit is, by its name.
+/// Which further implementation a commit is, by its name.
 pub(super) fn variant_of(commit: &str) -> Option<usize> {
     let numbers = commit.strip_prefix('v')?;
     numbers.split('.').nth(3)?.parse().ok()

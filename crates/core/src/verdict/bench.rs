@@ -1,4 +1,4 @@
-//! What a bench of two equals has found: faster, slower, no difference, or not to be told.
+//! What a bench of two equals has found: faster, slower, no difference, or could not tell.
 
 use super::Time;
 use crate::bench::{Bench, BenchRule, Signs, Until};
@@ -7,28 +7,28 @@ use crate::comparison::Estimate;
 use karve_numerics::stats;
 use serde::{Deserialize, Serialize};
 
-/// What a bench has found of B against A.
+/// What a bench has found about B against A.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "finding", rename_all = "snake_case")]
 pub enum Finding {
     /// B is faster.
     Faster {
-        /// The clock that has the proof.
+        /// The clock that proves it.
         by: Clock,
     },
     /// B is slower.
     Slower {
-        /// The clock that has the proof.
+        /// The clock that proves it.
         by: Clock,
     },
-    /// B is neither faster nor slower by so much.
+    /// B is neither faster nor slower by δ or more.
     NoDifference {
         /// δ in percent.
         percent: f64,
-        /// The clock that has the proof.
+        /// The clock that proves it.
         by: Clock,
     },
-    /// The metric and the second clock differ: work sleeps, waits or hides in threads.
+    /// The metric and the second clock differ: work sleeps, waits or is hidden in threads.
     ClocksDisagree {
         /// The second clock.
         clock: Clock,
@@ -37,7 +37,7 @@ pub enum Finding {
         /// The speedup by the second clock.
         second: f64,
     },
-    /// The readings allow none of these.
+    /// The readings support none of these.
     CouldNotTell,
 }
 
@@ -53,8 +53,8 @@ impl Finding {
         }
     }
 
-    /// The same beside an interval, so that the two do not contradict each other: one that leaves
-    /// out 1 is likely, though it is no proof.
+    /// The same next to an interval, so that the two do not contradict each other: an interval that
+    /// excludes 1 means likely, though not proven.
     pub fn word_beside(&self, estimate: &Estimate) -> &'static str {
         match (self, estimate.low, estimate.high) {
             (Self::CouldNotTell, Some(low), _) if low > 1.0 => "likely faster",
@@ -63,7 +63,7 @@ impl Finding {
         }
     }
 
-    /// The clock that has the proof, if there is one.
+    /// The clock that proves it, if any.
     pub fn by(&self) -> Option<Clock> {
         match self {
             Self::Faster { by } | Self::Slower { by } | Self::NoDifference { by, .. } => Some(*by),
@@ -72,7 +72,7 @@ impl Finding {
     }
 }
 
-/// What is known of a slowdown that is watched for.
+/// What is known about a slowdown that is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
@@ -131,8 +131,8 @@ fn one_way(bench: &Bench, enough: f64) -> bool {
     all(|signs| &signs.above) || all(|signs| &signs.below)
 }
 
-/// What it has found of one case, by its place. With several cases each needs more evidence, so
-/// that the error bound holds for all of them together.
+/// What it has found about one case, by its index. With several cases each needs more evidence,
+/// so that the error bound holds for all of them together.
 pub fn find_case(bench: &Bench, index: usize) -> Finding {
     let all: Vec<(Clock, &Signs)> = bench
         .counted()
@@ -171,7 +171,7 @@ fn found(all: &[(Clock, &Signs)], rule: &BenchRule, times: f64) -> Finding {
     };
     for (by, signs) in all {
         let (faster, slower) = (signs.faster.reached(needed), signs.slower.reached(needed));
-        // Both at once: the sides changed on the way, and neither can be said.
+        // Both at once: the sides changed during the bench, so neither claim holds.
         if faster == slower {
             continue;
         }

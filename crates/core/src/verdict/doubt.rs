@@ -10,13 +10,13 @@ pub struct Doubt {
     pub case: usize,
     /// Its name.
     pub name: String,
-    /// Why it cannot be.
+    /// Why it is implausible.
     pub why: Implausible,
-    /// Whether it cannot be, for sure; else it is worth a look.
+    /// Whether it is certainly impossible; otherwise it is worth a look.
     pub certain: bool,
 }
 
-/// Judges a keep with its doubts: what cannot be is dropped, what should not be is noted.
+/// Judges a keep with its doubts: the impossible is dropped, the implausible is noted.
 pub fn judge_doubts(verdict: Verdict, doubts: &[Doubt]) -> Verdict {
     let certain = doubts.iter().find(|doubt| doubt.certain);
     let dropped = certain.and_then(|doubt| judge_gate(&doubt.why.gate(&doubt.name), false));

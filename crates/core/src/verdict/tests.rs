@@ -1,4 +1,4 @@
-//! The verdict against a table, an oracle of another structure, and invariances.
+//! The verdict against a table, a reference of another structure, and invariances.
 
 use super::*;
 use crate::charter::Charter;

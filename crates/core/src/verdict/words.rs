@@ -18,9 +18,9 @@ impl Verdict {
                 .map(|note| match note {
                     Note::SmallGain => "; a small gain".to_owned(),
                     Note::Losses { cases } => format!("; slower on {}", list(cases)),
-                    Note::ShownBy { clock } => format!("; shown by the {}", clock.name()),
+                    Note::ShownBy { clock } => format!("; proven by the {}", clock.name()),
                     Note::CommandSlower => {
-                        "; the whole command became slower, so look at what moved there".to_owned()
+                        "; the whole command got slower: check what moved there".to_owned()
                     }
                     Note::NearImpossible { cases } => {
                         format!("; faster than the roofline allows on {}", list(cases))
@@ -34,11 +34,11 @@ impl Verdict {
                 format!("faster, behind `{predicate}`{}", noted(notes))
             }
             Self::Undecided { blocks } => {
-                format!("could not tell after {blocks} blocks: the readings are too noisy")
+                format!("undecided after {blocks} blocks: the readings are too noisy")
             }
             Self::Drop { reason } => match reason {
                 DropReason::NoCandidate { why } => format!("no candidate: {why}"),
-                DropReason::NoChange => "the granted files did not change".into(),
+                DropReason::NoChange => "the editable files did not change".into(),
                 DropReason::SameArtifact => "the built artifact is byte-identical".into(),
                 DropReason::AlreadyTried { round } => {
                     format!("the same source was judged in round {round}")
@@ -46,11 +46,11 @@ impl Verdict {
                 DropReason::Gate { gate } => gate.describe(),
                 DropReason::NotFaster => "not faster".into(),
                 DropReason::Regressed { cases } => format!("slower on {}", list(cases)),
-                DropReason::RoundTimeUp => "the round ran past its time".into(),
+                DropReason::RoundTimeUp => "the round ran over its time limit".into(),
                 DropReason::LayoutLuck { ratios } => {
                     let ratios: Vec<String> = ratios.iter().map(|r| format!("{r:.3}x")).collect();
                     format!(
-                        "the gain hangs on the layout of the code: {} in its layouts",
+                        "the gain depends on the code layout: {} across layouts",
                         ratios.join(", ")
                     )
                 }
@@ -60,7 +60,7 @@ impl Verdict {
                     second,
                 } => format!(
                     "the clocks disagree: {metric:.3}x by the metric, {second:.3}x by the {}; \
-                     work sleeps, was moved off or hides in threads (metric.clocks)",
+                     work sleeps, was offloaded or is hidden in threads (metric.clocks)",
                     clock.name()
                 ),
             },

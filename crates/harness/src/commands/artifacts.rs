@@ -1,4 +1,4 @@
-//! What a build made, as one digest: equal digests mean that nothing changed.
+//! The output of a build, as one digest: equal digests mean that nothing changed.
 
 use super::Harness;
 use globset::{Glob, GlobSetBuilder};
@@ -10,16 +10,16 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files that artifact globs may match.
+/// Maximum number of files that artifact globs may match.
 const ARTIFACTS_MAX: usize = 10_000;
 
-/// Files that are read anew at the start of a duel, at most.
+/// Maximum number of files that are read from disk again at the start of a duel.
 const FRESH_MAX: usize = 64;
 
 impl Harness {
-    /// One digest of everything the build made; `None` if the charter names no artifacts.
+    /// One digest of everything the build produced; `None` if the charter names no artifacts.
     ///
-    /// What knobs a running kernel gets to know belongs to it.
+    /// The knobs that a running kernel can see are part of it.
     pub fn artifacts_digest(&self, tree: &Path) -> Result<Option<String>> {
         let knobs = [Delivery::Environment, Delivery::Argument]
             .map(|delivery| self.knobs_by(delivery, tree));
@@ -45,7 +45,7 @@ impl Harness {
         Ok(Some(files::sha256_hex(list.as_bytes())))
     }
 
-    /// The files that the build made, in order.
+    /// The files that the build produced, in order.
     fn artifacts(&self, tree: &Path) -> Result<Vec<PathBuf>> {
         let mut files = Vec::new();
         if self.commands.artifacts.is_empty() {
@@ -56,7 +56,7 @@ impl Harness {
             let glob = Glob::new(pattern).map_err(|error| {
                 CommandError::usage(format!("commands.artifacts has a bad glob {pattern:?}"))
                     .cause(error)
-                    .hint("mend it in karve.toml")
+                    .hint("fix it in karve.toml")
             })?;
             globs.add(glob);
         }
@@ -72,8 +72,8 @@ impl Harness {
         Ok(files)
     }
 
-    /// Lets the next run read the programs of the benchmark from the disk, so that both arms of a
-    /// duel have them in memory in the same way: what the build made, and what the command names.
+    /// Makes the next run read the benchmark's programs from disk, so that both arms of a duel have
+    /// the same memory layout: the build's output, and the files that the command names.
     pub fn fresh_pages(&self, tree: &Path) -> Result<()> {
         let tree = &tree.join(&self.workdir);
         let named = self.commands.bench.split_whitespace().map(PathBuf::from);
@@ -85,7 +85,7 @@ impl Harness {
     }
 }
 
-/// Calls `visit` with the path of every plain file below a tree, git's own aside.
+/// Calls `visit` with the path of every plain file in a tree, except git's own.
 fn walk(tree: &Path, below: &Path, visit: &mut dyn FnMut(&Path)) {
     let Ok(entries) = fs::read_dir(tree.join(below)) else {
         return;

@@ -1,4 +1,4 @@
-//! The harness under a contract: karve calls the kernel itself, in the ring.
+//! The harness under a contract: karve calls the kernel itself, in the kernel runner.
 
 use super::{Gated, Harness};
 use crate::outcome::{Fault, NumberedCase};
@@ -11,13 +11,13 @@ use karve_os::process::Command;
 use karve_os::random::secret;
 use std::path::{Path, PathBuf};
 
-/// What a harness knows of a contract.
+/// What a harness knows about a contract.
 #[derive(Clone, Debug)]
 pub(super) struct UnderContract {
     pub(super) contract: Contract,
-    /// The reference of the unchanged project, put aside.
+    /// The reference of the unchanged project, set aside.
     pub(super) reference: Option<PathBuf>,
-    /// Where the incumbent stands, beside which a kernel is examined.
+    /// The incumbent's directory; a kernel is checked next to the incumbent.
     pub(super) incumbent: Option<PathBuf>,
 }
 
@@ -27,7 +27,7 @@ impl Harness {
         self.under_contract.is_some()
     }
 
-    /// The same harness with the reference that was put aside.
+    /// The same harness with the reference that was set aside.
     #[must_use]
     pub fn with_reference(mut self, reference: Option<PathBuf>) -> Self {
         if let Some(under) = &mut self.under_contract {
@@ -36,7 +36,7 @@ impl Harness {
         self
     }
 
-    /// The same harness, in which a kernel is examined beside the incumbent's.
+    /// The same harness, in which a kernel is checked next to the incumbent's.
     #[must_use]
     pub fn beside(mut self, incumbent: &Path) -> Self {
         if let Some(under) = &mut self.under_contract {
@@ -45,7 +45,7 @@ impl Harness {
         self
     }
 
-    /// The shared object or module with the reference in a built tree, if there is one to be put
+    /// The shared object or module with the reference in a built tree, if there is one to set
     /// aside.
     pub fn reference_in(&self, tree: &Path) -> Option<PathBuf> {
         match &self.under_contract.as_ref()?.contract.reference {
@@ -64,8 +64,8 @@ impl Harness {
         }
     }
 
-    /// The terms of a tree. Outside a campaign its own reference is asked for the arguments, where
-    /// the contract leaves them to it.
+    /// The terms of a tree. Outside a campaign its own reference supplies the arguments, if the
+    /// contract leaves them to it.
     fn terms(&self, under: &UnderContract, tree: &Path) -> Result<Terms> {
         let mut terms = self.bare_terms(under)?;
         if terms.contract.modules.asks && terms.contract.args.is_empty() {
@@ -90,8 +90,8 @@ impl Harness {
         })
     }
 
-    /// Examines the kernel of a built tree on some cases: what it may be wrong by, or why it is
-    /// refused. `None` if there is no contract.
+    /// Runs the correctness check on the kernel of a built tree for some cases: its errors, or why
+    /// it is refused. `None` if there is no contract.
     pub fn examine(&self, tree: &Path, cases: &[Case]) -> Result<Option<Gated<Vec<Examined>>>> {
         let Some(under) = &self.under_contract else {
             return Ok(None);
@@ -129,7 +129,7 @@ impl Harness {
         }
     }
 
-    /// Lets the kernels of two built trees meet.
+    /// Sets up a duel between the kernels of two built trees.
     pub fn duel(
         &self,
         [parent, candidate]: [PathBuf; 2],
@@ -138,7 +138,7 @@ impl Harness {
         let Some(under) = &self.under_contract else {
             return Err(CommandError::new(
                 ErrorKind::Bug,
-                "a ring without a contract",
+                "a kernel runner without a contract",
             ));
         };
         let terms = self.terms(under, &parent)?;

@@ -1,6 +1,6 @@
-//! Knobs that reach the kernel by its environment, by an argument or by a template.
+//! Knobs that reach the kernel through its environment, an argument or a template.
 //!
-//! Their values stand in granted files, so that a setting is a commit. Only values that the user
+//! Their values are in editable files, so that a setting is a commit. Only values that the user
 //! declared are passed on.
 
 use super::{Gated, Harness};
@@ -27,8 +27,8 @@ impl Harness {
         }
     }
 
-    /// The knobs of a tree that are delivered in one way. What a build has made unreadable has
-    /// its first value: the gate of the build has looked before.
+    /// The knobs of a tree that are delivered in one way. A knob that a build made unreadable has
+    /// its first value: the build gate has already checked it.
     pub(super) fn knobs_by(&self, delivery: Delivery, tree: &Path) -> Config {
         let some = self.knobs.iter().filter(|knob| knob.deliver == delivery);
         some.map(|knob| {
@@ -39,7 +39,7 @@ impl Harness {
         .collect()
     }
 
-    /// Makes files of templates, and refuses values that were not declared.
+    /// Generates files from templates, and refuses values that were not declared.
     pub(super) fn deliver(&self, tree: &Path) -> Gated<()> {
         let failed = |excerpt: String| Gate::BuildFailed {
             category: FailureCategory::Other,
@@ -63,7 +63,7 @@ impl Harness {
             let text = text_of(tree, file).map_err(failed)?;
             let path = tree.join(file.trim_end_matches(TEMPLATE_END));
             write_new(&path, &render_template(&text, &values))
-                .map_err(|error| failed(format!("cannot make a file of {file}: {error}")))?;
+                .map_err(|error| failed(format!("cannot fill the template {file}: {error}")))?;
         }
         Ok(())
     }
@@ -83,13 +83,13 @@ fn value_in(tree: &Path, knob: &KnobDeclaration) -> Result<String, String> {
     match knob.values.contains(&value) {
         true => Ok(value),
         false => Err(format!(
-            "{} sets the knob {} to {value:?}, which is none of its values",
+            "{} sets the knob {} to {value:?}, which is not one of its values",
             knob.file, knob.name
         )),
     }
 }
 
-/// Writes a file in place of whatever stands there, without following a link.
+/// Writes a file in place of whatever is there, without following a link.
 fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     let _ = fs::remove_file(path);
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;

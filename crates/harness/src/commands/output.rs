@@ -5,9 +5,9 @@
 //!      └─▶ hyperfine │ pytest_record │ one file for each other tool ───▶ rows
 //! ```
 //!
-//! A referee must not guess, so output is read completely or refused with its line and a reason.
+//! A referee must not guess, so output is read completely or refused with a line and a reason.
 //! Every value that leaves here is finite: a failed row leaves its NaN out, any other row with a
-//! NaN is refused. Whether a required metric or case is there at all is for the caller to ask.
+//! NaN is refused. The caller checks whether a required metric or case is present.
 
 mod criterion;
 mod csv;
@@ -29,28 +29,28 @@ use std::fmt::{self, Display};
 
 use serde::{Deserialize, Serialize};
 
-/// The most rows one output may have; more is a runaway print loop, not a benchmark.
+/// The maximum number of rows; more is a runaway print loop, not a benchmark.
 pub const MAX_ROWS: usize = 100_000;
 
-/// The longest text that is looked at, in bytes; 100 000 rows of canonical CSV are about 20 MiB.
+/// The longest text that is parsed, in bytes; 100 000 rows of canonical CSV are about 20 MiB.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
 /// The longest excerpt an [`Unreadable`] carries, in characters.
 pub const MAX_EXCERPT_CHARS: usize = 120;
 
-/// The most names that a reason lists.
+/// The maximum number of names that a reason lists.
 const NAMES_SHOWN_MAX: usize = 20;
 
 /// How the benchmark prints its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Format {
-    /// A header and one row a case, RFC 4180 quoting.
+    /// A header and one row per case, with RFC 4180 quoting.
     #[serde(rename = "csv")]
     Csv,
     /// One JSON document that holds the rows.
     #[serde(rename = "json")]
     Json,
-    /// One JSON object a line, log lines between them.
+    /// One JSON object per line, with log lines in between.
     #[serde(rename = "jsonl")]
     JsonLines,
     /// `METRIC name=number key=value …` lines among other output.
@@ -103,7 +103,7 @@ pub const NAMES: [&str; 13] = [
 ];
 
 impl Format {
-    /// The column that holds the time of one call, where a tool always gives one.
+    /// The column with the time of one call, if a tool always reports one.
     pub fn time_column(self) -> Option<&'static str> {
         match self {
             Self::Hyperfine | Self::PytestBenchmark | Self::Criterion => Some("median_s"),
@@ -115,8 +115,8 @@ impl Format {
         }
     }
 
-    /// Whether the tool names the rows after its own functions, so that a single row of another
-    /// name than the case can be the one that was asked for.
+    /// Whether the tool names the rows after its own functions, so that a single row with a
+    /// different name than the case can be the requested one.
     pub fn names_its_rows(self) -> bool {
         match self {
             Self::Hyperfine | Self::PytestBenchmark | Self::Criterion | Self::Libtest => true,
@@ -132,12 +132,11 @@ impl Format {
 pub struct Spec<'a> {
     /// How the text is written.
     pub format: Format,
-    /// The column, key or hyperfine parameter that names the case; it must then be there.
+    /// The column, key or hyperfine parameter that names the case; if set, it must exist.
     pub case_column: Option<&'a str>,
-    /// The column or key that states correctness; it must then be there.
+    /// The column or key that states correctness; if set, it must exist.
     pub check_column: Option<&'a str>,
-    /// Whose record, function, group or table to read, such as `Cutile`; by default the only one
-    /// there is.
+    /// The record, function, group or table to read, such as `Cutile`; by default the only one.
     pub label: Option<&'a str>,
 }
 
@@ -154,7 +153,7 @@ pub struct Row {
     pub values: BTreeMap<String, f64>,
     /// What the benchmark itself says about correctness.
     pub check: Check,
-    /// The line of the text on which the row begins, from 1.
+    /// The line on which the row starts, from 1.
     pub line: usize,
 }
 
@@ -190,7 +189,7 @@ pub struct Unreadable {
     pub line: usize,
     /// Why, in a sentence without a full stop.
     pub reason: String,
-    /// What stands there, at most [`MAX_EXCERPT_CHARS`] characters, without control characters.
+    /// An excerpt, at most [`MAX_EXCERPT_CHARS`] characters, without control characters.
     pub excerpt: String,
 }
 
@@ -205,7 +204,7 @@ impl Unreadable {
         }
     }
 
-    /// A refusal near a byte of a line, for lines too long to show whole.
+    /// A refusal near a byte of a line, for lines too long to show in full.
     fn near(text: &str, line: usize, column: usize, reason: impl Into<String>) -> Self {
         let whole = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
         let start = whole.floor_char_boundary(column.saturating_sub(MAX_EXCERPT_CHARS / 2));
@@ -216,7 +215,7 @@ impl Unreadable {
         }
     }
 
-    /// A refusal of the whole text, shown at its last line that is not blank.
+    /// A refusal of the whole text, shown at its last non-blank line.
     fn at_end(text: &str, reason: impl Into<String>) -> Self {
         let last = text
             .lines()
@@ -258,7 +257,7 @@ fn bounded_excerpt(line: &str) -> String {
         .collect()
 }
 
-/// Refuses a label that nothing in the output is called.
+/// Refuses a label that does not occur in the output.
 fn check_label(found: &BTreeSet<&str>, label: Option<&str>, what: &str) -> Result<(), String> {
     match label {
         Some(label) if !found.contains(label) => {
@@ -276,7 +275,7 @@ fn check_label(found: &BTreeSet<&str>, label: Option<&str>, what: &str) -> Resul
 ///
 /// # Errors
 ///
-/// The output is cut, contradicts itself, or holds no row; the line and the reason are given.
+/// The output is truncated, contradicts itself, or has no rows; the line and the reason are given.
 pub fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
     if text.len() > MAX_TEXT_BYTES {
         let reason = format!(
@@ -357,7 +356,7 @@ mod tests {
         }
     }
 
-    /// The same texts in every run, and no files of past failures beside the source.
+    /// The same texts in every run, and no files of past failures next to the source.
     pub(super) fn fixed_seed() -> ProptestConfig {
         ProptestConfig {
             rng_seed: RngSeed::Fixed(20260),
@@ -490,7 +489,7 @@ mod tests {
         }
     }
 
-    /// Pieces that the parsers act upon, so that noise gets past the first branch.
+    /// Pieces that the parsers act on, so that noise gets past the first branch.
     fn noise() -> impl Strategy<Value = String> {
         let piece = prop_oneof![
             Just("label,B,Check,fwd_ms,fwd_ms_std\n".to_owned()),

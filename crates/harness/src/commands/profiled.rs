@@ -1,4 +1,4 @@
-//! The benchmark of one case under a profiler, and whether it did there what it does alone.
+//! The benchmark of one case under a profiler, and whether it did the same as without one.
 
 use super::{Gated, Harness, Purpose, rows};
 use crate::commands::PathBuf;
@@ -10,43 +10,43 @@ use karve_os::process::{self, Run};
 use karve_os::random::fresh_seed;
 use std::path::Path;
 
-/// Where a profiler writes, below the directory of the commands; nothing of it stays.
+/// Where a profiler writes, inside the commands' directory; it is removed afterward.
 pub const PROFILE_DIR: &str = "karve-profile.tmp";
-/// Bytes of a profiler's output that are taken.
+/// Maximum size of a profiler's output, in bytes.
 const OUTPUT_BYTES_MAX: usize = 64 << 20;
-/// Bytes of what the benchmark said that are looked at.
+/// Maximum size of the benchmark's output, in bytes.
 const PRINTED_BYTES_MAX: usize = 4 << 20;
-/// Bytes of a disassembly that are taken.
+/// Maximum size of a disassembly, in bytes.
 const CODE_BYTES_MAX: usize = 16 << 20;
-/// The file of results of a benchmark that writes one.
+/// The result file of a benchmark that writes one.
 const RESULT: &str = "result";
 
-/// The variable that holds the whole path of the directory for files: a process that is started
-/// may be in another one.
+/// The variable with the full path of the directory for files: a child process may run in
+/// another directory.
 pub const DIR_VARIABLE: &str = "KARVE_PROFILE_DIR";
 
-/// The file in it with what the benchmark printed.
+/// The file in it with the output of the benchmark.
 pub const PRINTED: &str = "printed";
 
-/// Commands that profile a program, in their order, and where the output is then.
+/// Commands that profile a program, in order, and where their output is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfilerStart {
     /// Program and arguments of each command.
     pub commands: Vec<Vec<String>>,
-    /// Variables that are set for all, so that numbers are written as we read them.
+    /// Variables that are set for all, so that numbers have the format that karve parses.
     pub environment: Vec<(String, String)>,
     /// Where the output is.
     pub output: ProfilerOutput,
-    /// Who writes down what the program prints.
+    /// Who saves the output of the program.
     pub printed: Printed,
 }
 
-/// Who writes to the file [`PRINTED`] what the profiled program prints.
+/// Who writes the output of the profiled program to the file [`PRINTED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Printed {
-    /// Nothing else is on the standard output of the tool.
+    /// The standard output of the tool contains nothing else.
     ByTheTool,
-    /// The tool says things of its own there, so that the program has an output of its own.
+    /// The tool also prints there, so the program gets a separate output.
     ByItself,
 }
 
@@ -55,16 +55,16 @@ pub enum Printed {
 pub enum ProfilerOutput {
     /// In a file.
     File(PathBuf),
-    /// In a file for each process, whose names begin so, below the directory for files.
+    /// In a file per process, whose names have this prefix, below the directory for files.
     FileOfEach(String),
     /// On the standard output of the last command.
     Stdout,
 }
 
-/// What a line of the output begins with that comes before the code of a part.
+/// The prefix of the line before the code of a part.
 pub const PART: &str = "karve part ";
 
-/// Code that is to be disassembled.
+/// Code to disassemble.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeRange {
     /// The file that it lies in.
@@ -80,15 +80,15 @@ pub struct CodeRange {
 pub struct Profiled {
     /// The run of both.
     pub run: Run,
-    /// What the benchmark said, where its metric is looked for.
+    /// The benchmark's output, in which its metric is looked for.
     pub printed: Vec<u8>,
-    /// What the profiler left.
+    /// The profiler's output.
     pub output: Vec<u8>,
 }
 
 impl Harness {
-    /// The words that bench one case; nothing where the project has no such command, and a shell
-    /// where it needs one.
+    /// The words of the command that benchmarks one case; none if the project has no such command,
+    /// and a shell if it needs one.
     pub fn bench_words(&self, tree: &Path, case: &Case) -> Result<Option<Vec<String>>> {
         if self.is_under_contract() || self.commands.bench.is_empty() {
             return Ok(None);
@@ -123,8 +123,8 @@ impl Harness {
         })
     }
 
-    /// A script that prints what the benchmark said, after a line with its length, and then what
-    /// the profiler left. The first command is the one that runs the benchmark.
+    /// A script that prints the benchmark's output, after a line with its length, and then the
+    /// profiler's. The first command is the one that runs the benchmark.
     fn profiler_line(&self, start: &ProfilerStart) -> String {
         let dir = PROFILE_DIR;
         let mut line = format!("mkdir -p {dir} || exit 125\n");
@@ -136,7 +136,7 @@ impl Harness {
             let words: Vec<String> = words.iter().map(|word| quote(word)).collect();
             let words = words.join(" ");
             line.push_str(&match (number, start.printed) {
-                // What is printed without end fills no disk.
+                // Endless output must not fill the disk.
                 (0, Printed::ByTheTool) => format!(
                     "{{ {words}; echo $? >{dir}/status; }} | \
                      {{ head -c {PRINTED_BYTES_MAX} >{dir}/{PRINTED}; cat >/dev/null; }}\n\
@@ -170,7 +170,7 @@ impl Harness {
         for (number, range) in ranges.iter().enumerate() {
             let (start, stop) = (range.start, range.stop);
             let object = quote(&range.object);
-            // What is no plain file might never end.
+            // Anything but a plain file might never end.
             line.push_str(&format!(
                 "echo '{PART}{number}'\n[ -f {object} ] && {{ LC_ALL=C objdump -d -w \
                  --no-show-raw-insn --start-address={start:#x} --stop-address={stop:#x} -- \
@@ -183,7 +183,7 @@ impl Harness {
         process::run(&command.capture_bytes(CODE_BYTES_MAX), &self.stop)
     }
 
-    /// Whether a benchmark said what a plain run says: the metric of the case.
+    /// Whether a benchmark printed what a plain run prints: the metric of the case.
     pub fn said_metric(&self, printed: &[u8], case: &Case) -> Gated<()> {
         if self.metric.own_clock().is_some() {
             return Ok(());
@@ -197,13 +197,13 @@ impl Harness {
         {
             None => Ok(()),
             Some(value) => Err(Gate::Dishonest {
-                why: format!("{} is {value}, which no kernel can be", self.metric.name),
+                why: format!("{} is {value}, which is impossible", self.metric.name),
             }),
         }
     }
 }
 
-/// What the benchmark said, and what the profiler left.
+/// The benchmark's output, and the profiler's.
 fn parts(bytes: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let end = bytes.iter().position(|byte| *byte == b'\n');
     let split = end.and_then(|end| {

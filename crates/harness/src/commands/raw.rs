@@ -1,31 +1,31 @@
-//! What a benchmark wrote when its numbers could not be used: kept whole, up to a bound.
+//! The output of a benchmark whose numbers could not be used: kept in full, up to a limit.
 //!
-//! The harness leaves it in the scratch directory, and the step that failed takes it from there and
-//! stores it. The next failure writes over it.
+//! The harness leaves it in the scratch directory, and the step that failed stores it. The next
+//! failure overwrites it.
 
 use karve_os::process::Run;
 use std::fs;
 use std::path::Path;
 
-/// What is kept of one run, at most.
+/// The most that is kept of one run.
 pub const RAW_BYTES_MAX: usize = 1 << 20;
 
-/// What is kept of what the command wrote to standard error, or to standard output beside a file.
+/// The most that is kept of standard error, or of standard output if there is also a file.
 const SIDE_BYTES_MAX: usize = RAW_BYTES_MAX / 4;
 
-/// Room for the lines between the parts.
+/// Space for the lines between the parts.
 const LINES_BYTES_MAX: usize = 1_000;
 
 /// The file in the scratch directory.
 const NAME: &str = "raw-output";
 
-/// Leaves what a run wrote in the scratch directory; a full disk shows elsewhere.
+/// Saves a run's output in the scratch directory; a full disk is reported elsewhere.
 pub(super) fn keep(scratch: &Path, run: &Run, file: Option<&str>) {
     let text = render(run, file);
     let _ = fs::create_dir_all(scratch).and_then(|()| fs::write(scratch.join(NAME), text));
 }
 
-/// Takes what the last failed run wrote, if a run failed.
+/// Takes the output of the last failed run, if a run failed.
 pub fn take(scratch: &Path) -> Option<Vec<u8>> {
     let path = scratch.join(NAME);
     let bytes = fs::read(&path).ok();

@@ -8,20 +8,20 @@ use karve_core::measurement::{FailureCategory, Gate};
 use karve_numerics::case::Case;
 use karve_numerics::expr::parse_expr;
 
-/// Characters of the name of a row.
+/// Maximum number of characters in a row's name.
 const NAME_CHARS: usize = 60;
 
-/// The format of that name, if there is one.
+/// The format with that name, if there is one.
 pub(super) fn format_by_name(name: &str) -> Option<Format> {
     serde_json::from_value(serde_json::Value::from(name)).ok()
 }
 
-/// Whether there is an output format of that name.
+/// Whether there is an output format with that name.
 pub fn knows_format(name: &str) -> bool {
     format_by_name(name).is_some()
 }
 
-/// One value for each case, in order; refuses what is missing, failed or not readable.
+/// One value for each case, in order; refuses missing, failed or unreadable rows.
 pub(super) fn values(
     text: &str,
     output: &Output,
@@ -49,7 +49,7 @@ pub(super) fn values(
             format!("cannot read the benchmark's output: {error}"),
         )
     })?;
-    // The name that a tool gives its only row does not say which case that was.
+    // The name that a tool gives its only row does not identify the case.
     let may_be_only = format.names_its_rows() && spec.case_column.is_none();
     cases
         .iter()
@@ -108,7 +108,7 @@ fn row_of<'a>(rows: &'a [Row], case: &Case, only: Option<&'a Row>) -> Gated<&'a 
         };
         !case.params.is_empty() && case.params.iter().all(equal)
     };
-    // Of two rows that could be the case, neither can be believed.
+    // Of two rows that could be the case, neither can be trusted.
     let mut found: Vec<&Row> = rows.iter().filter(named).collect();
     if found.is_empty() {
         found = rows.iter().filter(nicknamed).collect();
@@ -122,8 +122,8 @@ fn row_of<'a>(rows: &'a [Row], case: &Case, only: Option<&'a Row>) -> Gated<&'a 
     match found[..] {
         [row] => Ok(row),
         [] => {
-            // What several others are called is not said: a hidden case may be among them. The only
-            // row of a benchmark is what it answers for the case that it was asked for.
+            // The names of several other rows are not shown: a hidden case may be among them. A
+            // single row is the benchmark's result for the case that was requested.
             let others = match rows {
                 [row] => match &row.case {
                     Some(name) => format!(

@@ -1,9 +1,9 @@
-//! What a command said, as far as it is told of a failure.
+//! The part of a command's output that is shown for a failure.
 
 use karve_core::measurement::{FailureCategory, Gate, classify_failure};
 use karve_os::process::{self, Exit, Run, excerpt};
 
-/// What a test says that did not pass.
+/// The output of a failed test.
 pub(super) fn wrong(case: &str, run: &Run) -> Gate {
     let excerpt = excerpt(run);
     let killed = matches!(

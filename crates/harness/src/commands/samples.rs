@@ -1,4 +1,5 @@
-//! From the output of a benchmark to samples: read whole or not at all, and checked by our clock.
+//! From the output of a benchmark to samples: read completely or not at all, and checked against
+//! our clock.
 
 use super::{Gated, Harness, rows, wrong};
 use karve_core::charter::OwnClock;
@@ -46,7 +47,7 @@ impl Harness {
         Ok(samples)
     }
 
-    /// The metrics that karve's own clock supplies: no output needs to be read.
+    /// The metrics that karve's own clock supplies: no output needs to be parsed.
     fn own_clock(&self, run: &Run) -> Option<f64> {
         let per_unit = self.metric.seconds_per_unit()?;
         let seconds = match self.metric.own_clock()? {
@@ -56,15 +57,13 @@ impl Harness {
         Some(seconds / per_unit)
     }
 
-    /// One call cannot take longer than the whole command, by a time or by a rate.
+    /// One call cannot take longer than the whole command, whether reported as a time or as a rate.
     fn check_plausible(&self, sample: &Sample, case: &Case) -> Gated<()> {
         let (name, value) = (&case.name, sample.value);
         let dishonest = |why: String| Err(Gate::Dishonest { why });
         if !(value.is_finite() && value > 0.0) {
             let metric = &self.metric.name;
-            return dishonest(format!(
-                "{name}: {metric} is {value}, which no kernel can be"
-            ));
+            return dishonest(format!("{name}: {metric} is {value}, which is impossible"));
         }
         let Some(seconds) = implied_seconds(&self.metric, value, case) else {
             return Ok(());

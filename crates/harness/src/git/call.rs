@@ -1,8 +1,8 @@
 //! One launcher for git: which environment it sees, which options it gets, what its failure means.
 //!
 //! The user's and the repository's configuration stay in force, because they say how files are
-//! checked out (line ends, filters, owners that are trusted). Turned off is what would run other
-//! programs, write behind our back, or make two runs differ.
+//! checked out (line endings, filters, trusted owners). Everything that would run other programs,
+//! write in the background, or make two runs differ is turned off.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use super::{CommitNote, Oid};
 /// The longest a call may take: a checkout of a very large tree on a slow disk.
 const LIMIT_S: u64 = 900;
 
-/// The most a call may answer: the patch or the listing of a very large tree.
+/// The largest output of a call: the patch or the listing of a very large tree.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 
-/// The most of git's own complaint that is shown.
+/// How much of git's own error message is shown.
 const COMPLAINT_CHARS_MAX: usize = 2000;
 
 /// Variables that redirect git to another repository, index or configuration, or that change
@@ -64,9 +64,9 @@ const ENV: [(&str, &str); 10] = [
     ("LC_ALL", "C"),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_OPTIONAL_LOCKS", "0"),
-    // A replaced object would show another tree than the one that is named.
+    // A replaced object would show a different tree than the one named.
     ("GIT_NO_REPLACE_OBJECTS", "1"),
-    // File names such as ":(top)x" are names.
+    // Treat file names such as ":(top)x" literally.
     ("GIT_LITERAL_PATHSPECS", "1"),
     ("GIT_PAGER", "cat"),
     ("GIT_AUTHOR_NAME", "karve"),
@@ -82,7 +82,7 @@ const SETTINGS: [&str; 14] = [
     "core.fsmonitor=",
     "core.untrackedCache=false",
     "core.splitIndex=false",
-    // A worktree always holds the whole tree, even where the user's checkout does not.
+    // A worktree always holds the whole tree, even if the user's checkout does not.
     "core.sparseCheckout=false",
     "gc.auto=0",
     "maintenance.auto=false",
@@ -95,7 +95,7 @@ const SETTINGS: [&str; 14] = [
     "apply.ignoreWhitespace=no",
 ];
 
-/// One call of git, being put together.
+/// One git call under construction.
 pub(super) struct Call {
     dir: PathBuf,
     options: Vec<OsString>,
@@ -104,7 +104,7 @@ pub(super) struct Call {
     stdin: Option<Vec<u8>>,
 }
 
-/// How a call ended that need not succeed.
+/// The outcome of a call that is allowed to fail.
 pub(super) struct Answer {
     pub(super) code: i32,
     pub(super) stdout: Vec<u8>,
@@ -123,13 +123,13 @@ impl Call {
         }
     }
 
-    /// A call on a named repository, without a checkout and without anybody's index.
+    /// A call on a named repository, without a checkout or an index.
     pub(super) fn on(git_dir: &Path) -> Self {
         let mut call = Self::found_from(git_dir);
         let mut option = OsString::from("--git-dir=");
         option.push(git_dir);
         call.options.push(option);
-        // A file that is never there is an empty index; so no attributes of a checkout apply.
+        // A file that never exists is an empty index; so no attributes of a checkout apply.
         call.env
             .push(("GIT_INDEX_FILE".into(), "/karve-has-no-index-here".into()));
         call
@@ -161,14 +161,14 @@ impl Call {
         self
     }
 
-    /// Gives one more setting.
+    /// Adds a setting.
     pub(super) fn setting(mut self, setting: impl Into<OsString>) -> Self {
         self.options.push("-c".into());
         self.options.push(setting.into());
         self
     }
 
-    /// Sets a variable, also one that each call has.
+    /// Sets a variable, overriding one set for each call.
     pub(super) fn env(mut self, key: &str, value: impl Into<String>) -> Self {
         self.env.push((key.into(), value.into()));
         self
@@ -186,13 +186,13 @@ impl Call {
         self
     }
 
-    /// Gives it something to read.
+    /// Sets its standard input.
     pub(super) fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = Some(bytes.into());
         self
     }
 
-    /// Dates what it writes.
+    /// Sets the date of what it writes.
     pub(super) fn dated(self, note: &CommitNote<'_>) -> Self {
         // The sign keeps git from reading a small number as a calendar date.
         let date = format!("@{} +0000", note.date.max(0));
@@ -200,13 +200,13 @@ impl Call {
             .env("GIT_COMMITTER_DATE", date)
     }
 
-    /// Runs it; a failure of git is an answer.
+    /// Runs it; a failure of git is a valid outcome.
     pub(super) fn ask(self) -> Result<Answer> {
         let what = self.describe();
         let ran = run(&self.into_command(), &StopFlag::default()).map_err(explain_missing)?;
         if ran.stdout.truncated() {
             return Err(CommandError::environment(format!(
-                "{what} answered more than {ANSWER_BYTES_MAX} bytes"
+                "{what} printed more than {ANSWER_BYTES_MAX} bytes"
             )));
         }
         let code = match ran.exit {
@@ -214,7 +214,7 @@ impl Call {
             Exit::Code(code) => code,
             Exit::Signal(signal) => {
                 return Err(CommandError::environment(format!(
-                    "{what} died of signal {signal}"
+                    "{what} was killed by signal {signal}"
                 )));
             }
             Exit::TimedOut => {
@@ -259,7 +259,7 @@ impl Call {
         let what = self.describe();
         let line = one_line(self.output()?);
         Oid::parse(&String::from_utf8_lossy(&line))
-            .ok_or_else(|| CommandError::environment(format!("{what} named no object")))
+            .ok_or_else(|| CommandError::environment(format!("{what} printed no object name")))
     }
 
     fn describe(&self) -> String {
@@ -289,7 +289,7 @@ impl Call {
         for (key, value) in self.env {
             command = command.env(key, value);
         }
-        // A name is either set or removed, so that the order in which both happen is of no matter.
+        // A name is either set or removed, so the order does not matter.
         command.env_remove = ENV_REMOVED
             .iter()
             .filter(|name| !command.env.iter().any(|(key, _)| key == *name))
@@ -303,7 +303,7 @@ impl Call {
 }
 
 impl Answer {
-    /// The error for an answer that is a failure.
+    /// The error for a failed call.
     pub(super) fn into_error(self, message: impl Into<String>) -> CommandError {
         let error = CommandError::environment(message);
         if self.complaint.is_empty() {
@@ -313,7 +313,7 @@ impl Answer {
     }
 }
 
-/// An answer without the one line end that git puts after it.
+/// The output without the one newline that git appends.
 pub(super) fn one_line(mut bytes: Vec<u8>) -> Vec<u8> {
     if bytes.last() == Some(&b'\n') {
         bytes.pop();
@@ -321,7 +321,7 @@ pub(super) fn one_line(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// The parts of an answer whose parts end in NUL.
+/// The NUL-terminated parts of the output.
 pub(super) fn nul_separated(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes
         .split(|byte| *byte == 0)
@@ -333,14 +333,14 @@ pub(super) fn text(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }
 
-/// Tells a missing git from other reasons why a process cannot start, by looking for it.
+/// Distinguishes a missing git from other reasons why a process cannot start, by looking for it.
 fn explain_missing(error: CommandError) -> CommandError {
     if git_is_on_path() { error } else { missing() }
 }
 
 fn missing() -> CommandError {
     CommandError::environment("git is not installed, or not on the PATH")
-        .hint("install git 2.30 or newer; \"git --version\" shows what is there")
+        .hint("install git 2.30 or newer; \"git --version\" shows what is installed")
 }
 
 fn git_is_on_path() -> bool {

@@ -1,8 +1,8 @@
-//! A candidate: the parent's tree plus what the worktree has of the granted files, as a commit.
+//! A candidate: the parent's tree plus the worktree's editable files, as a commit.
 //!
 //! Contents are copied out of the worktree before git sees them, each file opened without following
-//! links and checked to be where it seems to be. The tree is put together in an index of karve's
-//! own. Modes are the parent's; a new file is plain.
+//! links and checked to be where it seems to be. The tree is built in karve's own index. Modes are
+//! the parent's; a new file is plain.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -23,52 +23,52 @@ use super::start::{commit_tree, hash_paths};
 use super::survey::{Change, ChangeKind, Found, Survey};
 use super::{CommitNote, Mode, Oid, Repo};
 
-/// The largest file that is taken into a candidate: far more than any source, and little enough
-/// to read.
+/// The largest file that a candidate may include: far larger than any source, and small enough to
+/// read.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// Why a change is not taken into a candidate.
+/// Why a change is not included in a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Refusal {
-    /// Its path is not granted.
+    /// Its path is not editable.
     NotGranted,
     /// It is, or was, a link, a repository, a pipe or the like.
     NotAFile,
     /// A directory above it is a link now.
     BehindLink,
-    /// It lies in a submodule.
+    /// It is in a submodule.
     InSubmodule,
     /// It cannot be read.
     Unreadable,
     /// It is larger than [`FILE_BYTES_MAX`].
     TooLarge,
-    /// So many files are new that not all were looked at.
+    /// There are too many new files to look at all of them.
     TooMany,
-    /// It can only be there if a file that is not granted goes.
+    /// Adding it would require removing a read-only file.
     InTheWay,
     /// Its name is one that git reads or protects: `.gitattributes`, `.gitmodules` and the like.
     GitsOwn,
     /// Its name is not UTF-8.
     BadName,
-    /// Its name or its content holds what no candidate may: the value of a key.
+    /// Its name or its contents include the value of a key, which no candidate may.
     HoldsKey,
 }
 
-/// What may be taken into a candidate.
+/// What a candidate may include.
 #[derive(Clone, Copy)]
 pub struct Terms<'a> {
     /// The paths that may change.
     pub granted: &'a GlobSet,
-    /// Whether some bytes hold what no candidate may.
+    /// Whether some bytes contain what no candidate may include.
     pub forbids: &'a dyn Fn(&[u8]) -> bool,
 }
 
-/// A change that is not taken, and why.
+/// A change that is not included, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// The change.
     pub change: Change,
-    /// Why it is not taken.
+    /// Why it is not included.
     pub why: Refusal,
 }
 
@@ -77,20 +77,19 @@ pub struct Refused {
 pub struct CandidateCommit {
     /// The commit.
     pub oid: Oid,
-    /// Its tree; the parent's tree if nothing was changed that is granted.
+    /// Its tree; the parent's tree if no editable file was changed.
     pub tree: Oid,
     /// The paths that differ from the parent, sorted.
     pub files: Vec<String>,
     /// The difference to the parent, binary files included.
     pub patch: Vec<u8>,
-    /// What else is changed in the worktree.
+    /// Other changes in the worktree.
     pub out_of_scope: Vec<Refused>,
-    /// New files that are granted, but that the parent's ignore rules take for products of a build;
-    /// not taken.
+    /// New editable files that the parent's ignore rules treat as build products; not included.
     pub ignored: Vec<String>,
 }
 
-/// A change that is taken.
+/// A change that is included.
 enum Taken {
     Removed {
         path: String,
@@ -103,7 +102,7 @@ enum Taken {
 }
 
 impl Repo {
-    /// Commits what a worktree has of the granted files, on top of a parent.
+    /// Commits a worktree's editable files on top of a parent.
     pub fn commit_candidate(
         &self,
         worktree: &Path,
@@ -115,7 +114,7 @@ impl Repo {
         self.commit_within(worktree, parent, Terms { granted, forbids }, note)
     }
 
-    /// The same, without files that hold what is forbidden: git sees nothing of them.
+    /// The same, without files that contain forbidden bytes: git never sees them.
     pub fn commit_within(
         &self,
         worktree: &Path,
@@ -141,9 +140,9 @@ impl Repo {
         let entries = Arc::new(history::with_changes(&survey.entries, &changed));
         self.memory.keep_listing(&oid, &entries);
         let files: Vec<String> = changed.iter().map(Changed::path).collect();
-        // What a candidate may change is the one thing that must never go wrong here.
+        // A candidate must never change a read-only file, so this is checked again.
         if let Some(path) = files.iter().find(|path| !granted.is_match(path)) {
-            let message = format!("the candidate changes {path}, which is not granted");
+            let message = format!("the candidate changes {path}, which is not editable");
             return Err(CommandError::new(ErrorKind::Bug, message));
         }
         let ignored = survey.ignored.iter().map(|found| text(&found.path));
@@ -158,7 +157,7 @@ impl Repo {
         })
     }
 
-    /// Decides what is taken, and copies it.
+    /// Decides what is included, and copies it.
     fn take(&self, survey: &Survey, terms: Terms<'_>) -> Result<(Vec<Taken>, Vec<Refused>)> {
         let granted = terms.granted;
         let mut taken = Vec::new();
@@ -173,7 +172,7 @@ impl Repo {
             let result = match (refusal, found.kind) {
                 (Some(why), _) => Err(why),
                 (None, ChangeKind::Deleted) => Ok(Taken::Removed { path }),
-                // Whether a granted file can be run stays as it was; that alone is no change.
+                // The executable bit of an editable file stays; changing it alone is not a change.
                 (None, ChangeKind::ModeChanged) => continue,
                 (None, _) if (terms.forbids)(&found.path) => Err(Refusal::HoldsKey),
                 (None, _) => self.copy(survey, (n, found), terms)?.map(|kept| {
@@ -192,7 +191,7 @@ impl Repo {
         Ok((taken, refused))
     }
 
-    /// Copies a file out of the worktree and gives the name of the copy.
+    /// Copies a file out of the worktree and returns the name of the copy.
     fn copy(
         &self,
         survey: &Survey,
@@ -210,8 +209,8 @@ impl Repo {
         survey.scratch.keep(&format!("file-{n}"), &bytes).map(Ok)
     }
 
-    /// Whether checkout turned the line ends of the parent's file into CRLF; then the candidate's
-    /// are turned back, or each line of it would differ.
+    /// Whether checkout converted the line endings of the parent's file to CRLF; then the
+    /// candidate's are converted back, or every line would differ.
     fn is_checked_out_with_crlf(&self, survey: &Survey, found: &Found) -> Result<bool> {
         let shadow = on_disk(&survey.scratch.shadow(), &found.path);
         let Ok(expected) = fs::read(shadow) else {
@@ -238,7 +237,7 @@ impl Repo {
             })
             .collect();
         let mut oids = hash_paths(self.call().args(["hash-object", "-w"]), &kept)?.into_iter();
-        // What goes goes first: a file may come where a directory was.
+        // Removals first: a file may replace a directory.
         let mut lines = String::new();
         let mut written = String::new();
         for change in taken {
@@ -260,7 +259,7 @@ impl Repo {
     }
 }
 
-/// What forbids to take a change, as far as the change itself tells.
+/// Why a change must not be included, judging by the change alone.
 fn refusal(found: &Found, granted: &GlobSet) -> Option<Refusal> {
     let Ok(path) = std::str::from_utf8(&found.path) else {
         return Some(Refusal::BadName);
@@ -298,8 +297,8 @@ fn remaining<'a>(survey: &'a Survey, granted: &GlobSet) -> BTreeSet<&'a [u8]> {
     paths.filter(|path| !goes.contains(path)).collect()
 }
 
-/// Whether a new file would push out one that stays: a file where it needs a directory, or
-/// a directory where it is. Git would give way without a word.
+/// Whether a new file would displace one that stays: a file where it needs a directory, or
+/// a directory at its own path. Git would silently drop the old one.
 fn is_in_the_way(remaining: &BTreeSet<&[u8]>, path: &[u8]) -> bool {
     let mut dir = parent_of(path);
     while !dir.is_empty() {
@@ -321,10 +320,10 @@ fn mode_in(entries: &[RawEntry], found: &Found) -> Mode {
     entry.map_or(Mode::File, |entry| entry.mode)
 }
 
-/// Reads a file of the worktree, if it is a file, of a sane size, and really there.
+/// Reads a file of the worktree, if it is a file, of a sane size, and really in the worktree.
 pub(super) fn read_in_place(root: &Path, path: &[u8]) -> std::result::Result<Vec<u8>, Refusal> {
     let path = on_disk(root, path);
-    // A link is not followed, and a pipe that took the place of the file does not hold us up.
+    // A link is not followed, and a pipe in place of the file does not block.
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
@@ -333,7 +332,7 @@ pub(super) fn read_in_place(root: &Path, path: &[u8]) -> std::result::Result<Vec
     if !file.metadata().is_ok_and(|data| data.is_file()) {
         return Err(Refusal::NotAFile);
     }
-    // A directory above it may have become a link since it was looked at; the open file tells.
+    // A directory above it may have become a link since the check; the open file shows that.
     let really = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
     if really.map_err(|_| Refusal::Unreadable)? != path {
         return Err(Refusal::BehindLink);

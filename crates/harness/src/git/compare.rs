@@ -1,4 +1,4 @@
-//! The files that a tree has, against those of a worktree.
+//! Compares the files of a tree with those of a worktree.
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
@@ -18,11 +18,11 @@ use super::start::hash_paths;
 use super::survey::{ChangeKind, Found};
 use super::{FileModes, Mode, Repo};
 
-/// What lies where an entry of the tree should be.
+/// What is found in place of a tree entry.
 enum Look {
     /// Nothing, or a directory with other files in it.
     Gone,
-    /// Something that is as it should be, or that is looked at elsewhere.
+    /// Something unchanged, or checked elsewhere.
     Same,
     /// Something that cannot be compared, and why.
     Other(ChangeKind, Mode, Refusal),
@@ -32,22 +32,22 @@ enum Look {
     Link(Vec<u8>),
 }
 
-/// What lies where a directory of the tree should be.
+/// What is found in place of a directory of the tree.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Dir {
     Real,
-    /// It is a link, or lies behind one.
+    /// It is a link, or is behind one.
     Linked,
     Gone,
 }
 
-/// The directories of a worktree, each looked at once.
+/// The directories of a worktree, each checked once.
 struct Dirs<'a> {
     root: &'a Path,
     seen: HashMap<&'a [u8], Dir>,
 }
 
-/// A file or link of the worktree whose contents have to be named.
+/// A file or link of the worktree whose contents must be hashed.
 struct Present<'a> {
     entry: &'a RawEntry,
     mode: Mode,
@@ -83,7 +83,7 @@ pub(super) fn tracked(
                 });
             }
             Look::Link(target) => {
-                // In a file of its own, the target is named together with all the files.
+                // In its own file, so that the target is hashed together with all the files.
                 let name = scratch.keep(&format!("link-{n}"), &target)?;
                 present.push(Present {
                     entry,
@@ -112,7 +112,7 @@ pub(super) fn tracked(
     Ok(all)
 }
 
-/// Says of each file whether it holds what is stored. Git is asked for the names of those that
+/// For each file, whether its contents match what is stored. Git hashes only those files that
 /// were never found unchanged before.
 fn are_as_stored<'a>(
     repo: &Repo,
@@ -153,8 +153,8 @@ impl Present<'_> {
     }
 }
 
-/// The files that are modified, or were converted when they were checked out; that is not in doubt
-/// where the file was found to be checked out as stored, and has no line ends of another kind.
+/// The files that are modified, or were converted at checkout. There is no doubt about a file that
+/// was found to be checked out as stored, and that has no other kind of line endings.
 pub(super) fn in_doubt<'a>(
     repo: &Repo,
     root: &Path,
@@ -174,7 +174,7 @@ pub(super) fn in_doubt<'a>(
         .collect()
 }
 
-/// Remembers which files of the shadow were checked out just as they are stored.
+/// Remembers which files of the shadow were checked out exactly as stored.
 pub(super) fn learn_plain(
     repo: &Repo,
     shadow: &Path,
@@ -215,8 +215,8 @@ fn found(entry: &RawEntry, kind: ChangeKind, mode: Mode, obstacle: Option<Refusa
     }
 }
 
-/// The very large files whose size differs from what is stored. An agent can make a file of any
-/// size in no time, and reading it would take for ever.
+/// The very large files whose size differs from the stored one. An agent can create a file of any
+/// size instantly, and reading it would take forever.
 fn grown(repo: &Repo, present: &[Present<'_>]) -> Result<Vec<Vec<u8>>> {
     let large: Vec<&Present<'_>> = present
         .iter()
@@ -240,7 +240,7 @@ fn grown(repo: &Repo, present: &[Present<'_>]) -> Result<Vec<Vec<u8>>> {
         .collect();
     if sizes.len() != large.len() {
         return Err(CommandError::environment(
-            "git cat-file did not size each file",
+            "git cat-file did not print a size for each file",
         ));
     }
     let differing = large
@@ -310,7 +310,7 @@ fn look_at(entry: &RawEntry, path: &Path, data: &Metadata) -> Look {
     }
 }
 
-/// What something is, by its own data and not by what it links to.
+/// The kind of an entry itself, not of what it links to.
 pub(super) fn mode_of(data: &Metadata) -> Mode {
     if data.is_symlink() {
         Mode::Symlink
@@ -323,7 +323,7 @@ pub(super) fn mode_of(data: &Metadata) -> Mode {
     }
 }
 
-/// Whether a file differs from what is stored only as its checkout does.
+/// Whether a file differs from what is stored only by the conversion at checkout.
 pub(super) fn is_as_checked_out(root: &Path, shadow: &Path, found: &Found) -> bool {
     found.kind == ChangeKind::Modified
         && found.mode.is_file()
@@ -355,7 +355,7 @@ fn same_bytes(a: &Path, b: &Path) -> bool {
     true
 }
 
-/// Whether a path is a directory that is reached without links.
+/// Whether a path is a directory that can be reached without links.
 pub(super) fn is_real_dir(root: &Path, path: &[u8]) -> bool {
     Dirs {
         root,
@@ -365,7 +365,7 @@ pub(super) fn is_real_dir(root: &Path, path: &[u8]) -> bool {
         == Dir::Real
 }
 
-/// A path of the tree on the disk.
+/// A path of the tree on disk.
 pub(super) fn on_disk(root: &Path, path: &[u8]) -> PathBuf {
     // Joining an empty path would add a slash, and a slash makes the system follow a link.
     if path.is_empty() {

@@ -1,8 +1,8 @@
-//! A worktree with a repository of its own: what an agent may do with git, and how far back it
+//! A worktree with its own repository: what an agent may do with git, and how much history it
 //! sees.
 //!
-//! A worktree shares the user's repository, which an agent may not write to. So it gets one that
-//! lies in the worktree: it borrows the user's objects, or holds one commit without a past.
+//! A worktree shares the user's repository, which an agent may not write to. So it gets its own
+//! inside the worktree: it borrows the user's objects, or holds one commit without history.
 
 use std::fs;
 use std::path::Path;
@@ -13,21 +13,20 @@ use super::call::Call;
 use super::start::commit_tree;
 use super::{CommitNote, Oid, Repo};
 
-/// How far back a worktree of its own sees.
+/// How much history a worktree with its own repository sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Past {
-    /// As far as the repository does; its objects are borrowed.
+    /// All of the repository's history; its objects are borrowed.
     Shown,
-    /// Not at all: one commit holds what lies in the worktree now.
+    /// None: one commit holds the current contents of the worktree.
     Sealed,
 }
 
 impl Repo {
-    /// Gives a worktree of a commit a repository of its own. What is removed with the worktree is
-    /// as before.
+    /// Gives a worktree of a commit its own repository. Removing the worktree works as before.
     pub fn detach_worktree(&self, tree: &Path, commit: &Oid, past: Past) -> Result<()> {
         let git = tree.join(".git");
-        let cannot = || format!("cannot make {}", git.display());
+        let cannot = || format!("cannot create {}", git.display());
         fs::remove_file(&git).context(cannot)?;
         let format = match commit.as_str().len() {
             64 => "--object-format=sha256",
@@ -47,7 +46,7 @@ impl Repo {
         let head = match past {
             Past::Shown => commit.clone(),
             Past::Sealed => {
-                // What was put in the place of tracked files is all that is ever seen of them.
+                // Only the replaced versions of tracked files are ever visible.
                 call().args(["add", "--update"]).effect()?;
                 let note = CommitNote {
                     message: "the parent\n",

@@ -1,4 +1,4 @@
-//! Trees, files, differences and logs: what the objects say, whatever is checked out.
+//! Trees, files, diffs and logs: read from the objects, whatever is checked out.
 
 use std::path::{Component, Path};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct TreeEntry {
     pub path: String,
     /// What kind of thing it is.
     pub mode: Mode,
-    /// Names its contents.
+    /// The hash of its contents.
     pub oid: Oid,
 }
 
@@ -40,16 +40,16 @@ pub struct LogLine {
     pub subject: String,
 }
 
-/// Whether a patch could be applied; a patch of an agent may be nonsense, which is no error.
+/// Whether a patch could be applied; an agent's patch may be nonsense, which is not an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Applied {
     /// The files are changed.
     Cleanly,
-    /// Nothing is changed, and git says why.
+    /// Nothing is changed, with git's reason.
     Refused(String),
 }
 
-/// An entry of a tree with its path as git has it.
+/// An entry of a tree with its path as git stores it.
 #[derive(Clone, Debug)]
 pub(super) struct RawEntry {
     pub(super) mode: Mode,
@@ -61,7 +61,7 @@ pub(super) struct RawEntry {
 pub(super) enum Changed {
     /// What it is now.
     Is(RawEntry),
-    /// Its path, where there is nothing now.
+    /// Its path, if it no longer exists.
     Gone(Vec<u8>),
 }
 
@@ -92,7 +92,7 @@ pub(super) fn with_changes(entries: &[RawEntry], changed: &[Changed]) -> Vec<Raw
     all
 }
 
-/// The options that make a difference depend on the two trees only.
+/// The options that make a diff depend only on the two trees.
 const DIFF: [&str; 8] = [
     "diff-tree",
     "-r",
@@ -113,11 +113,11 @@ impl Repo {
     /// The commit that a name or expression stands for, as the user's checkout understands it.
     pub fn rev_parse(&self, rev: &str) -> Result<Oid> {
         let unknown = || {
-            CommandError::usage(format!("{rev:?} names no commit")).hint(
+            CommandError::usage(format!("{rev:?} is not a commit")).hint(
                 "\"git log --oneline --all\" shows the commits, \"git branch --all\" the branches",
             )
         };
-        // A name that starts with a dash would be taken for an option.
+        // A name that starts with a dash would be parsed as an option.
         if rev.starts_with('-') || rev.contains(['\0', '\n']) {
             return Err(unknown());
         }
@@ -136,8 +136,8 @@ impl Repo {
             .oid()
     }
 
-    /// The same commit with another message. Tree, parent and date stay, so doing it again gives
-    /// the same commit again.
+    /// The same commit with another message. Tree, parent and date stay, so repeating it gives
+    /// the same commit.
     pub fn recommit(&self, commit: &Oid, message: &str) -> Result<Oid> {
         let format = "--format=%ct%n%P";
         let known = self
@@ -173,7 +173,7 @@ impl Repo {
         }
     }
 
-    /// The commits that `to` has and `from` has not, the newest first.
+    /// The commits that `to` has and `from` does not, newest first.
     pub fn log_oneline(&self, from: &Oid, to: &Oid) -> Result<Vec<LogLine>> {
         let answer = self
             .call()
@@ -190,7 +190,7 @@ impl Repo {
                 })
             })
             .collect();
-        lines.ok_or_else(|| CommandError::environment("git log answered something else"))
+        lines.ok_or_else(|| CommandError::environment("git log printed unexpected output"))
     }
 
     /// The files of a commit.
@@ -202,8 +202,8 @@ impl Repo {
             .collect())
     }
 
-    /// The files of a commit that some globs match, with what they hold, in two calls however
-    /// many they are. A link counts as a file that holds its target.
+    /// The files of a commit that match some globs, with their contents, in two calls however
+    /// many there are. A link counts as a file that contains its target.
     pub fn read_matching(&self, oid: &Oid, globs: &GlobSet) -> Result<Vec<(String, Vec<u8>)>> {
         let matching = |entry: &RawEntry| {
             let path = std::str::from_utf8(&entry.path);
@@ -222,15 +222,15 @@ impl Repo {
             .output()?;
         let objects = split_objects(&answer)
             .filter(|objects| objects.len() == entries.len())
-            .ok_or_else(|| CommandError::environment("git cat-file answered something else"))?;
+            .ok_or_else(|| CommandError::environment("git cat-file printed unexpected output"))?;
         let paths = entries.iter().map(|entry| text(&entry.path));
         Ok(paths.zip(objects).collect())
     }
 
-    /// All that a commit holds outside of the granted paths: the harness, sorted by path. Two
-    /// commits with the same answer build, test and measure in the same way.
+    /// Everything in a commit outside the editable paths: the harness, sorted by path. Two
+    /// commits with the same result build, test and measure in the same way.
     pub fn entries_outside(&self, oid: &Oid, granted: &GlobSet) -> Result<Vec<TreeEntry>> {
-        // A name that is not UTF-8 is never taken from a candidate, so it is never granted.
+        // A name that is not UTF-8 is never included in a candidate, so it is never editable.
         let is_granted =
             |path: &[u8]| std::str::from_utf8(path).is_ok_and(|path| granted.is_match(path));
         let entries = self.ls_tree(oid)?;
@@ -245,9 +245,9 @@ impl Repo {
             .collect())
     }
 
-    /// What a file of a commit holds (the target, if it is a link); none if there is no such file.
+    /// The contents of a file in a commit (the target, if it is a link); none if it does not exist.
     pub fn read_file(&self, oid: &Oid, path: &str) -> Result<Option<Vec<u8>>> {
-        // Git refuses a path that leads out of the tree; what it names is not in there.
+        // Git refuses a path that leads out of the tree; such a file is not in the tree.
         let inside = Path::new(path)
             .components()
             .all(|part| matches!(part, Component::Normal(_)));
@@ -262,7 +262,7 @@ impl Repo {
             .into_iter()
             .find(|entry| entry.path == path.as_bytes() && entry.mode != Mode::Gitlink);
         let Some(entry) = entry else { return Ok(None) };
-        // The path may be a directory, whose name is that of a tree.
+        // The path may be a directory, which resolves to a tree.
         let answer = self
             .call()
             .args(["cat-file", "blob", entry.oid.as_str()])
@@ -270,7 +270,7 @@ impl Repo {
         Ok((answer.code == 0).then_some(answer.stdout))
     }
 
-    /// The difference of two commits or trees, for people.
+    /// The diff of two commits or trees, for people.
     pub fn diff(&self, a: &Oid, b: &Oid) -> Result<String> {
         let answer = self
             .call()
@@ -280,14 +280,14 @@ impl Repo {
         Ok(text(&answer))
     }
 
-    /// The files that differ between two commits or trees, and the difference, such that
-    /// [`Repo::apply_patch`] makes b from a.
+    /// The files that differ between two commits or trees, and the diff with which
+    /// [`Repo::apply_patch`] turns a into b.
     pub(super) fn changes_between(&self, a: &Oid, b: &Oid) -> Result<(Vec<Changed>, Vec<u8>)> {
         let options = ["--raw", "-z", "-p", "--binary", "--full-index"];
         let call = self.call().args(DIFF).args(options);
         let answer = call.args([a.as_str(), b.as_str()]).output()?;
         split_changes(&answer)
-            .ok_or_else(|| CommandError::environment("git diff-tree answered something else"))
+            .ok_or_else(|| CommandError::environment("git diff-tree printed unexpected output"))
     }
 
     /// How much each file differs between two commits or trees.
@@ -309,7 +309,7 @@ impl Repo {
                 })
             })
             .collect();
-        stats.ok_or_else(|| CommandError::environment("git diff-tree answered something else"))
+        stats.ok_or_else(|| CommandError::environment("git diff-tree printed unexpected output"))
     }
 
     /// Applies a patch to the files of a worktree, all of it or nothing.
@@ -330,7 +330,7 @@ impl Repo {
         })
     }
 
-    /// All entries of a tree, those of directories excepted.
+    /// All entries of a tree except directories.
     pub(super) fn ls_tree(&self, oid: &Oid) -> Result<Arc<Vec<RawEntry>>> {
         if let Some(entries) = self.memory.listing(oid) {
             return Ok(entries);
@@ -345,8 +345,8 @@ impl Repo {
     }
 }
 
-/// Reads `:modes oids status<NUL>path<NUL>` for each path, then `<NUL>` and the patch; nothing at
-/// all for no difference.
+/// Parses `:modes oids status<NUL>path<NUL>` for each path, then `<NUL>` and the patch; empty if
+/// there is no difference.
 fn split_changes(answer: &[u8]) -> Option<(Vec<Changed>, Vec<u8>)> {
     let mut all = Vec::new();
     let mut rest = answer;
@@ -374,7 +374,7 @@ fn split_changes(answer: &[u8]) -> Option<(Vec<Changed>, Vec<u8>)> {
     }
 }
 
-/// Reads `oid type size<LF>contents<LF>` for each object.
+/// Parses `oid type size<LF>contents<LF>` for each object.
 fn split_objects(mut answer: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut objects = Vec::new();
     while !answer.is_empty() {
@@ -388,7 +388,7 @@ fn split_objects(mut answer: &[u8]) -> Option<Vec<Vec<u8>>> {
     Some(objects)
 }
 
-/// Reads `mode type oid<TAB>path<NUL>` lines.
+/// Parses `mode type oid<TAB>path<NUL>` lines.
 fn parse_tree(answer: &[u8]) -> Result<Vec<RawEntry>> {
     let entries: Option<Vec<RawEntry>> = nul_separated(answer)
         .map(|line| {
@@ -405,5 +405,5 @@ fn parse_tree(answer: &[u8]) -> Result<Vec<RawEntry>> {
             })
         })
         .collect();
-    entries.ok_or_else(|| CommandError::environment("git ls-tree answered something else"))
+    entries.ok_or_else(|| CommandError::environment("git ls-tree printed unexpected output"))
 }

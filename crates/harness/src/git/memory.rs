@@ -1,7 +1,7 @@
-//! What was learnt of objects, so that git need not be asked again.
+//! Cached facts about objects, so that git need not be called again.
 //!
-//! The name of an object says what it holds, so what is known of it never changes. Nothing here is
-//! ever needed: it is forgotten with the process, and what is not known is asked.
+//! The name of an object determines its contents, so cached facts never become stale. The cache
+//! is optional: it is lost with the process, and a miss is looked up.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -16,18 +16,18 @@ use sha2::{Digest, Sha256};
 use super::Oid;
 use super::history::RawEntry;
 
-/// How many listings and indexes are remembered, and how large each may be.
+/// How many listings and indexes are cached, and how large each may be.
 const TREES_MAX: usize = 4;
 const ENTRIES_MAX: usize = 50_000;
 const INDEX_BYTES_MAX: usize = 8 << 20;
 
-/// Of how many files it is remembered what they hold.
+/// For how many files the contents are cached.
 const FILES_MAX: usize = 200_000;
 
 /// A short name for contents.
 pub(super) type Print = [u8; 32];
 
-/// What a repository remembers; all copies of it remember the same.
+/// The cache of a repository, shared by all its clones.
 #[derive(Clone, Default)]
 pub(super) struct Memory(Arc<Mutex<Known>>);
 
@@ -35,13 +35,13 @@ pub(super) struct Memory(Arc<Mutex<Known>>);
 struct Known {
     listings: Recent<Arc<Vec<RawEntry>>>,
     indexes: Recent<Arc<Vec<u8>>>,
-    /// The contents of files that were compared with what git has stored.
+    /// The contents of files that were compared with what git stores.
     prints: HashMap<Oid, Print>,
-    /// Paths whose file was found to be checked out just as it is stored.
+    /// Paths whose file was found to be checked out exactly as stored.
     plain: HashSet<(Vec<u8>, Oid)>,
 }
 
-/// The last few things that were used, the newest last.
+/// The most recently used items, newest last.
 struct Recent<T>(Vec<(Oid, T)>);
 
 impl<T> Default for Recent<T> {
@@ -70,7 +70,7 @@ impl<T: Clone> Recent<T> {
 
 impl Memory {
     fn known(&self) -> MutexGuard<'_, Known> {
-        // What a thread that panicked left behind is whole: each change is one call.
+        // A thread that panicked leaves consistent data: each change is one call.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -96,7 +96,7 @@ impl Memory {
         }
     }
 
-    /// What a stored file holds.
+    /// The contents of a stored file.
     pub(super) fn print(&self, oid: &Oid) -> Option<Print> {
         self.known().prints.get(oid).copied()
     }
@@ -108,7 +108,7 @@ impl Memory {
         }
     }
 
-    /// Whether a file of a path was found to be checked out as it is stored, without conversion.
+    /// Whether the file at a path was found to be checked out as stored, without conversion.
     pub(super) fn is_plain(&self, path: &[u8], oid: &Oid) -> bool {
         let key = (path.to_vec(), oid.clone());
         self.known().plain.contains(&key)
@@ -122,7 +122,7 @@ impl Memory {
     }
 }
 
-/// Two copies of a repository are the same whatever they remember.
+/// Two clones of a repository are equal whatever they have cached.
 impl PartialEq for Memory {
     fn eq(&self, _: &Self) -> bool {
         true

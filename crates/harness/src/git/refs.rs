@@ -1,4 +1,5 @@
-//! Refs: read exactly, moved only from where they are expected to be, never under the user's feet.
+//! Refs: read exactly, moved only from their expected position, never while the user has them
+//! checked out.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -11,24 +12,24 @@ use karve_os::error::{CommandError, Context, Result};
 use super::call::{one_line, text};
 use super::{Oid, Repo};
 
-/// How long a lock on a ref is given to go away by itself.
+/// How long to wait for a lock on a ref to go away.
 const LOCK_PAUSE: Duration = Duration::from_millis(300);
 
-/// Where a ref must be for it to be moved.
+/// Where a ref must point for it to be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected<'a> {
     /// It must not exist.
     Absent,
     /// It must point to this object.
     At(&'a Oid),
-    /// It may be anywhere, or nowhere.
+    /// It may point anywhere, or not exist.
     Any,
 }
 
 impl Repo {
     /// The object that a ref points to, by its full name.
     pub fn read_ref(&self, name: &str) -> Result<Option<Oid>> {
-        // Not rev-parse, which would also find a tag that is called "refs/heads/x".
+        // Not rev-parse, which would also find a tag named "refs/heads/x".
         let refs = self.list_refs(name)?;
         Ok(refs
             .into_iter()
@@ -36,7 +37,7 @@ impl Repo {
             .map(|(_, oid)| oid))
     }
 
-    /// The refs that have a name, or lie under it as under a directory.
+    /// The refs with a name, or below it as in a directory.
     pub fn list_refs(&self, prefix: &str) -> Result<Vec<(String, Oid)>> {
         let answer = self
             .call()
@@ -49,13 +50,13 @@ impl Repo {
                 Some((name.to_owned(), Oid::parse(oid)?))
             })
             .collect();
-        refs.ok_or_else(|| CommandError::environment("git for-each-ref answered something else"))
+        refs.ok_or_else(|| CommandError::environment("git for-each-ref printed unexpected output"))
     }
 
-    /// Moves a ref, if it is where it is expected to be; done already is done. A branch that
-    /// is checked out somewhere is not moved, since its checkout would seem to undo the move.
+    /// Moves a ref, if it is at its expected position; nothing to do if it was moved already. A
+    /// branch that is checked out somewhere is not moved, since its checkout would seem to undo it.
     pub fn update_ref(&self, name: &str, new: &Oid, expected: Expected<'_>) -> Result<()> {
-        // What may be anywhere need not be looked at, and each look is a process.
+        // If any position is fine, skip the check: each one starts a process.
         if expected != Expected::Any {
             let found = self.read_ref(name)?;
             if found.as_ref() == Some(new) {
@@ -79,7 +80,7 @@ impl Repo {
         if answer.code == 0 {
             return Ok(());
         }
-        // Somebody may have been faster; what the ref says now tells, not the words of git.
+        // Another process may have been faster; check the ref, not git's message.
         let found = self.read_ref(name)?;
         match &found {
             Some(found) if found == new => Ok(()),
@@ -92,7 +93,7 @@ impl Repo {
         }
     }
 
-    /// Removes a ref; one that is not there is removed already.
+    /// Removes a ref; a missing one counts as removed.
     pub fn delete_ref(&self, name: &str) -> Result<()> {
         let Some(found) = self.read_ref(name)? else {
             return Ok(());
@@ -109,7 +110,7 @@ impl Repo {
         if locks.is_empty() {
             return Ok(());
         }
-        // Nobody holds such a lock for long, so one that stays is left over.
+        // Such a lock is never held for long, so one that stays is a leftover.
         thread::sleep(LOCK_PAUSE);
         for lock in locks {
             match fs::remove_file(&lock) {
@@ -125,7 +126,7 @@ impl Repo {
     /// Refuses a name that git does not allow for a branch.
     pub fn check_branch_name(&self, branch: &str) -> Result<()> {
         let refused = || {
-            CommandError::usage(format!("{branch:?} is not a valid name for a branch")).hint(
+            CommandError::usage(format!("{branch:?} is not a valid branch name")).hint(
                 "use letters, digits, \"-\", \"_\" and \"/\"; \"git help check-ref-format\" has \
                  the rules",
             )
@@ -137,14 +138,14 @@ impl Repo {
             .call()
             .args(["check-ref-format", "--branch", branch])
             .ask()?;
-        // Git turns "@{-1}" into the previous branch; such a name means something else later.
+        // Git expands "@{-1}" to the previous branch; such a name means something else later.
         if answer.code != 0 || one_line(answer.stdout) != branch.as_bytes() {
             return Err(refused());
         }
         Ok(())
     }
 
-    /// Whether there is a branch of this short name.
+    /// Whether there is a branch with this short name.
     pub fn branch_exists(&self, branch: &str) -> Result<bool> {
         Ok(self.read_ref(&format!("refs/heads/{branch}"))?.is_some())
     }
@@ -162,7 +163,7 @@ impl Repo {
             .output()?;
         let mut want = name.into_bytes();
         want.push(0);
-        // A line of another ref below this name cannot start like this one.
+        // The line of another ref below this name cannot start like this.
         let path = answer
             .split(|byte| *byte == b'\n')
             .find_map(|line| line.strip_prefix(&want[..]));
@@ -180,13 +181,13 @@ impl Repo {
         };
         let message = format!("the branch {branch} is checked out in {}", path.display());
         Err(CommandError::usage(message).hint(format!(
-            "leave it: git -C {} switch --detach",
+            "detach it: git -C {} switch --detach",
             path.display()
         )))
     }
 }
 
-/// The lock of the ref at a path, and those of the refs in the directory there.
+/// The lock of the ref at a path, and the locks of the refs in the directory there.
 fn locks_at(path: &Path) -> Vec<PathBuf> {
     let mut locks = Vec::new();
     let mut own = path.as_os_str().to_owned();
@@ -215,13 +216,13 @@ impl Expected<'_> {
 fn moved(name: &str, expected: Expected<'_>, found: Option<&Oid>) -> CommandError {
     let found = found.map_or("is gone".to_owned(), |oid| format!("is at {}", oid.short()));
     let expected = match expected {
-        Expected::Absent => "was to be new".to_owned(),
+        Expected::Absent => "was expected not to exist".to_owned(),
         Expected::At(oid) => format!("was expected at {}", oid.short()),
         Expected::Any => "could be anywhere".to_owned(),
     };
-    CommandError::environment(format!("somebody else moved {name}"))
+    CommandError::environment(format!("another process moved {name}"))
         .cause(format!("it {expected} and {found}"))
         .hint(format!(
-            "\"git log -3 {name}\" shows who; move it back, or start a new campaign"
+            "\"git log -3 {name}\" shows the move; undo it, or start a new campaign"
         ))
 }

@@ -1,7 +1,7 @@
-//! An index and files of karve's own, in a temporary directory outside of every worktree.
+//! karve's own index and files, in a temporary directory outside of every worktree.
 //!
 //! The shadow holds files of the parent as git checks them out: with the parent's attributes,
-//! since the shadow has no others. It tells whether a file that differs from the stored bytes was
+//! since the shadow has no others. It shows whether a file that differs from the stored bytes was
 //! changed by the agent or by a conversion at checkout, and it carries the parent's ignore rules.
 
 use std::fs;
@@ -26,7 +26,7 @@ enum Index {
 }
 
 impl Scratch {
-    /// A scratch below a directory, or where the system keeps such things.
+    /// A scratch directory inside a directory, or in the system's temporary directory.
     pub(super) fn new(below: Option<&Path>) -> Result<Self> {
         let mut builder = tempfile::Builder::new();
         builder.prefix("karve-git-");
@@ -34,10 +34,10 @@ impl Scratch {
             Some(below) => fs::create_dir_all(below).and_then(|()| builder.tempdir_in(below)),
             None => builder.tempdir(),
         };
-        let dir = dir.context(|| "cannot make a temporary directory".into())?;
+        let dir = dir.context(|| "cannot create a temporary directory".into())?;
         for name in ["shadow", "kept"] {
             let path = dir.path().join(name);
-            fs::create_dir(&path).context(|| format!("cannot make {}", path.display()))?;
+            fs::create_dir(&path).context(|| format!("cannot create {}", path.display()))?;
         }
         Ok(Self {
             dir,
@@ -92,7 +92,7 @@ impl Scratch {
             .effect()
     }
 
-    /// Puts bytes into a file that no agent sees, and gives its name.
+    /// Writes bytes to a file that no agent sees, and returns its name.
     pub(super) fn keep(&self, name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
         let path: &Path = &self.dir.path().join("kept").join(name);
         fs::write(path, bytes).context(|| format!("cannot write {}", path.display()))?;

@@ -1,4 +1,4 @@
-//! Finding the repository, saying in which state its checkout is, and making a new one.
+//! Finding the repository, reporting the state of its checkout, and creating a new one.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -13,14 +13,14 @@ use super::call::{Call, nul_separated, one_line, text};
 use super::memory::Memory;
 use super::{CommitNote, FileModes, Mode, Oid, Repo};
 
-/// The oldest git that karve works with.
+/// The oldest supported git version.
 const VERSION_MIN: Version = Version {
     major: 2,
     minor: 30,
     patch: 0,
 };
 
-/// What the user's checkout stands on.
+/// The branch or commit that the user has checked out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Head {
     /// A branch, by its short name.
@@ -71,29 +71,29 @@ impl fmt::Display for Version {
     }
 }
 
-/// A file of a repository that is to be made.
+/// A file of a repository to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewFile {
     /// Relative to the top, with `/` between its parts.
     pub path: String,
-    /// What it holds.
+    /// Its contents.
     pub bytes: Vec<u8>,
-    /// Whether it can be run.
+    /// Whether it is executable.
     pub executable: bool,
 }
 
-/// The version of the git that is installed.
+/// The version of the installed git.
 pub fn version() -> Result<Version> {
     let answer = Call::found_from(Path::new("/")).arg("--version").output()?;
     let answer = text(&answer);
     parse_version(&answer).ok_or_else(|| {
-        CommandError::environment("git does not tell its version")
+        CommandError::environment("cannot parse the output of \"git --version\"")
             .cause(answer.trim())
-            .hint("\"git --version\" shows what is there")
+            .hint("\"git --version\" shows what is installed")
     })
 }
 
-/// Reads `git version 2.47.3 (vendor)`; a missing third number is zero.
+/// Parses `git version 2.47.3 (vendor)`; a missing third number is zero.
 fn parse_version(answer: &str) -> Option<Version> {
     let mut numbers = answer
         .split_whitespace()
@@ -113,19 +113,19 @@ fn parse_version(answer: &str) -> Option<Version> {
     })
 }
 
-/// Makes a new repository with one commit on the branch `main`, its files checked out.
+/// Creates a new repository with one commit on the branch `main`, its files checked out.
 pub fn init_with(dir: &Path, files: &[NewFile], note: &CommitNote<'_>) -> Result<(Repo, Oid)> {
     if dir.join(".git").symlink_metadata().is_ok() {
-        let message = format!("{} is a git repository already", dir.display());
+        let message = format!("{} is already a git repository", dir.display());
         return Err(CommandError::usage(message).hint("choose a directory without .git in it"));
     }
-    fs::create_dir_all(dir).context(|| format!("cannot make {}", dir.display()))?;
+    fs::create_dir_all(dir).context(|| format!("cannot create {}", dir.display()))?;
     let dir = canonical(dir)?;
     for file in files {
         write_new_file(&dir, file)?;
     }
     let git_dir = dir.join(".git");
-    // An empty template directory, so that no sample hooks and no hooks of the user come along.
+    // An empty template directory, so that neither sample hooks nor the user's hooks are copied.
     Call::found_from(&dir)
         .args(["init", "--quiet", "--template="])
         .effect()?;
@@ -148,7 +148,7 @@ pub fn init_with(dir: &Path, files: &[NewFile], note: &CommitNote<'_>) -> Result
     let tree = call().arg("write-tree").oid()?;
     let oid = commit_tree(call(), &tree, None, note)?;
     call().args(["update-ref", "HEAD", oid.as_str()]).effect()?;
-    // Fills in the times of the files; that some need an update is what it is there to find out.
+    // Fills in the file times; exit code 1 only means that some needed an update.
     call().args(["update-index", "-q", "--refresh"]).ask()?;
     Ok((Repo::discover(&dir)?, oid))
 }
@@ -172,7 +172,7 @@ fn write_new_file(dir: &Path, file: &NewFile) -> Result<()> {
     fs::set_permissions(&path, fs::Permissions::from_mode(mode)).context(say)
 }
 
-/// Makes a commit of a tree; the message goes in as a stream, since it may be long.
+/// Commits a tree; the message goes in through stdin, since it may be long.
 pub(super) fn commit_tree(
     call: Call,
     tree: &Oid,
@@ -183,12 +183,12 @@ pub(super) fn commit_tree(
     if let Some(parent) = parent {
         call = call.args(["-p", parent.as_str()]);
     }
-    // Git refuses a message with a NUL in it, and the message may quote what an agent said.
+    // Git refuses a message with a NUL in it, and the message may quote an agent.
     let message = note.message.replace('\0', " ");
     call.arg(tree.as_str()).stdin(message).oid()
 }
 
-/// Names the contents of files without any conversion, one name per path.
+/// Hashes the contents of files without any conversion, one object name per path.
 pub(super) fn hash_paths(call: Call, paths: &[&[u8]]) -> Result<Vec<Oid>> {
     if paths.is_empty() {
         return Ok(Vec::new());
@@ -204,10 +204,10 @@ pub(super) fn hash_paths(call: Call, paths: &[&[u8]]) -> Result<Vec<Oid>> {
         .output()?;
     let oids: Option<Vec<Oid>> = text(&answer).lines().map(Oid::parse).collect();
     oids.filter(|oids| oids.len() == paths.len())
-        .ok_or_else(|| CommandError::environment("git hash-object did not name each file"))
+        .ok_or_else(|| CommandError::environment("git hash-object did not hash each file"))
 }
 
-/// Writes a path as a line that git reads back: quoted like in C where it would be misread.
+/// Writes a path as a line that git reads back: quoted as in C where it would be misread.
 fn quote_into(lines: &mut Vec<u8>, path: &[u8]) {
     let odd = |byte: &u8| *byte < b' ' || matches!(byte, b'"' | b'\\' | 0x7f);
     if !path.iter().any(odd) {
@@ -226,7 +226,7 @@ fn quote_into(lines: &mut Vec<u8>, path: &[u8]) {
 }
 
 impl Repo {
-    /// Finds the repository that a directory lies in; a checkout with at least one commit.
+    /// Finds the repository that contains a directory; a checkout with at least one commit.
     pub fn discover(dir: &Path) -> Result<Self> {
         let dir = canonical(dir)?;
         let installed = version()?;
@@ -249,7 +249,7 @@ impl Repo {
         if answer.code != 0 {
             let message = format!("the repository at {} has no commits", root.display());
             return Err(CommandError::usage(message)
-                .hint("make one: git add -A && git commit -m \"start\""));
+                .hint("create one: git add -A && git commit -m \"start\""));
         }
         let modes = Call::on(&git_dir)
             .args(["config", "--type=bool", "--get", "core.fileMode"])
@@ -269,7 +269,7 @@ impl Repo {
         })
     }
 
-    /// What the user's checkout stands on.
+    /// The branch or commit that the user has checked out.
     pub fn head(&self) -> Result<Head> {
         let oid = Call::on(&self.git_dir)
             .args(["rev-parse", "--verify", "HEAD^{commit}"])
@@ -307,7 +307,7 @@ impl Repo {
             .collect())
     }
 
-    /// The submodules of a commit, whether the user's checkout holds them or not.
+    /// The submodules of a commit, whether the user's checkout has them or not.
     pub fn submodules(&self, oid: &Oid) -> Result<Vec<String>> {
         let entries = self.ls_tree(oid)?;
         let links = entries.iter().filter(|entry| entry.mode == Mode::Gitlink);
@@ -315,13 +315,13 @@ impl Repo {
     }
 }
 
-/// Refuses what is not a checkout, with the reason and the way out.
+/// Refuses what is not a checkout, with the reason and a fix.
 fn require_checkout(dir: &Path) -> Result<()> {
     let answer = Call::found_from(dir)
         .args(["rev-parse", "--is-bare-repository", "--is-inside-work-tree"])
         .ask()?;
     if answer.code != 0 {
-        // Whether there is a repository that git refuses is seen on the disk, not in its words.
+        // Look on disk for a repository that git refuses, rather than at git's message.
         let refused = dir
             .ancestors()
             .find(|dir| dir.join(".git").symlink_metadata().is_ok());
@@ -333,7 +333,7 @@ fn require_checkout(dir: &Path) -> Result<()> {
                     top.display()
                 )),
             None => CommandError::usage(format!("{} is not in a git repository", dir.display()))
-                .hint("make one: git init && git add -A && git commit -m \"start\""),
+                .hint("create one: git init && git add -A && git commit -m \"start\""),
         });
     }
     let answer = text(&answer.stdout);

@@ -1,6 +1,6 @@
 //! Filling the submodules of a new worktree from the user's checkout, without the network.
 //!
-//! A submodule that the user's checkout does not hold stays empty: what works there works here.
+//! A submodule that is missing in the user's checkout stays empty: what works there works here.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,17 +14,17 @@ use super::memory::Memory;
 use super::start::canonical;
 use super::{Mode, Oid, Repo};
 
-/// How deep submodules may lie in submodules.
+/// How deep submodules may be nested.
 const DEPTH_MAX: u32 = 8;
 
 impl Repo {
-    /// Fills the submodules of a worktree that has just been made at a commit.
+    /// Fills the submodules of a worktree that has just been created at a commit.
     pub(super) fn fill_submodules(&self, worktree: &Path, oid: &Oid) -> Result<()> {
         self.fill_to_depth(worktree, oid, DEPTH_MAX)
     }
 
     fn fill_to_depth(&self, worktree: &Path, oid: &Oid, depth: u32) -> Result<()> {
-        // Most repositories have none, and this is seen without starting git.
+        // Most repositories have none, which can be seen without starting git.
         if depth == 0 || !worktree.join(".gitmodules").is_file() {
             return Ok(());
         }
@@ -48,7 +48,7 @@ impl Repo {
         Ok(())
     }
 
-    /// A submodule as the user's checkout holds it; none where it is not initialised.
+    /// A submodule of the user's checkout; none if it is not initialized.
     pub(super) fn submodule(&self, path: &[u8]) -> Result<Option<Self>> {
         let root = self.root.join(text(path));
         if root.join(".git").symlink_metadata().is_err() {
@@ -68,22 +68,22 @@ impl Repo {
         }))
     }
 
-    /// Checks out one submodule, cloned from where the user has it.
+    /// Checks out one submodule, cloned from the user's copy.
     fn fill_one(&self, worktree: &Path, name: &str, link: &RawEntry, source: &Repo) -> Result<()> {
         let path = text(&link.path);
         let fail = |error: CommandError| {
             error.hint(format!(
-                "bring it up to date first: git -C {} submodule update --init --recursive",
+                "update it first: git -C {} submodule update --init --recursive",
                 self.root.display()
             ))
         };
         let commit = format!("{}^{{commit}}", link.oid);
         let there = source.call().args(["cat-file", "-e", &commit]).ask()?;
         if there.code != 0 {
-            let message = format!("the submodule {path} lacks its commit {}", link.oid.short());
+            let message = format!("the submodule {path} has no commit {}", link.oid.short());
             return Err(fail(CommandError::environment(message)));
         }
-        // The settings are given, not written: the configuration of the repository stays as it is.
+        // The settings are passed, not written: the repository's configuration stays unchanged.
         let mut url = OsString::from(format!("submodule.{name}.url="));
         url.push(&source.root);
         let answer = Call::found_from(worktree)

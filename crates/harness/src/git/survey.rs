@@ -1,8 +1,8 @@
 //! What in a worktree differs from a tree.
 //!
-//! Found by looking at the files themselves. Git is asked for the tree, and to name the contents of
-//! files without conversion; its own comparison is not used, since that believes the index
-//! (whose bits an agent can set) and runs the filters that the worktree's attributes ask for.
+//! Found by looking at the files themselves. Git lists the tree and hashes the contents of files
+//! without conversion; its own comparison is not used, since that trusts the index (whose bits
+//! an agent can set) and runs the filters that the worktree's attributes ask for.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub enum ChangeKind {
     Deleted,
     /// Only its executable bit differs.
     ModeChanged,
-    /// It was one kind of thing and is another, or lies behind a link now.
+    /// Its kind changed, or it is behind a link now.
     TypeChanged,
 }
 
@@ -51,7 +51,7 @@ impl Change {
     }
 }
 
-/// A change with its path as the file system has it, and what forbids to take it over.
+/// A change with its path as the file system has it, and why it must not be included, if so.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     pub(super) path: Vec<u8>,
@@ -78,11 +78,11 @@ impl Found {
     }
 }
 
-/// All that was found in a worktree.
+/// Everything found in a worktree.
 pub(super) struct Survey {
     /// The top of the worktree.
     pub(super) root: PathBuf,
-    /// What the tree has.
+    /// The entries of the tree.
     pub(super) entries: Arc<Vec<RawEntry>>,
     /// What differs, sorted by path.
     pub(super) found: Vec<Found>,
@@ -93,7 +93,7 @@ pub(super) struct Survey {
 }
 
 impl Repo {
-    /// Everything in a worktree that differs from a commit: files that it has and that are changed,
+    /// Everything in a worktree that differs from a commit: files of the commit that are changed,
     /// gone or of another kind, and new files that its ignore rules do not hide.
     pub fn changes(&self, worktree: &Path, parent: &Oid) -> Result<Vec<Change>> {
         Ok(self
@@ -131,8 +131,8 @@ impl Repo {
         })
     }
 
-    /// What was changed inside the submodules of a worktree, compared with the repositories that
-    /// the user's checkout has of them.
+    /// What was changed inside the submodules of a worktree, compared with their repositories in
+    /// the user's checkout.
     fn inside_submodules(&self, root: &Path, entries: &[RawEntry]) -> Result<Vec<Found>> {
         let mut all = Vec::new();
         for link in entries.iter().filter(|entry| entry.mode == Mode::Gitlink) {

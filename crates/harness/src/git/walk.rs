@@ -1,7 +1,7 @@
-//! The files of a worktree that a tree has not.
+//! The files of a worktree that are not in a tree.
 //!
 //! The walk follows no link. Which new files are ignored is decided by the rules of the tree, not
-//! by those in the worktree: a rule file that an agent writes could hide itself and all else.
+//! by those in the worktree: a rule file written by an agent could hide itself and everything else.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -17,7 +17,7 @@ use super::history::RawEntry;
 use super::survey::{ChangeKind, Found};
 use super::{Mode, Repo};
 
-/// The most new files and directories that are looked at; a build makes far fewer.
+/// The maximum number of new files and directories to look at; a build creates far fewer.
 const N_NEW_MAX: usize = 200_000;
 
 /// Finds what is in a worktree and not in the tree.
@@ -47,7 +47,7 @@ pub(super) fn new_files(root: &Path, entries: &[RawEntry]) -> Vec<Found> {
         if nested {
             all.push(new(dir.clone(), Mode::Gitlink, Some(Refusal::NotAFile)));
         }
-        // A repository that lies around a known file must not hide that file's new neighbours.
+        // A repository around a known file must not hide that file's new neighbors.
         if nested && !has_known {
             continue;
         }
@@ -68,7 +68,7 @@ pub(super) fn new_files(root: &Path, entries: &[RawEntry]) -> Vec<Found> {
     all
 }
 
-/// The names in a directory, with what each is; none stands for a directory.
+/// The names in a directory, with the kind of each; `None` means a directory.
 fn children(root: &Path, dir: &[u8]) -> std::io::Result<Vec<(Vec<u8>, Option<Mode>)>> {
     let mut children = Vec::new();
     for entry in fs::read_dir(on_disk(root, dir))? {
@@ -128,7 +128,7 @@ pub(super) fn split_ignored(
     }
     let mut names = Vec::new();
     for found in &new {
-        // This command reads ":(top)x" as an instruction, but not behind a "./".
+        // This command reads ":(top)x" as a pathspec, but not after a "./".
         names.extend(b"./");
         names.extend(&found.path);
         names.push(0);
@@ -140,7 +140,7 @@ pub(super) fn split_ignored(
         .args(["check-ignore", "--no-index", "-z", "--stdin"])
         .stdin(names)
         .ask()?;
-    // One means that none is ignored.
+    // Exit code 1 means that none is ignored.
     if !matches!(answer.code, 0 | 1) {
         return Err(answer.into_error("git check-ignore failed"));
     }

@@ -1,10 +1,10 @@
-//! Worktrees: made detached, removed completely, whatever an agent or a crash left behind.
+//! Worktrees: created detached, removed completely, whatever an agent or a crash left behind.
 //!
 //! A worktree is two directories: the files at its path, and an entry `worktrees/<id>` in the
 //! common directory whose file `gitdir` holds that path. `git worktree remove` and `prune` are not
-//! used. The first believes the `.git` file of the worktree and refuses one that an agent edited or
-//! that a crash left half made; the second would also drop a worktree of the user's that lies on
-//! a disk which is not mounted right now. Removing both directories is all that they do.
+//! used. The first trusts the `.git` file of the worktree and refuses one that an agent edited or
+//! that a crash left half made; the second would also drop a worktree of the user's on a disk
+//! that is not mounted right now. Removing both directories is all that they do.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -23,14 +23,14 @@ use super::{Oid, Repo};
 /// How often a removal is tried while a dying process still writes into the directory.
 const REMOVE_TRIES: u32 = 5;
 
-/// How often a worktree is tried to be made, and the first pause between two tries; each pause is
-/// twice the one before. When karve is killed, the git that it started lives on for a while, and
-/// writes into the entry that is being made again.
+/// How often to try to create a worktree, and the first pause between two tries; each pause is
+/// twice the previous one. When karve is killed, the git that it started keeps running for a while,
+/// and writes into the entry that is being recreated.
 const ADD_TRIES: u32 = 5;
 const ADD_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long a silent entry is left alone: another karve may be making it right now, which takes
-/// milliseconds; and until it is removed it does no harm.
+/// How long an empty entry is left alone: another karve process may be creating it right now, which
+/// takes milliseconds; and until it is removed it does no harm.
 const SILENT_AGE: Duration = Duration::from_secs(60);
 
 /// How many worktrees of the same name a repository can have.
@@ -43,8 +43,8 @@ struct Entry {
 }
 
 impl Repo {
-    /// Makes a worktree of a commit, without a branch; whatever lies at the path is removed first.
-    /// Submodules that the user's checkout holds are filled from there.
+    /// Creates a worktree of a commit, without a branch; whatever is at the path is removed first.
+    /// Submodules that the user's checkout has are filled from there.
     pub fn worktree_add(&self, path: &Path, oid: &Oid) -> Result<()> {
         let mut pause = ADD_PAUSE;
         for _ in 1..ADD_TRIES {
@@ -66,11 +66,11 @@ impl Repo {
     fn worktree_add_once(&self, path: &Path, oid: &Oid) -> Result<()> {
         self.worktree_remove(path)?;
         if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).context(|| format!("cannot make {}", parent.display()))?;
+            fs::create_dir_all(parent).context(|| format!("cannot create {}", parent.display()))?;
         }
         let path = settled(path);
         if self.common_dir.join("reftable").exists() {
-            // Where a worktree keeps its HEAD is then a matter of git alone.
+            // This leaves it to git where a worktree keeps its HEAD.
             return self
                 .call()
                 .own_index()
@@ -89,14 +89,14 @@ impl Repo {
         fs::remove_file(&lock).context(|| format!("cannot remove {}", lock.display()))
     }
 
-    /// Makes the two directories of a worktree as `git worktree add` does, which starts three
-    /// processes for it; a round makes two worktrees.
+    /// Creates the two directories of a worktree as `git worktree add` does, which starts three
+    /// processes for it; a round creates two worktrees.
     fn make_entry(&self, path: &Path, oid: &Oid) -> Result<PathBuf> {
         let all = self.common_dir.join("worktrees");
-        let cannot = || format!("cannot make {}", path.display());
+        let cannot = || format!("cannot create {}", path.display());
         fs::create_dir_all(&all).context(cannot)?;
         let entry = free_entry(&all, path).context(cannot)?;
-        // As long as this is there, "git worktree prune" leaves the entry alone.
+        // As long as this exists, "git worktree prune" leaves the entry alone.
         fs::write(entry.join("locked"), "initializing").context(cannot)?;
         let link = path.join(".git");
         let line = |path: &Path| [path.as_os_str().as_bytes(), b"\n"].concat();
@@ -108,11 +108,11 @@ impl Repo {
         Ok(entry)
     }
 
-    /// Removes a worktree, its files and its entry; one that is not there is removed already.
+    /// Removes a worktree, its files and its entry; a missing one counts as removed.
     pub fn worktree_remove(&self, path: &Path) -> Result<()> {
         let path = settled(path);
         if self.root.starts_with(&path) || self.common_dir.starts_with(&path) {
-            let message = format!("refused to remove {}, which is the user's", path.display());
+            let message = format!("refused to remove {}: it is the user's", path.display());
             return Err(CommandError::new(ErrorKind::Bug, message));
         }
         remove_all(&path)?;
@@ -124,13 +124,13 @@ impl Repo {
         self.remove_half_made(&path)
     }
 
-    /// The worktrees besides the main checkout, with the commit that each stands on.
+    /// The worktrees besides the main checkout, with the commit that each has checked out.
     pub fn worktrees(&self) -> Result<Vec<(PathBuf, Oid)>> {
         let mut worktrees = Vec::new();
         for entry in self.entries()? {
             let head = Call::on(&entry.dir).args(["rev-parse", "--verify", "--quiet", "HEAD"]);
             let answer = head.ask()?;
-            // One that a crash left half made stands on nothing yet.
+            // One that a crash left half made has no commit yet.
             if let Some(oid) = Oid::parse(&String::from_utf8_lossy(&one_line(answer.stdout))) {
                 worktrees.push((entry.path, oid));
             }
@@ -147,7 +147,7 @@ impl Repo {
             .collect())
     }
 
-    /// Removes all worktrees that lie under a directory, and says how many there were.
+    /// Removes all worktrees in a directory, and returns how many there were.
     pub fn prune_under(&self, dir: &Path) -> Result<usize> {
         let dir = settled(dir);
         let mut n_removed = 0;
@@ -179,7 +179,7 @@ impl Repo {
                 continue;
             };
             let link = dir.join(OsStr::from_bytes(&one_line(bytes)));
-            // The file names the ".git" file of the worktree; the worktree is where that lies.
+            // The file names the ".git" file of the worktree; the worktree is its directory.
             if let Some(path) = link.parent() {
                 entries.push(Entry {
                     path: settled(path),
@@ -204,7 +204,7 @@ impl Repo {
     }
 
     /// Removes what `git worktree add` leaves when it is killed before it has written the path:
-    /// an entry named after the last part of the path, perhaps with a number, that says nothing.
+    /// an empty entry named after the last part of the path, perhaps with a number.
     fn remove_half_made(&self, path: &Path) -> Result<()> {
         let Some(name) = path.file_name() else {
             return Ok(());
@@ -225,12 +225,12 @@ impl Repo {
     }
 }
 
-/// Whether an entry does not say where its worktree is.
+/// Whether an entry does not name the path of its worktree.
 fn is_silent(dir: &Path) -> bool {
     fs::read(dir.join("gitdir")).map_or(true, |bytes| bytes.is_empty())
 }
 
-/// Makes the first directory that is free: the last part of the path, perhaps with a number.
+/// Creates the first free directory: the last part of the path, perhaps with a number.
 fn free_entry(all: &Path, path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().unwrap_or_default();
     for number in 0..ENTRIES_MAX {
@@ -247,14 +247,14 @@ fn free_entry(all: &Path, path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::from(Io::AlreadyExists))
 }
 
-/// Whether nothing was made or removed in a directory for so long.
+/// Whether nothing was created or removed in a directory for this long.
 fn is_older(dir: &Path, age: Duration) -> bool {
     let changed = dir.symlink_metadata().and_then(|data| data.modified());
     changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|elapsed| elapsed > age))
 }
 
-/// A path without links in it, except that its last part is left as it is: that part may not
-/// exist, or may be a link that is to be removed rather than followed.
+/// A path without links in it, except that its last part is left unresolved: that part may not
+/// exist, or may be a link to remove rather than follow.
 pub(super) fn settled(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     match (path.parent().map(fs::canonicalize), path.file_name()) {
@@ -263,7 +263,7 @@ pub(super) fn settled(path: &Path) -> PathBuf {
     }
 }
 
-/// Removes a file or a directory with all in it, also where an agent took away its own rights.
+/// Removes a file or a directory with its contents, even if an agent removed its own permissions.
 fn remove_all(path: &Path) -> Result<()> {
     let mut last = Ok(());
     for _ in 0..REMOVE_TRIES {
@@ -285,8 +285,8 @@ fn remove_all(path: &Path) -> Result<()> {
         .map_err(|error| error.hint(format!("remove it yourself: rm -rf {}", path.display())))
 }
 
-/// Gives the owner all rights to a directory and those below it, as far as that is allowed; what
-/// is not allowed shows when the removal is tried again.
+/// Gives the owner all permissions on a directory and those below it, as far as allowed; if
+/// something is not allowed, the next removal attempt reports it.
 fn make_writable(path: &Path) {
     let mut stack = vec![path.to_owned()];
     while let Some(dir) = stack.pop() {

@@ -1,12 +1,12 @@
-//! One arm of the ring: a worker with a kernel, and the memory that the kernel writes.
+//! One arm of the kernel runner: a worker with a kernel, and the memory that the kernel writes.
 //!
-//! A turn is: wake it, see that it is awake, take the time, ask, hear, take the time, freeze it.
-//! Nothing of it runs between two turns. Its CPU time is that of all its threads, read by karve
-//! when they stand still, so work that is put off beyond the answer counts too. What it does while
-//! it wakes up, when nobody takes the time yet, is added to the time: the inputs lie there by
-//! then, and a handler of a signal could compute them all. A kernel on a device gets its inputs
-//! before the time is taken and gives its outputs after it; karve takes the time of both, since
-//! work could hide there.
+//! A turn is: wake it, check that it is awake, start the clock, send the request, wait for the
+//! reply, stop the clock, freeze it. Nothing of it runs between two turns. Its CPU time is that of
+//! all its threads, read by karve when they are frozen, so work deferred past the reply counts too.
+//! What it does while waking up, before the clock starts, is added to the time: the inputs are
+//! already there, and a signal handler could compute all results. A kernel on a device gets its
+//! inputs before the timed part and returns its outputs after it; karve times both, since work
+//! could be hidden there.
 
 use super::broken::Broken;
 use super::protocol::{
@@ -35,18 +35,18 @@ pub(super) struct Arm {
     buffer: Vec<u8>,
     limit: Duration,
     phases: Phases,
-    /// What stands in its words for a path that the user never named, and what is shown instead.
+    /// A path in its messages that the user never named, and what is shown instead.
     named: [(String, String); 2],
 }
 
-/// What a turn consists of.
+/// The parts of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phases {
     /// A batch.
     Batch,
-    /// A worker gets ready, then a batch.
+    /// A worker prepares, then runs a batch.
     Staged,
-    /// Inputs go to a device, then a batch, then outputs come from the device.
+    /// Inputs are copied to a device, then a batch runs, then outputs are copied back.
     OnDevice,
 }
 
@@ -94,8 +94,8 @@ pub(super) struct Sizes {
     pub(super) output: u64,
 }
 
-/// The memory that all arms of a duel share: who is not asked stands still, so nobody is in the
-/// way, and no arm is lucky with the pages that it was given.
+/// The memory that all arms of a duel share: idle arms are frozen, so they do not interfere, and
+/// no arm is lucky with the pages that it got.
 #[derive(Debug)]
 pub(super) struct Memory {
     /// Read by the kernels.
@@ -113,7 +113,7 @@ impl Memory {
     pub(super) fn new(sizes: Sizes) -> Result<Self> {
         let part = |bytes: u64| {
             Shared::new(bytes as usize)
-                .context(|| "cannot make memory for kernels".to_owned())
+                .context(|| "cannot allocate memory for kernels".to_owned())
                 .map_err(|error| error.hint("use smaller cases in karve.toml"))
         };
         let (input, output) = (part(sizes.input)?, part(sizes.output)?);
@@ -131,30 +131,30 @@ impl Memory {
     }
 }
 
-/// One turn, by the clocks of karve and by what the worker said.
+/// One turn, by karve's clocks and by the worker's report.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
-    /// From the question to the answer.
+    /// From the request to the reply.
     pub(super) wall: Duration,
-    /// CPU time of all threads from when they were let go until the question.
+    /// CPU time of all threads from when they were resumed until the request.
     pub(super) woken: Duration,
-    /// CPU time of all threads from when they were let go until they stood still.
+    /// CPU time of all threads from when they were resumed until they were frozen.
     pub(super) cpu: Duration,
-    /// What the worker's own clocks said.
+    /// What the worker's own clocks reported.
     pub(super) told: Told,
-    /// What getting ready before the batch took: CPU time, or wall time with a device.
+    /// How long preparing before the batch took: CPU time, or wall time with a device.
     pub(super) before: Duration,
-    /// What bringing outputs from a device took, after the batch.
+    /// How long copying outputs from a device took, after the batch.
     pub(super) after: Duration,
 }
 
 impl Turn {
-    /// What the turn took: from the question to the answer, and what was done before.
+    /// How long the turn took: from the request to the reply, plus work before it.
     pub(super) fn time(&self) -> Duration {
         self.wall + self.woken
     }
 
-    /// Counts some of what was done before the question.
+    /// Adds part of the work done before the request.
     pub(super) fn count_before(&mut self, time: Duration) {
         self.woken += time;
         self.cpu += time;
@@ -164,7 +164,7 @@ impl Turn {
 type Asked<T> = std::result::Result<T, Broken>;
 
 impl Arm {
-    /// Starts a worker and lets it load its kernel. It stands still afterwards.
+    /// Starts a worker and lets it load its kernel. It is frozen afterward.
     pub(super) fn start(
         program: &Program,
         memory: &Memory,
@@ -173,7 +173,7 @@ impl Arm {
         Ok(Self::begin(program, memory, limits)?.ready())
     }
 
-    /// Starts a worker that loads its kernel meanwhile.
+    /// Starts a worker that loads its kernel in the background.
     pub(super) fn begin(
         program: &Program,
         memory: &Memory,
@@ -200,12 +200,12 @@ impl Arm {
         Ok(Starting { arm, nonce, sent })
     }
 
-    /// Ends its process.
+    /// Kills its process.
     pub(super) fn end(&mut self) {
         self.companion.end();
     }
 
-    /// Tells it how the calls from now on look.
+    /// Sets the arguments of all following calls.
     pub(super) fn set_up(&mut self, contract: &Contract, layout: &Layout) -> Result<Asked<()>> {
         self.companion.thaw();
         let answer = self.ask(&Question::Setup(setup_of(contract, layout)), WAKE_LIMIT)?;
@@ -246,12 +246,12 @@ impl Arm {
         }
         let heard = self.companion.receive(&mut self.buffer, self.limit);
         let wall = start.elapsed();
-        // A device would go on while its process stands still, so its outputs are asked for first.
+        // A device would keep running while its process is frozen, so fetch its outputs first.
         let stood = (self.phases != Phases::OnDevice).then(|| self.companion.freeze());
         let told = match self.read(heard, nonce) {
             Ok(Answer::Finished(told)) => told,
             Ok(Answer::Failed(why)) => return Ok(Err(Broken::Refused(why))),
-            Ok(Answer::Done) => return Ok(Err(Broken::Garbled("an answer of another kind"))),
+            Ok(Answer::Done) => return Ok(Err(Broken::Garbled("a reply of the wrong kind"))),
             Err(broken) => return Ok(Err(broken)),
         };
         if let Some(Err(broken)) = stood.map(|stood| self.frozen(stood)) {
@@ -265,7 +265,7 @@ impl Arm {
             Err(broken) => return Ok(Err(broken)),
         };
         if self.unasked()? {
-            return Ok(Err(Broken::Garbled("more than was asked")));
+            return Ok(Err(Broken::Garbled("more messages than expected")));
         }
         let woken = cpu_awake.saturating_sub(cpu_asleep);
         Ok(Ok(Turn {
@@ -278,7 +278,7 @@ impl Arm {
         }))
     }
 
-    /// Lets outputs come from the device; gives how long that took. It stands still afterwards.
+    /// Copies outputs from the device; returns how long that took. It is frozen afterward.
     fn bring(&mut self) -> Result<Asked<Duration>> {
         if self.phases != Phases::OnDevice {
             return Ok(Ok(Duration::ZERO));
@@ -287,8 +287,8 @@ impl Arm {
         Ok(took.and_then(|took| self.freeze().map(|()| took)))
     }
 
-    /// Asks for something that is done, and gives how long it took. Without a device that is CPU
-    /// time, which a busy host cannot stretch.
+    /// Sends a request, and returns how long it took. Without a device that is CPU time, which a
+    /// busy host cannot stretch.
     fn timed(&mut self, question: &Question) -> Result<Asked<Duration>> {
         let cpu = self.companion.cpu_time().unwrap_or_default();
         let start = Instant::now();
@@ -303,7 +303,7 @@ impl Arm {
         Ok(answer.and_then(done).map(|()| took))
     }
 
-    /// Lets it run without a question for a while, as one that put off its work would need.
+    /// Lets it run without a request for a while, as one that defers its work would need.
     pub(super) fn idle(&mut self, time: Duration) -> Result<Asked<()>> {
         if let Err(broken) = self.wake()? {
             return Ok(Err(broken));
@@ -329,7 +329,7 @@ impl Arm {
         }
     }
 
-    /// How many threads it has, and how many files are open in it, while it stands still.
+    /// How many threads it has, and how many open files, while it is frozen.
     pub(super) fn census(&self) -> Option<(usize, usize)> {
         let pid = self.companion.pid()?;
         let count = |what: &str| Some(fs::read_dir(format!("/proc/{pid}/{what}")).ok()?.count());
@@ -338,7 +338,7 @@ impl Arm {
 
     fn wake(&mut self) -> Result<Asked<()>> {
         if self.unasked()? {
-            return Ok(Err(Broken::Garbled("more than was asked")));
+            return Ok(Err(Broken::Garbled("more messages than expected")));
         }
         self.companion.thaw();
         let answer = self.ask(&Question::Ping, WAKE_LIMIT)?;
@@ -347,7 +347,7 @@ impl Arm {
 
     fn unasked(&self) -> Result<bool> {
         let thrown = self.companion.discard_messages();
-        Ok(thrown.context(|| "cannot listen to a worker".to_owned())? > 0)
+        Ok(thrown.context(|| "cannot receive from a worker".to_owned())? > 0)
     }
 
     fn ask(&mut self, question: &Question, limit: Duration) -> Result<Asked<Answer>> {
@@ -398,7 +398,7 @@ pub(super) struct Starting {
 }
 
 impl Starting {
-    /// Waits until it has loaded its kernel. It stands still afterwards.
+    /// Waits until it has loaded its kernel. It is frozen afterward.
     pub(super) fn ready(self) -> Asked<Arm> {
         let Self {
             mut arm,
@@ -416,7 +416,7 @@ fn done(answer: Answer) -> Asked<()> {
     match answer {
         Answer::Done => Ok(()),
         Answer::Failed(why) => Err(Broken::Refused(why)),
-        Answer::Finished(_) => Err(Broken::Garbled("an answer of another kind")),
+        Answer::Finished(_) => Err(Broken::Garbled("a reply of the wrong kind")),
     }
 }
 

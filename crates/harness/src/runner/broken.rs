@@ -1,9 +1,9 @@
-//! Why a worker is of no use any more, and what that is for a candidate.
+//! Why a worker can no longer be used, and what that means for a candidate.
 
 use karve_core::measurement::{FailureCategory, Gate};
 use karve_os::process::Exit;
 
-/// Why a worker is of no use any more.
+/// Why a worker can no longer be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Broken {
     /// It ended.
@@ -13,18 +13,18 @@ pub(super) enum Broken {
         /// What it printed last.
         said: String,
     },
-    /// It did not answer in time.
+    /// It did not reply in time.
     TooLong,
-    /// It does not stand still when it must.
+    /// It cannot be frozen.
     Restless,
-    /// It answered what no worker answers.
+    /// It sent a malformed reply.
     Garbled(&'static str),
-    /// It could not do what it was asked.
+    /// It could not do what was requested.
     Refused(String),
 }
 
 impl Broken {
-    /// What that is for a candidate on a case.
+    /// What that means for a candidate on a case.
     pub(super) fn gate(self, case: &str) -> Gate {
         match self {
             Self::Ended { exit, said } => {
@@ -49,10 +49,10 @@ impl Broken {
                 what: format!("the kernel on {case}"),
             },
             Self::Restless => Gate::Dishonest {
-                why: "its process cannot be made to stand still".into(),
+                why: "its process cannot be frozen".into(),
             },
             Self::Garbled(what) => Gate::Dishonest {
-                why: format!("its process answered with {what}"),
+                why: format!("its process sent {what}"),
             },
             Self::Refused(why) => Gate::WrongResult {
                 case: case.to_owned(),
@@ -63,11 +63,11 @@ impl Broken {
     }
 }
 
-/// What is likely if it was ended for touching memory.
+/// The likely cause if it was killed for a memory access.
 fn strayed(exit: Exit) -> &'static str {
     match exit {
         Exit::Signal(7 | 11) => {
-            "; inputs are read-only, and an output is as large as contract.args says"
+            "; inputs are read-only, and outputs have the size given in contract.args"
         }
         _ => "",
     }

@@ -1,4 +1,4 @@
-//! What an output is worth: against the reference, against the other arm, inside its bounds.
+//! Whether an output is correct: against the reference, against the other arm, inside its bounds.
 
 use super::oracle::Truth;
 use super::stage::{Stage, Written};
@@ -37,7 +37,7 @@ impl Bounds {
     }
 }
 
-/// What an arm wrote in a call, against what is right.
+/// Compares an arm's outputs of a call with the correct ones.
 pub(super) fn errors(stage: &Stage, written: &Written, truth: &Truth) -> Errors {
     let rules = &stage.contract().accuracy;
     let mut values = Vec::new();
@@ -60,7 +60,7 @@ pub(super) fn errors(stage: &Stage, written: &Written, truth: &Truth) -> Errors 
     }
 }
 
-/// Whether errors are small enough, by the rules and beside the incumbent's.
+/// Whether errors are small enough, by the rules and compared with the incumbent's.
 pub(super) fn judge(
     contract: &Contract,
     errors: &Errors,
@@ -78,7 +78,7 @@ pub(super) fn judge(
     Ok(())
 }
 
-/// Whether both arms wrote the same in a call, as far as their errors allow.
+/// Whether both arms wrote the same in a call, within their errors.
 pub(super) fn agree(
     stage: &Stage,
     [parent, candidate]: [&Written; 2],
@@ -94,8 +94,8 @@ pub(super) fn agree(
                 .first
                 .map_or_else(String::new, |at| format!(", first at {at}"));
             return Err(format!(
-                "{name} of a timed call is not the incumbent's: {} of {} elements differ by more \
-                 than both were wrong before{at}",
+                "{name} of a timed call differs from the incumbent's: {} of {} elements differ by \
+                more than the errors of both so far{at}",
                 found.beyond, found.n
             ));
         }
@@ -112,7 +112,7 @@ pub(super) fn wrong(case: &str, why: String) -> Gate {
     }
 }
 
-/// Somebody wrote where nobody may.
+/// A write outside the outputs.
 pub(super) fn outside(case: &str) -> Gate {
     Gate::WrongResult {
         case: case.to_owned(),

@@ -1,21 +1,21 @@
-//! What the clocks of both arms showed, turn by turn, and whether the candidate's fit together.
+//! What the clocks of both arms showed, turn by turn, and whether the candidate's are consistent.
 //!
 //! A check of clocks must not mistake a busy host, nor a kernel that is fifty times faster, for a
 //! cheat. On a busy host most turns may be delayed on one side, so the candidate's best turn
-//! speaks for it: even that must lie beyond the incumbent's usual one, and by a good part of what
-//! the incumbent's turn takes, since what a hand-over costs does not depend on the kernel. Little
-//! is lost by that. What a worker says of its time is not believed anyway, and work before the
-//! question is added to the time. What is moved to where no time is taken, see [`Around`].
+//! counts: even that must exceed the incumbent's usual one, and by a good part of the incumbent's
+//! turn, since the cost of handing over a batch does not depend on the kernel. Little is lost by
+//! that. What a worker reports about its time is not trusted anyway, and work before the request
+//! is added to the time. For work moved outside the timed part, see [`Around`].
 
 use super::arm::Turn;
 use karve_core::measurement::Gate;
 use karve_numerics::stats::{self, Evidence};
 
-/// Readings that a check needs: so many turns are hardly ever all delayed.
+/// How many readings a check needs: this many turns are hardly ever all delayed.
 const READINGS_MIN: usize = 20;
 
-/// By how much more than the incumbent a candidate may show, as a share of the incumbent's turn;
-/// and by how much its CPU time may exceed what its threads can use.
+/// How much more than the incumbent a candidate may show, as a share of the incumbent's turn;
+/// and how much its CPU time may exceed what its threads can use.
 const SHARE_MAX: f64 = 0.25;
 
 /// The share of a turn, and of what it saves in a turn, that a candidate may take longer than the
@@ -26,17 +26,17 @@ const AROUND_SAVED_MAX: f64 = 0.5;
 /// Evidence that it takes longer.
 const AROUND_EVIDENCE: f64 = 20.0;
 
-/// By how much even its shortest reading may exceed the incumbent's usual one, as a share of that.
+/// How much even its shortest reading may exceed the incumbent's usual one, as a share of that.
 const AROUND_LEAST_MAX: f64 = 0.1;
 
 /// What the clocks of one arm showed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clocks {
-    /// What a turn took, in seconds.
+    /// The time of a turn, in seconds.
     time: Vec<f64>,
-    /// By how much the worker's own clock shows less than karve's, in seconds.
+    /// How much less the worker's own clock shows than karve's, in seconds.
     gap: Vec<f64>,
-    /// CPU time before the question, in seconds.
+    /// CPU time before the request, in seconds.
     woken: Vec<f64>,
     /// CPU time over the time of the turn.
     cpu: Vec<f64>,
@@ -45,7 +45,7 @@ pub(super) struct Clocks {
 }
 
 impl Clocks {
-    /// Takes in a turn.
+    /// Adds a turn.
     pub(super) fn add(&mut self, turn: &Turn) {
         let time = turn.time().as_secs_f64();
         self.time.push(time);
@@ -57,8 +57,8 @@ impl Clocks {
             .push(turn.told.device_ns as f64 * 1e-9 / turn.wall.as_secs_f64().max(1e-9));
     }
 
-    /// Whether these clocks of a candidate with so many threads fit together, beside the
-    /// incumbent's.
+    /// Whether these clocks of a candidate with this many threads are consistent, compared with
+    /// the incumbent's.
     pub(super) fn check(&self, parent: &Self, threads: u32) -> Result<(), Gate> {
         let dishonest = |why: String| Err(Gate::Dishonest { why });
         if self.time.len() < READINGS_MIN || parent.time.len() < READINGS_MIN {
@@ -76,7 +76,7 @@ impl Clocks {
             );
         }
         if beyond(&self.woken, &parent.woken) {
-            return dishonest("it works before it is asked, when nobody takes the time".into());
+            return dishonest("it works before the request, outside the timed part".into());
         }
         if calm(&self.device) > 1.0 + SHARE_MAX {
             return dishonest("the clock of the device does not agree with karve's clock".into());
@@ -84,20 +84,20 @@ impl Clocks {
         if least(&self.cpu) > f64::from(threads.max(1)) + SHARE_MAX {
             let may = threads_in_words(threads);
             return dishonest(format!(
-                "it uses more CPU time than {may} may: work goes on in other threads"
+                "it uses more CPU time than {may} can: work continues in other threads"
             ));
         }
         Ok(())
     }
 }
 
-/// What both arms take around their batches, where no time is taken: to get ready, and to give
-/// outputs. An honest candidate takes as long as the incumbent, for these are the same bytes.
-/// Processes differ, so each pair of them is one piece of evidence; only what exceeds all that
-/// processes differ by is seen at once.
+/// How long both arms take around their batches, outside the timed part: to prepare, and to return
+/// outputs. An honest candidate takes as long as the incumbent, because these are the same bytes.
+/// Processes differ, so each pair of them is one piece of evidence; only an excess beyond any
+/// difference between processes is detected immediately.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Around {
-    /// Readings of the processes that live, case by case.
+    /// Readings of the live processes, case by case.
     now: Vec<Sides>,
     before: Evidence,
     after: Evidence,
@@ -112,11 +112,11 @@ struct Sides {
 }
 
 /// Where work was hidden.
-const EARLY: &str = "it works before it is asked to: getting ready takes too long";
-const LATE: &str = "it puts its work off: its outputs come too late";
+const EARLY: &str = "it works before the request: preparing takes too long";
+const LATE: &str = "it defers its work: its outputs arrive too late";
 
 impl Around {
-    /// Takes in the turns of both arms on one case, of so many.
+    /// Adds the turns of both arms on one of the cases.
     pub(super) fn add(&mut self, (case, cases): (usize, usize), turns: &[[Turn; 2]]) {
         self.now.resize_with(cases, Sides::default);
         let Some(sides) = self.now.get_mut(case) else {
@@ -145,7 +145,7 @@ impl Around {
         }
     }
 
-    /// Takes what the processes showed as evidence, before others take their place.
+    /// Records the readings of the processes as evidence, before they are replaced.
     pub(super) fn end_processes(&mut self) -> Result<(), Gate> {
         let now = std::mem::take(&mut self.now);
         let all = |of: fn(&Sides) -> f64| now.iter().map(of).sum::<f64>();
@@ -163,7 +163,7 @@ impl Around {
 }
 
 impl Sides {
-    /// By how much a candidate may take longer: a share of the incumbent's turn, or of its gain.
+    /// How much longer a candidate may take: a share of the incumbent's turn, or of its gain.
     fn may(&self, share: f64) -> f64 {
         let saved = -longer(&self.time);
         (share * usual(&self.time[0])).max(AROUND_SAVED_MAX * saved)
@@ -174,7 +174,7 @@ fn hides(why: &str) -> Result<(), Gate> {
     Err(Gate::Dishonest { why: why.into() })
 }
 
-/// By how much the candidate usually takes longer.
+/// How much longer the candidate usually takes.
 fn longer([parent, candidate]: &[Vec<f64>; 2]) -> f64 {
     usual(candidate) - usual(parent)
 }
@@ -206,7 +206,7 @@ mod tests {
     use crate::runner::protocol::Told;
     use std::time::Duration;
 
-    /// Some turns: what each took by karve's clock and by its own, while waking, and in all, in
+    /// Some turns: their times by karve's clock and by their own, while waking, and in total, in
     /// microseconds; a delay of the host is added to all but every tenth.
     fn clocks([wall, told, woken, cpu]: [u64; 4], delay: u64) -> Clocks {
         let mut clocks = Clocks::default();
@@ -265,7 +265,7 @@ mod tests {
         check(
             &clocks([60, 10, 6_000, 6_030], 0),
             1,
-            Some("before it is asked"),
+            Some("before the request"),
         );
     }
 
@@ -283,9 +283,9 @@ mod tests {
         );
     }
 
-    /// Processes of which the candidate's takes so long to get ready, in its batch, and to give
-    /// its outputs, in microseconds, beside 1,000, 200 and 1,000; every second pair takes 300 more
-    /// to give them. A process lives for so many turns.
+    /// Processes: the candidate's takes this long to prepare, in its batch, and to return its
+    /// outputs, in microseconds, compared with 1,000, 200 and 1,000; every second pair takes 300
+    /// more to return them. A process lives for this many turns.
     fn around(candidate: [u64; 3], processes: u64, turns: u32) -> Result<(), Gate> {
         let turn = |[before, wall, after]: [u64; 3], late: u64| Turn {
             wall: Duration::from_micros(wall),
@@ -326,16 +326,16 @@ mod tests {
         for honest in [[1_000, 200, 1_000], [1_015, 100, 900], [1_070, 50, 1_000]] {
             assert!(around(honest, 100, 3).is_ok(), "{honest:?}");
         }
-        // One odd pair of processes or two are none.
+        // One or two odd pairs of processes are not evidence.
         assert!(around([1_090, 100, 1_000], 2, 100).is_ok());
-        hidden(around([1_100, 100, 1_000], 20, 3), "getting ready");
+        hidden(around([1_100, 100, 1_000], 20, 3), "preparing");
         hidden(around([1_000, 100, 1_060], 20, 3), "too late");
-        hidden(around([1_025, 180, 1_000], 20, 3), "getting ready");
+        hidden(around([1_025, 180, 1_000], 20, 3), "preparing");
     }
 
     #[test]
     fn what_no_processes_differ_by_is_seen_at_once() {
-        hidden(around([1_150, 50, 1_000], 1, 20), "getting ready");
+        hidden(around([1_150, 50, 1_000], 1, 20), "preparing");
         hidden(around([1_000, 50, 1_150], 1, 20), "too late");
         assert!(around([1_150, 50, 1_000], 1, 19).is_ok());
     }

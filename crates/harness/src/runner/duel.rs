@@ -1,10 +1,10 @@
-//! The pairs of a duel: both arms on the same secret inputs, in an order that nobody can foresee.
+//! The pairs of a duel: both arms on the same secret inputs, in an unpredictable order.
 //!
-//! Luck belongs to a process: to its CPU, its pages, its place in memory. So a pair is made of
+//! Luck belongs to a process: to its CPU, its pages, its addresses. So a pair is made of
 //! processes, not of turns: every block has a fresh process for each arm, on the same CPUs and
-//! started in an order by a coin, and the turns that they take in it give one pair. Processes that
-//! start slowly stay for some blocks. What the arms wrote is compared on every timed call; a
-//! secret few calls are also held against the reference.
+//! started in random order, and their turns in the block give one pair. Processes that start
+//! slowly stay for several blocks. The outputs of the arms are compared on every timed call; a few
+//! secretly chosen calls are also checked against the reference.
 
 use super::arm::{Arm, Turn};
 use super::check::{self, Bounds};
@@ -44,7 +44,7 @@ pub struct Corner {
     pub spin_ns: u64,
 }
 
-/// A duel under way.
+/// A running duel.
 #[derive(Debug)]
 pub struct Duelling {
     terms: Terms,
@@ -54,11 +54,11 @@ pub struct Duelling {
     stage: Stage,
     oracle: Oracle,
     arms: [Arm; 2],
-    /// Where they sit.
+    /// Their CPU affinity.
     seat: Seat,
     /// The case that the arms are set up for.
     facing: Option<usize>,
-    /// The case that the reference is set up for, which outlives the arms.
+    /// The case that the reference is set up for; the reference outlives the arms.
     asked: Option<usize>,
     bounds: BTreeMap<usize, Bounds>,
     /// What each arm wrote in the calls of its last turn.
@@ -66,7 +66,7 @@ pub struct Duelling {
     pairs: u32,
     clocks: [Clocks; 2],
     around: Around,
-    /// What the reference took last time.
+    /// How long the reference took last time.
     oracle_took: Duration,
     /// Where the time went.
     spent: Spent,
@@ -81,7 +81,7 @@ pub struct Duelling {
 pub struct Spent {
     /// In kernels, by karve's clock.
     pub kernels: Duration,
-    /// All of it.
+    /// The total.
     pub total: Duration,
     /// Timed calls of both arms.
     pub calls: u64,
@@ -90,10 +90,10 @@ pub struct Spent {
 const PARENT: usize = 0;
 const CANDIDATE: usize = 1;
 
-/// Who comes first, and who second.
+/// Which arm comes first, and which second.
 type Order = [usize; 2];
 
-/// One turn of each arm, of so many calls.
+/// One turn of each arm, of this many calls.
 struct Met {
     first: First,
     turns: [Turn; 2],
@@ -193,7 +193,7 @@ impl Duelling {
         }))
     }
 
-    /// Makes both processes anew.
+    /// Recreates both processes.
     fn renew(&mut self) -> Result<Fought<()>> {
         let start = Instant::now();
         self.arms.iter_mut().for_each(Arm::end);
@@ -211,7 +211,7 @@ impl Duelling {
         })
     }
 
-    /// Both arms by turns on a case, so many times each; gives the usual turn.
+    /// Interleaves both arms on a case, this many times each; returns the usual turn.
     fn pair(&mut self, corner: usize, seed: u64, turns: u32) -> Result<Fought<Pair>> {
         let root = draw::hash64(seed, &(corner as u64).to_le_bytes());
         let mut met = Vec::with_capacity(turns as usize);
@@ -253,7 +253,7 @@ impl Duelling {
         let [Some(mut parent), Some(mut candidate)] = turns else {
             return Ok(Err(Fault::Parent(Gate::Passed)));
         };
-        // Work could be moved to where no time is taken. Transfers to a device vary too much.
+        // Work could be moved outside the timed part. Transfers to a device vary too much.
         if self.terms.contract.modules.device.is_none() {
             let (usual, own) = (parent.before, candidate.before);
             parent.count_before(usual.saturating_sub(own));
@@ -280,7 +280,7 @@ impl Duelling {
         }))
     }
 
-    /// Lets one arm call its kernel, and takes down what it wrote in each call.
+    /// Lets one arm call its kernel, and copies its outputs of each call.
     fn turn(&mut self, corner: usize, arm: usize, calls: &[Call]) -> Result<Fought<Turn>> {
         self.stage.lay_all(calls);
         let slots: Vec<_> = calls.iter().map(Call::slot).collect();
@@ -311,7 +311,7 @@ impl Duelling {
         Ok(Ok(turn))
     }
 
-    /// Sets both arms up for a case. What they may differ by is learnt when it is met first, and
+    /// Sets both arms up for a case. Their tolerance is learned the first time a case comes up, and
     /// a fresh process is called once before it is timed.
     fn face(&mut self, corner: usize) -> Result<Fought<()>> {
         if self.facing == Some(corner) {
@@ -350,7 +350,7 @@ impl Duelling {
         }
     }
 
-    /// Holds one call of both arms against the reference.
+    /// Checks one call of both arms against the reference.
     fn hold_against_reference(
         &mut self,
         corner: usize,
@@ -384,12 +384,12 @@ impl Duelling {
                 continue;
             };
             let both = [&parent[at], &candidate[at]];
-            // Which of the two is wrong, only the reference can say.
+            // Only the reference can decide which of the two is wrong.
             let wider = match self.hold_against_reference(corner, &calls[at], both)? {
                 Ok(found) => found.or(&bounds),
                 Err(fault) => return Ok(Err(fault)),
             };
-            // Both are right on these inputs: they are harder than those met before.
+            // Both are right on these inputs, which are harder than the earlier ones.
             if let Err(why) = check::agree(&self.stage, both, &wider) {
                 let name = &self.corners[corner].case.name;
                 return Ok(Err(Fault::Candidate(check::wrong(name, why))));
@@ -425,7 +425,7 @@ impl Duelling {
             .collect()
     }
 
-    /// Now and then, when nobody can know it, a timed call is held against the reference.
+    /// Occasionally and unpredictably, checks a timed call against the reference.
     fn spot_check_is_due(&self) -> Result<bool> {
         let kernel = self.spent.kernels.as_secs_f64() / f64::from(self.pairs.max(1));
         let chance = ORACLE_SHARE * kernel / self.oracle_took.as_secs_f64().max(1e-9);
@@ -433,7 +433,7 @@ impl Duelling {
         Ok(drawn < chance)
     }
 
-    /// Whether the candidate's own clock and its CPU time fit what karve's clock shows.
+    /// Whether the candidate's own clock and its CPU time agree with karve's clock.
     fn cross_check(&mut self) -> std::result::Result<(), Gate> {
         let [parent, candidate] = &self.clocks;
         candidate.check(parent, self.terms.contract.threads)?;
@@ -444,7 +444,7 @@ impl Duelling {
         self.census()
     }
 
-    /// Whether the candidate has more threads than it may, which its examination did not show.
+    /// Whether the candidate has more threads than allowed, which its correctness check missed.
     fn census(&self) -> std::result::Result<(), Gate> {
         let native = matches!(self.terms.contract.kernel, Kernel::Library { .. });
         let threads = self.arms[CANDIDATE]
@@ -455,7 +455,7 @@ impl Duelling {
             false => Ok(()),
             true => Err(Gate::Dishonest {
                 why: format!(
-                    "it left threads running, and may use {}",
+                    "it left threads running, but may use only {}",
                     threads_in_words(most)
                 ),
             }),
@@ -463,7 +463,7 @@ impl Duelling {
     }
 }
 
-/// Starts both arms in an order by a coin.
+/// Starts both arms in random order.
 fn start_arms(terms: &Terms, trees: &[PathBuf; 2], stage: &Stage) -> Result<Fought<[Arm; 2]>> {
     let mut starting = [None, None];
     for arm in toss()? {
@@ -485,7 +485,7 @@ fn start_arms(terms: &Terms, trees: &[PathBuf; 2], stage: &Stage) -> Result<Foug
     })
 }
 
-/// An order by a coin of the operating system.
+/// A random order, from the operating system.
 fn toss() -> Result<Order> {
     Ok(match secret()? & 1 {
         0 => [PARENT, CANDIDATE],

@@ -1,15 +1,15 @@
-//! The gate of the ring: everything that must hold before a kernel is timed.
+//! The correctness check: everything that must hold before a kernel is timed.
 //!
 //! ```text
 //! fresh inputs      several draws, each with another poison, against the reference
 //! hostile inputs    denormals, large, mixed magnitudes, as the contract names them
 //! skewed groups     one group with half of all rows, and empty ones, where inputs are group sizes
 //! in one batch      several calls in a row, so that what is checked is what is timed
-//! twice the same    equal inputs give equal bits, wherever they lie and whatever lay there
-//! late              what was written stays as it is while the process runs on
+//! twice the same    equal inputs give equal bits, at any address and after any contents
+//! late              outputs do not change while the process keeps running
 //! census            no thread, file or rounding mode is left behind
 //! repeated          calls on repeated inputs are not faster than fresh ones allow
-//! replay            eight calls at the same addresses, between which inputs change in place
+//! aliasing check    eight calls at the same addresses, between which inputs change in place
 //! ```
 
 mod replay;
@@ -32,26 +32,26 @@ use karve_os::random::secret;
 use std::path::Path;
 use std::time::Duration;
 
-/// Draws of every case, fresh, hostile and skewed, one for each kind of poison. One alone may miss
-/// what a kernel does wrong: groups that are empty may all be the last ones.
+/// Draws of every case, fresh, hostile and skewed, one for each kind of poison. A single draw may
+/// miss a bug: the empty groups may all be the last ones.
 const DRAWS: [Kind; 3] = [Kind::Nan, Kind::Plausible, Kind::Pattern];
 
-/// Calls of the batch that is checked as a whole.
+/// Number of calls in the batch that is checked as a whole.
 const BATCH: u32 = 3;
 
-/// How long a process may run on before its outputs are looked at again.
+/// How long a process keeps running before its outputs are checked again.
 const LATE: Duration = Duration::from_millis(2);
 
-/// Calls of each kind when repeated inputs are timed against fresh ones.
+/// Number of calls of each kind when repeated inputs are timed against fresh ones.
 const REPEATS: usize = 6;
 
-/// Tries in which a kernel must be caught each time.
+/// Number of tries; a kernel must be caught in each of them.
 const REPEAT_TRIES: u32 = 3;
 
-/// How much faster than the incumbent's a repeated call may be, beside a fresh one.
+/// How much faster than the incumbent's a repeated call may be, relative to a fresh one.
 const REPEAT_GAIN_MAX: f64 = 1.5;
 
-/// Those who take part in an exam.
+/// The participants of a correctness check.
 struct Exam<'a> {
     terms: &'a Terms,
     stage: Stage,
@@ -61,7 +61,7 @@ struct Exam<'a> {
     case: &'a Case,
 }
 
-/// What was written in one call.
+/// The outputs of one call.
 struct Outcome {
     own: Written,
     /// By the incumbent, on the same inputs.
@@ -70,8 +70,8 @@ struct Outcome {
 
 type Passed<T> = std::result::Result<T, Gate>;
 
-/// Examines the kernel of a built tree on some cases, beside the incumbent's if there is one.
-/// Gives the largest error that was seen on each tensor of each case.
+/// Checks the kernel of a built tree on some cases, next to the incumbent's if there is one.
+/// Returns the largest error seen on each tensor of each case.
 pub fn examine(
     terms: &Terms,
     tree: &Path,
@@ -84,7 +84,7 @@ pub fn examine(
     let sized: Vec<(&Case, u32)> = cases.iter().map(|case| (case, BATCH)).collect();
     let all: Vec<&Case> = cases.iter().collect();
     let stage = Stage::new(&terms.contract, &sized)?;
-    // Not seated on one CPU, as in a duel: a thread that works on would be done before the answer.
+    // Not pinned to one CPU, as in a duel: a leftover thread would finish before the reply.
     let arm = match terms.arm(tree, &stage)? {
         Ok(arm) => arm,
         Err(gate) => return Ok(Err(gate)),
@@ -176,7 +176,7 @@ impl Exam<'_> {
             .collect()
     }
 
-    /// Everybody takes the arguments of the case.
+    /// Sends the arguments of the case to all participants.
     fn set(&mut self, contract: &Contract) -> Result<Passed<()>> {
         self.stage.set(contract, self.case)?;
         self.oracle.set(contract, self.case)?;
@@ -202,7 +202,7 @@ impl Exam<'_> {
         }
     }
 
-    /// Several calls in a row are all right.
+    /// Checks that several calls in a row are all correct.
     fn batch(&mut self, contract: &Contract) -> Result<Passed<()>> {
         let calls = self.stage.fresh_calls(BATCH)?;
         let outcomes = match self.call(&calls)? {
@@ -217,7 +217,7 @@ impl Exam<'_> {
         Ok(Ok(()))
     }
 
-    /// The same inputs give the same bits.
+    /// Checks that the same inputs give the same bits.
     fn twice(&mut self, contract: &Contract) -> Result<Passed<()>> {
         if !contract.deterministic {
             return Ok(Ok(()));
@@ -238,14 +238,14 @@ impl Exam<'_> {
             true => Ok(()),
             false => Err(check::wrong(
                 &self.case.name,
-                "the same inputs gave different results; say deterministic = false in \
-                 [contract] if that is right"
+                "the same inputs gave different results; set deterministic = false in \
+                [contract] if that is intended"
                     .into(),
             )),
         })
     }
 
-    /// What was written stays as it is while the process runs on.
+    /// Checks that outputs do not change while the process keeps running.
     fn late(&mut self, _: &Contract) -> Result<Passed<()>> {
         let calls = self.stage.fresh_calls(1)?;
         let before = match self.call(&calls)? {
@@ -259,12 +259,12 @@ impl Exam<'_> {
         Ok(match before == Some(after) {
             true => Ok(()),
             false => Err(Gate::Dishonest {
-                why: "it goes on writing after it has returned".into(),
+                why: "it keeps writing after it has returned".into(),
             }),
         })
     }
 
-    /// A kernel that is much faster on inputs that it has seen than on fresh ones remembers them.
+    /// A kernel that is much faster on inputs that it has seen than on fresh ones caches results.
     fn repeated(&mut self, _: &Contract) -> Result<Passed<()>> {
         for _ in 0..REPEAT_TRIES {
             let own = match ratio(&mut self.stage, &mut self.arm)? {
@@ -283,7 +283,7 @@ impl Exam<'_> {
             }
         }
         Ok(Err(Gate::Dishonest {
-            why: "it is much faster on inputs that it has seen before: it remembers results".into(),
+            why: "it is much faster on inputs that it has seen before: it caches results".into(),
         }))
     }
 
@@ -295,7 +295,7 @@ impl Exam<'_> {
         let dishonest = |why: String| Err(Gate::Dishonest { why });
         if native && threads > self.terms.contract.threads.max(1) as usize {
             let may = threads_in_words(self.terms.contract.threads);
-            return dishonest(format!("it left threads running, and may use {may}"));
+            return dishonest(format!("it left threads running, but may use only {may}"));
         }
         if native && files > files_before {
             return dishonest("it left files open".into());
@@ -318,7 +318,7 @@ impl Exam<'_> {
             match arm.turn(&slots, 0)? {
                 Ok(turn) if turn.told.flags & FLAG_MODE_CHANGED != 0 => {
                     return Ok(Err(Gate::Dishonest {
-                        why: "it changes how floating-point numbers are rounded, and leaves it so"
+                        why: "it changes the floating-point rounding mode and does not restore it"
                             .into(),
                     }));
                 }
@@ -341,7 +341,7 @@ impl Exam<'_> {
         Ok(Ok(own.into_iter().enumerate().map(outcome).collect()))
     }
 
-    /// Holds a call against the reference.
+    /// Checks a call against the reference.
     fn check(
         &mut self,
         contract: &Contract,
@@ -378,7 +378,7 @@ fn ratio(stage: &mut Stage, arm: &mut Arm) -> Result<std::result::Result<f64, Br
             ..first
         };
         for times in &mut times {
-            // Written both times, so that caches are in the same state.
+            // Written both times, so that the caches are in the same state.
             stage.fill(&call);
             stage.lay(&call);
             match arm.turn(&[call.slot()], 0)? {

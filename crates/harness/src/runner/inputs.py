@@ -1,4 +1,4 @@
-"""Asks the module of a reference for its inputs and outputs: types and extents, but no values.
+"""Asks the reference's module for its inputs and outputs: types and extents, but no values.
 
 It prints one line of JSON. The module is that of the unchanged project; karve draws the values
 itself, from a secret.
@@ -13,7 +13,7 @@ import os
 import sys
 import types
 
-# The directory of this file is no place to import from.
+# Do not import from the directory of this file.
 sys.path.pop(0)
 
 import numpy
@@ -54,8 +54,8 @@ def need(module, name):
 
 
 def count_bytes(values, what, most):
-    """Refuses what is too large, before anything looks at its elements: a view can name more of
-    them than there is memory."""
+    """Refuses what is too large, before anything reads its elements: a view can have more of them
+    than there is memory."""
     total = 0
     for value in values:
         size = getattr(getattr(value, "dtype", None), "itemsize", 8)
@@ -63,20 +63,20 @@ def count_bytes(values, what, most):
             size = value.element_size()
         total += math.prod(int(n) for n in getattr(value, "shape", ())) * size
     if total > most:
-        sys.exit("%s have %d bytes in all, and may have %d" % (what, total, most))
+        sys.exit("%s have %d bytes in total; the limit is %d" % (what, total, most))
 
 
 def described(value, what):
-    """A tensor or a number, as karve is told."""
+    """The description of a tensor or a number for karve."""
     if isinstance(value, (bool, int)):
         return {"kind": "scalar", "dtype": "i64", "value": str(int(value))}
     if isinstance(value, float):
         return {"kind": "scalar", "dtype": "f64", "value": repr(value)}
     if not hasattr(value, "shape") or not hasattr(value, "dtype"):
-        sys.exit("%s is a %s, and no tensor or number" % (what, type(value).__name__))
+        sys.exit("%s is a %s, not a tensor or number" % (what, type(value).__name__))
     name = str(value.dtype).replace("torch.", "")
     if name not in DTYPES:
-        sys.exit("%s is of the type %s, which karve does not know" % (what, name))
+        sys.exit("%s has the type %s, which karve does not support" % (what, name))
     told = {"kind": "tensor", "dtype": DTYPES[name], "shape": [int(n) for n in value.shape]}
     if 0 not in told["shape"] and name != "bool" and not name.startswith("float8"):
         told["low"], told["high"] = float(value.min()), float(value.max())
@@ -84,7 +84,7 @@ def described(value, what):
 
 
 def names_of(function, count):
-    """The names of the parameters, where they are plain and enough."""
+    """The names of the parameters, if they are known and there are enough."""
     try:
         found = [p.name for p in inspect.signature(function).parameters.values()]
     except (TypeError, ValueError):

@@ -1,5 +1,5 @@
-//! Asks the module of a reference for its arguments, as KernelBench's tasks tell them: types and
-//! extents come from `get_inputs`, and values from karve alone.
+//! Asks the reference's module for its arguments, as KernelBench's tasks define them: types and
+//! extents come from `get_inputs`, and values only from karve.
 
 use super::python::command_of;
 use super::terms::Terms;
@@ -16,13 +16,13 @@ use std::time::Duration;
 /// The program that asks.
 const ASKS: &str = include_str!("inputs.py");
 
-/// How long the module may take to say what its inputs are.
+/// How long the module may take to report its inputs.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Arguments at most, as in `args`.
+/// Maximum number of arguments, as in `args`.
 const ARGS_MAX: usize = 24;
 
-/// What the module says.
+/// What the module reports.
 #[derive(Debug, Deserialize)]
 struct Told {
     inputs: Vec<ToldArg>,
@@ -49,7 +49,7 @@ pub fn ask_inputs(terms: &Terms, tree: &Path) -> Result<Vec<Arg>> {
     let (Reference::Python { path, .. }, Kernel::Python { style, .. }) =
         (&terms.contract.reference, &terms.contract.kernel)
     else {
-        return Err(cannot("only a module in Python can be asked"));
+        return Err(cannot("only a Python module can report its arguments"));
     };
     let mut command = command_of(terms, &dir, "reference", ("inputs.py", ASKS))?;
     let device = terms.contract.modules.device.as_deref().unwrap_or("cpu");
@@ -71,7 +71,9 @@ pub fn ask_inputs(terms: &Terms, tree: &Path) -> Result<Vec<Arg>> {
     let run = process::run(&command.limit(limit), &terms.stop)?;
     if run.exit == Exit::TimedOut {
         let seconds = limit.as_secs();
-        return Err(cannot(&format!("it had not told them after {seconds} s")));
+        return Err(cannot(&format!(
+            "it did not report them within {seconds} s"
+        )));
     }
     if !run.exit.success() {
         let said = karve_os::process::excerpt(&run);
@@ -89,14 +91,14 @@ fn args_of(told: Told) -> std::result::Result<Vec<Arg>, String> {
     let outputs = told.outputs.into_iter().map(|one| (one, false));
     for (one, is_input) in inputs.chain(outputs) {
         let known = Dtype::parse(&one.dtype);
-        let dtype = known.ok_or_else(|| format!("the type {} is not known", one.dtype))?;
+        let dtype = known.ok_or_else(|| format!("the type {} is unknown", one.dtype))?;
         let draw = draw_of(dtype, &one);
         let shape = one.shape.iter().map(u64::to_string).collect();
         let kind = match (one.value, is_input) {
             (Some(value), true) => ArgKind::Scalar { value },
             (None, true) => ArgKind::Input { shape, draw },
             (None, false) => ArgKind::Output { shape },
-            (Some(_), false) => return Err("a result is a number, and no tensor".into()),
+            (Some(_), false) => return Err("a result is a number, not a tensor".into()),
         };
         let taken = args.iter().any(|arg| arg.name == one.name);
         let name = match taken {
@@ -110,12 +112,12 @@ fn args_of(told: Told) -> std::result::Result<Vec<Arg>, String> {
     }
     match args.iter().any(Arg::is_written) {
         true => Ok(args),
-        false => Err("it gives no result".into()),
+        false => Err("it has no results".into()),
     }
 }
 
-/// What an input is drawn from: integers within what was seen, numbers from 0 to 1 where only such
-/// were seen, and else normally distributed ones.
+/// The distribution of an input: integers within the observed range, numbers from 0 to 1 if only
+/// such were observed, and otherwise normally distributed ones.
 fn draw_of(dtype: Dtype, one: &ToldArg) -> Draw {
     let (low, high) = (one.low.unwrap_or(-1.0), one.high.unwrap_or(1.0));
     if dtype == Dtype::Bool {
@@ -135,7 +137,7 @@ fn draw_of(dtype: Dtype, one: &ToldArg) -> Draw {
 }
 
 fn cannot(why: &str) -> CommandError {
-    CommandError::usage("the reference does not say what its inputs are")
+    CommandError::usage("the reference does not report its inputs")
         .cause(why)
-        .hint("mend get_inputs in the file of contract.reference.python, or write contract.args")
+        .hint("fix get_inputs in the file of contract.reference.python, or write contract.args")
 }

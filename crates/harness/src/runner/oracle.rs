@@ -1,7 +1,7 @@
-//! What says which result is right: the reference, on exactly the inputs that a kernel was given.
+//! The reference, which decides which result is right, on exactly the inputs that a kernel got.
 //!
-//! It runs in a process of its own, from the unchanged project, and where it can it computes in
-//! float64. No candidate sees what it says.
+//! It runs in its own process, from the unchanged project, and computes in float64 if it can. No
+//! candidate sees its results.
 
 use super::arm::{Arm, Memory, Program, Sizes};
 use super::stage::{Call, Stage};
@@ -17,15 +17,15 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A reference, ready to be asked.
+/// A reference, ready to be called.
 #[derive(Debug)]
 pub(super) struct Oracle {
     precision: Precision,
     speaker: Speaker,
-    /// What to mend when it fails.
+    /// The hint when it fails.
     hint: String,
     layout: Layout,
-    /// How much what it says depends on the last bits of the inputs, tensor by tensor; found with
+    /// How much its results depend on the last bits of the inputs, tensor by tensor; determined by
     /// the first call on a case.
     sensitivity: Option<Vec<Sensitivity>>,
 }
@@ -47,7 +47,7 @@ enum Speaker {
 pub(super) enum Source {
     /// A worker.
     Worker(Program),
-    /// A command whose files lie in a directory.
+    /// A command whose files are in a directory.
     Command(Command, PathBuf),
 }
 
@@ -56,7 +56,7 @@ pub(super) enum Source {
 pub(super) struct Truth {
     /// In float64.
     pub(super) values: Vec<Vec<f64>>,
-    /// What else is known of them.
+    /// What else is known about them.
     pub(super) outputs: Vec<Output>,
 }
 
@@ -68,7 +68,7 @@ enum Inputs {
 }
 
 impl Oracle {
-    /// Starts a reference for some cases; the hint says what to mend when it fails.
+    /// Starts a reference for some cases; the hint says what to fix when it fails.
     pub(super) fn start(
         (source, hint): (&Source, String),
         precision: Precision,
@@ -112,7 +112,7 @@ impl Oracle {
         })
     }
 
-    /// From now on it is asked about this case.
+    /// Sets the case of all following calls.
     pub(super) fn set(&mut self, contract: &Contract, case: &Case) -> Result<()> {
         let layout = contract.layout_in(case, self.precision);
         self.layout = layout.map_err(|why| unfit(&why))?;
@@ -124,7 +124,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// What is right for a call.
+    /// The correct result of a call.
     pub(super) fn truth(&mut self, stage: &Stage, call: &Call) -> Result<Truth> {
         let values = self.ask(stage, call, Inputs::AsDrawn)?;
         let sensitivity = match self.sensitivity.take() {
@@ -132,7 +132,7 @@ impl Oracle {
             None => {
                 let again = self.ask(stage, call, Inputs::AsDrawn)?;
                 if !same_bits(&values, &again) {
-                    let why = "it says another thing when it is asked again";
+                    let why = "it gives a different result when called again";
                     return Err(fails(why, &self.hint));
                 }
                 let nudged = self.ask(stage, call, Inputs::Nudged)?;
@@ -238,7 +238,7 @@ impl Oracle {
     }
 }
 
-/// What an argument held before the call, in the type that the reference takes.
+/// The value of an argument before the call, in the type that the reference takes.
 fn given(stage: &Stage, call: &Call, (index, dtype): (usize, Dtype), how: Inputs) -> Vec<u8> {
     let mut bytes = Vec::new();
     stage.drawn(index, call, &mut bytes);
@@ -256,20 +256,20 @@ fn given(stage: &Stage, call: &Call, (index, dtype): (usize, Dtype), how: Inputs
     wide
 }
 
-/// Whether a reference said the same twice, to the bit.
+/// Whether a reference gave the same result twice, bit for bit.
 fn same_bits(one: &[Vec<f64>], other: &[Vec<f64>]) -> bool {
     let bits = |of: &[Vec<f64>]| -> Vec<u64> { of.iter().flatten().map(|v| v.to_bits()).collect() };
     bits(one) == bits(other)
 }
 
 fn unfit(why: &str) -> CommandError {
-    CommandError::usage("the contract does not fit the reference")
+    CommandError::usage("the contract does not match the reference")
         .cause(why)
-        .hint("mend [contract] in karve.toml")
+        .hint("fix [contract] in karve.toml")
 }
 
 fn fails(why: &str, hint: &str) -> CommandError {
-    CommandError::environment("the reference fails")
+    CommandError::environment("the reference failed")
         .cause(why)
         .hint(hint)
 }

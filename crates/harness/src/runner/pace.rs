@@ -1,24 +1,26 @@
-//! How long processes live, how many turns both arms take in a block, and which stands for all.
+//! How long processes live, how many turns both arms take in a block, and which turn represents
+//! them.
 //!
-//! A block begins with fresh processes, which cost time that no kernel runs. The shorter a turn,
-//! the more of them make it worth while. The turns of a block are no evidence on their own, as
-//! they share the luck of their processes; the usual one of them is. Only processes that start
-//! slowly, in Python say, stay for more than one block.
+//! A block starts with fresh processes, which cost time in which no kernel runs. The shorter a
+//! turn, the more turns are needed to make that worthwhile. Single turns of a block are not
+//! evidence, because they share the luck of their processes; the usual one of them is. Only
+//! processes that start slowly, such as Python, stay for more than one block.
 
 use super::arm::Turn;
 use karve_core::charter::{Metric, OwnClock};
 use karve_core::measurement::Sample;
 use std::time::Duration;
 
-/// How many times as long as getting ready the turns of a block take at least.
+/// The turns of a block take at least this many times as long as preparing.
 const TURNS_OVER_START: f64 = 15.0;
 
-/// Turns of each arm in a block at most, and in the first one, when nothing is known yet: on a
-/// device drawing what one turn needs may take a second.
+/// Maximum turns of each arm in a block, and turns in the first one, when nothing is known yet: on
+/// a device, drawing the inputs of one turn may take a second.
 const TURNS_MAX: u32 = 25;
 const TURNS_FIRST: u32 = 1;
 
-/// What starting both processes may cost each of their blocks, and how many they have at most.
+/// The share of each block that starting both processes may cost, and the maximum number of their
+/// blocks.
 const START_OF_A_BLOCK: Duration = Duration::from_millis(250);
 const BLOCKS_MAX: u32 = 25;
 
@@ -27,14 +29,14 @@ const BLOCKS_MAX: u32 = 25;
 pub(super) struct Pace {
     /// Starting both processes.
     start: Duration,
-    /// Calls before those that are timed.
+    /// Calls before the timed ones.
     around: Duration,
     /// One turn of both arms on every case.
     turn: Duration,
 }
 
 impl Pace {
-    /// Takes in how long it took to start both processes.
+    /// Records how long it took to start both processes.
     pub(super) fn started(&mut self, took: Duration) {
         self.start = took;
     }
@@ -45,7 +47,7 @@ impl Pace {
         (blocks.ceil() as u32).clamp(1, BLOCKS_MAX)
     }
 
-    /// Takes in a block: how long getting ready took, how long the turns, and how many they were.
+    /// Records a block: how long preparing took, how long the turns, and how many there were.
     pub(super) fn add(&mut self, around: Duration, all: Duration, turns: u32) {
         self.around = around;
         self.turn = all / turns.max(1);
@@ -85,8 +87,8 @@ impl Clocked {
     }
 }
 
-/// The usual turn of both arms: for each clock that in which their ratio is in the middle. Turns
-/// of both that follow each other share what the host does, which a ratio does not show.
+/// The usual turn of both arms: for each clock, the one with the median ratio. Consecutive turns
+/// of both share what the host does, which cancels out in a ratio.
 pub(super) fn usual(turns: &[[Turn; 2]]) -> [Clocked; 2] {
     let both = |[parent, candidate]: &[Turn; 2]| [Clocked::of(parent), Clocked::of(candidate)];
     let clocked: Vec<[Clocked; 2]> = turns.iter().map(both).collect();
@@ -146,7 +148,7 @@ mod tests {
         }
     }
 
-    /// Starts, calls before those that are timed, and turns that take so many microseconds.
+    /// Starts, calls before the timed ones, and turns that take this many microseconds.
     fn pace([start, around, turn]: [u64; 3]) -> Pace {
         let mut pace = Pace::default();
         pace.started(Duration::from_micros(start));

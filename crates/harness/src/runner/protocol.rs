@@ -1,27 +1,27 @@
-//! What karve and a worker say to each other; text and bytes to data and back, nothing else.
+//! The messages between karve and a worker; text and bytes to data and back, nothing else.
 //!
-//! A worker runs the code of a candidate, so nothing that it says is believed: an answer must have
-//! the right size, the right kind and the nonce of the question, and the only numbers in it are
-//! cross-checked against clocks of karve. A message is one packet.
+//! A worker runs the code of a candidate, so nothing that it sends is trusted: a reply must have
+//! the right size, the right kind and the nonce of the request, and the only numbers in it are
+//! cross-checked against karve's clocks. A message is one packet.
 //!
 //! ```text
-//! question   kind 1 byte, nonce 8, then a JSON text or the slots of the calls
-//! answer     kind 1 byte, nonce 8, then for a finished batch:
+//! request    kind 1 byte, nonce 8, then a JSON text or the slots of the calls
+//! reply      kind 1 byte, nonce 8, then for a finished batch:
 //!            wall ns 8, CPU ns 8, flags 4, device ns 8
 //! ```
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a message at most.
+/// Maximum size of a message, in bytes.
 pub(super) const MESSAGE_BYTES_MAX: usize = 128 << 10;
 
-/// Calls in one batch at most.
+/// Maximum number of calls in one batch.
 pub(super) const CALLS_MAX: usize = 8_192;
 
-/// The rounding of the worker's thread was not what it was before.
+/// The rounding mode of the worker's thread has changed.
 pub(super) const FLAG_MODE_CHANGED: u32 = 1;
 
-/// What a worker is told first, together with the descriptors of both memories.
+/// The first message to a worker, together with the descriptors of both memories.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hello {
     /// The shared object or the module.
@@ -32,7 +32,7 @@ pub(super) struct Hello {
     pub(super) input_bytes: u64,
     /// Bytes of the memory that is written.
     pub(super) output_bytes: u64,
-    /// How a module is loaded; a shared object needs none of it.
+    /// How a module is loaded; not needed for a shared object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) module: Option<Module>,
 }
@@ -44,15 +44,15 @@ pub(super) struct Module {
     pub(super) device: Option<String>,
     /// Whether its weights are float64.
     pub(super) wide: bool,
-    /// Whether it is one file, which finds no other of the project.
+    /// Whether it is one file, which cannot find other files of the project.
     pub(super) alone: bool,
     /// Modules that it must not find.
     pub(super) hidden: Vec<String>,
-    /// From what weights are drawn, the same for all arms.
+    /// The seed of the weights, the same for all arms.
     pub(super) seed: u64,
 }
 
-/// How the calls from now on look.
+/// The arguments of all following calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Setup {
     /// Bytes from one slot of the memory that is read to the next.
@@ -87,7 +87,7 @@ pub(super) enum Given {
     InOut(Tensor),
 }
 
-/// Where a tensor lies, and what it is.
+/// Where a tensor is, and its type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Tensor {
     /// Bytes from the start of the slot.
@@ -107,7 +107,7 @@ pub(super) struct Slot {
     pub(super) output: u32,
 }
 
-/// What karve asks.
+/// A request of karve.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Question {
     /// Load the kernel.
@@ -116,9 +116,9 @@ pub(super) enum Question {
     Setup(Setup),
     /// Are you awake?
     Ping,
-    /// Get ready for these calls: what is not to be timed.
+    /// Prepare these calls: the part that is not timed.
     Stage(Vec<Slot>),
-    /// Bring the outputs of the last batch from the device.
+    /// Copy the outputs of the last batch from the device.
     Fetch,
     /// Call the kernel once for each slot, and then work for a while.
     Batch {
@@ -129,18 +129,18 @@ pub(super) enum Question {
     },
 }
 
-/// What a worker answers.
+/// A worker's reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// It did what it was asked.
+    /// It did what was requested.
     Done,
-    /// It called the kernel, and this is what its own clocks say.
+    /// It called the kernel, with the readings of its own clocks.
     Finished(Told),
-    /// It could not, and says why.
+    /// It could not, and why.
     Failed(String),
 }
 
-/// What the clocks of a worker say of a batch.
+/// A worker's clock readings for a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Told {
     /// Wall time.
@@ -178,7 +178,7 @@ impl Question {
         message
     }
 
-    /// Reads a message, as a worker does.
+    /// Parses a message, as a worker does.
     pub(super) fn parse(message: &[u8]) -> Result<(u64, Self), Garbled> {
         let (kind, nonce, body) = head(message)?;
         let question = match kind {
@@ -194,7 +194,7 @@ impl Question {
                     spin_ns: u64::from_le_bytes(*spin),
                 }
             }
-            _ => return Err(Garbled("an unknown question")),
+            _ => return Err(Garbled("an unknown request")),
         };
         Ok((nonce, question))
     }
@@ -220,16 +220,16 @@ impl Answer {
         message
     }
 
-    /// Reads a message, which may be anything, as the answer to the question with this nonce.
+    /// Parses a message, which may be anything, as the reply to the request with this nonce.
     pub(super) fn parse(message: &[u8], nonce: u64) -> Result<Self, Garbled> {
         let (kind, given, body) = head(message)?;
         if given != nonce {
-            return Err(Garbled("an answer to another question"));
+            return Err(Garbled("a reply to another request"));
         }
         Ok(match kind {
             b'd' if body.is_empty() => Self::Done,
             b'f' => {
-                let size = Garbled("an answer of a wrong size");
+                let size = Garbled("a reply of the wrong size");
                 let (wall, rest) = body.split_first_chunk().ok_or(size)?;
                 let (cpu, rest) = rest.split_first_chunk().ok_or(size)?;
                 let (flags, rest) = rest.split_first_chunk().ok_or(size)?;
@@ -241,7 +241,7 @@ impl Answer {
                 })
             }
             b'e' => Self::Failed(String::from_utf8_lossy(body).into_owned()),
-            _ => return Err(Garbled("an unknown answer")),
+            _ => return Err(Garbled("an unknown reply")),
         })
     }
 }
@@ -258,7 +258,7 @@ fn render_slots(slots: &[Slot]) -> Vec<u8> {
 fn parse_slots(body: &[u8]) -> Result<Vec<Slot>, Garbled> {
     let (slots, rest) = body.as_chunks::<8>();
     if !rest.is_empty() || slots.len() > CALLS_MAX {
-        return Err(Garbled("a batch of a wrong size"));
+        return Err(Garbled("a batch of the wrong size"));
     }
     let slot = |bytes: &[u8; 8]| Slot {
         input: u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
@@ -279,7 +279,7 @@ fn json<T: Serialize>(value: &T) -> Vec<u8> {
 }
 
 fn from_json<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Garbled> {
-    serde_json::from_slice(body).map_err(|_| Garbled("a question that cannot be read"))
+    serde_json::from_slice(body).map_err(|_| Garbled("an unreadable request"))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Workers for modules in Python: the program that serves, and what it is started with.
+//! Workers for Python modules: the worker program, and how it is started.
 //!
-//! The worker is one file, `worker.py`, which karve carries and writes where it may. A kernel finds
-//! the files of its own tree; a reference is one file that finds no other. Nothing is taken from
-//! the user's own Python directories, and every library is told how many threads it may start.
+//! The worker is one file, `worker.py`, which karve embeds and writes to a permitted directory. A
+//! kernel finds the files of its own tree; a reference is one file that finds no other. Nothing is
+//! imported from the user's own Python directories, and every library gets a thread limit.
 
 use super::arm::Program;
 use super::protocol::Module;
@@ -19,7 +19,7 @@ const WORKER: &str = include_str!("worker.py");
 /// The interpreter, unless the contract names one.
 const INTERPRETER: &str = "python3";
 
-/// Variables that say how many threads a library starts.
+/// Variables that set how many threads a library starts.
 const THREADS: [&str; 6] = [
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -29,7 +29,7 @@ const THREADS: [&str; 6] = [
     "NUMBA_NUM_THREADS",
 ];
 
-/// Variables that say where compiled kernels are kept.
+/// Variables that set where compiled kernels are cached.
 const CACHES: [&str; 5] = [
     "TRITON_CACHE_DIR",
     "TORCHINDUCTOR_CACHE_DIR",
@@ -38,7 +38,7 @@ const CACHES: [&str; 5] = [
     "NUMBA_CACHE_DIR",
 ];
 
-/// Variables of the user's that change what Python does.
+/// The user's variables that change Python's behavior.
 const FOREIGN: [&str; 6] = [
     "PYTHONPATH",
     "PYTHONHOME",
@@ -58,7 +58,7 @@ pub(super) fn kernel(
         PythonStyle::Functions => "kernel_fn",
         PythonStyle::Models => "ModelNew",
     };
-    // Each tree has its own: what one candidate compiled is not taken for another's.
+    // Each tree has its own: one candidate's compiled kernels are not used for another.
     let name = dir.to_string_lossy().replace('/', "-");
     Ok(Program {
         command: command(terms, dir, &name)?,
@@ -123,7 +123,7 @@ fn hidden(reference: &Reference) -> Vec<String> {
 
 fn command(terms: &Terms, dir: &Path, cache: &str) -> Result<Command> {
     let mut command = command_of(terms, dir, cache, ("worker.py", WORKER))?;
-    // For a device, compilers are started and drivers written to.
+    // For a device, compilers must be started and drivers written to.
     if terms.contract.modules.device.is_none()
         && let process::Program::Argv(args) = &mut command.program
     {
@@ -132,7 +132,7 @@ fn command(terms: &Terms, dir: &Path, cache: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// The same for a program that karve carries.
+/// The same for a program that karve embeds.
 pub(super) fn command_of(
     terms: &Terms,
     dir: &Path,
@@ -143,7 +143,7 @@ pub(super) fn command_of(
     let worker = written(&terms.scratch, program)?;
     let args = vec![
         interpreter.unwrap_or(INTERPRETER).into(),
-        // No bytecode is written, and nothing of the user's is imported.
+        // No bytecode is written, and nothing from the user's directories is imported.
         "-B".into(),
         "-s".into(),
         worker.into(),

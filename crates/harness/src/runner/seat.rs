@@ -1,9 +1,9 @@
-//! On which CPUs both arms of a block sit: the same ones, drawn anew for every block.
+//! The CPU affinity of both arms of a block: the same CPUs, drawn again for every block.
 //!
-//! CPUs of one host differ, by their neighbours and by what else runs there, and the operating
-//! system leaves a process where it was. Unseated, one arm would have the better CPU for as long
-//! as its process lives. karve sits there too: it waits while an arm works, the question is heard
-//! sooner, and what it drew lies in the caches of that CPU for both.
+//! CPUs of one host differ, by their neighbors and by what else runs there, and the operating
+//! system leaves a process where it was. Without pinning, one arm would have the better CPU as long
+//! as its process lives. karve is pinned there too: it waits while an arm works, requests arrive
+//! sooner, and the inputs it drew are in the caches of that CPU for both.
 
 use super::terms::Terms;
 use karve_os::device::cpu;
@@ -11,7 +11,7 @@ use karve_os::error::Result;
 use karve_os::process::Seated;
 use karve_os::random::secret;
 
-/// CPUs for all arms of a block. A kernel on a device is not timed on a CPU, so it has none.
+/// CPUs for all arms of a block. A kernel on a device does not run on a CPU, so it has none.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seat(Vec<usize>);
 
@@ -28,7 +28,7 @@ impl Seat {
         Ok(Self(seats(&allowed, terms.contract.threads, secret()?)))
     }
 
-    /// The terms for arms that sit there.
+    /// The terms for arms that are pinned there.
     pub(super) fn terms(&self, terms: &Terms) -> Terms {
         let mut seated = terms.clone();
         if !self.0.is_empty() {
@@ -37,13 +37,13 @@ impl Seat {
         seated
     }
 
-    /// Holds karve's own thread there.
+    /// Pins karve's own thread there.
     pub(super) fn hold(&self) -> Seated {
         Seated::on(&self.0)
     }
 }
 
-/// Neighbours for so many threads, by a draw; all if there are not more.
+/// Randomly drawn neighboring CPUs for this many threads; all CPUs if there are no more.
 fn seats(allowed: &[usize], threads: u32, drawn: u64) -> Vec<usize> {
     let wanted = threads.max(1) as usize;
     let groups = allowed.len() / wanted;

@@ -1,4 +1,4 @@
-//! One kernel alone in the ring: how long a batch must be, and the readings of a baseline.
+//! One kernel alone in the kernel runner: how long a batch must be, and the readings of a baseline.
 
 use super::arm::Arm;
 use super::broken::Broken;
@@ -18,13 +18,13 @@ use std::time::Duration;
 /// The share of a batch that handing it over may take.
 const HANDOVER_SHARE: f64 = 0.01;
 
-/// Empty batches from which the cost of handing over is read.
+/// Number of empty batches used to measure the cost of handing over.
 const HANDOVERS: usize = 41;
 
-/// Batches from which the time of a call is read.
+/// Number of batches used to measure the time of a call.
 const PROBES: u32 = 3;
 
-/// Calls in one batch at most.
+/// Maximum number of calls in one batch.
 const CALLS_MAX: u32 = 4_096;
 
 /// What a kernel alone needs.
@@ -59,7 +59,7 @@ impl Solo {
         self.arm.turn(&slots, 0)
     }
 
-    /// What handing over an empty batch takes.
+    /// How long handing over an empty batch takes.
     fn handover(&mut self) -> Result<std::result::Result<Duration, Broken>> {
         let mut times = Vec::with_capacity(HANDOVERS);
         for _ in 0..HANDOVERS {
@@ -74,7 +74,7 @@ impl Solo {
     }
 }
 
-/// What handing over a batch costs with the kernel of a tree, and how long one call takes.
+/// How long handing over a batch takes with the kernel of a tree, and how long one call takes.
 pub fn handover(terms: &Terms, tree: &Path, case: &Case) -> Result<Gated<(Duration, Duration)>> {
     let mut solo = match Solo::start(terms, tree, case, 1)? {
         Ok(solo) => solo,
@@ -106,7 +106,7 @@ pub fn calls_for(terms: &Terms, tree: &Path, case: &Case) -> Result<Gated<u32>> 
     Ok(Ok((calls as u32).clamp(1, CALLS_MAX)))
 }
 
-/// Readings of the kernel of a tree on a case, each of a batch of so many calls.
+/// Readings of the kernel of a tree on a case, each of a batch of this many calls.
 pub fn readings(
     terms: &Terms,
     (tree, metric): (&Path, &Metric),

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-/// Does something with every item, by at most so many threads.
+/// Applies a function to every item, with at most this many threads.
 pub(super) fn over<T: Send>(hands: usize, items: Vec<T>, work: impl Fn(T) + Sync) {
     let share = items.len().div_ceil(hands.max(1));
     if share == items.len() {

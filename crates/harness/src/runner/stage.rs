@@ -1,8 +1,8 @@
-//! What both arms are given, and what they leave: one case at a time, one slot for each call.
+//! The buffers of both arms: inputs and outputs, one case at a time, one slot for each call.
 //!
-//! Inputs are drawn by karve from a secret seed, anew for every call, into memory that the workers
-//! can only read. Outputs are poisoned before a call, so that what was not written is not taken
-//! for an answer, and stand between guards that no honest kernel touches.
+//! karve draws the inputs from a secret seed, again for every call, into memory that the workers
+//! can only read. Outputs are poisoned before a call, so that unwritten memory does not look like
+//! a result, and are surrounded by guards that no honest kernel touches.
 
 use super::arm::{Memory, Sizes};
 use super::protocol::Slot;
@@ -13,19 +13,19 @@ use karve_numerics::draw::{self, Draw, Poison};
 use karve_os::error::{CommandError, Result};
 use karve_os::random::secret;
 
-/// Bytes of the inputs, and of the outputs of one arm, at most, unless a single call needs more.
+/// Maximum bytes of the inputs, and of the outputs of one arm, unless a single call needs more.
 const MEMORY_BYTES_MAX: u64 = 128 << 20;
 
-/// The same for kernels on a device: they are faster, so that a batch needs more calls.
+/// The same for kernels on a device: they are faster, so a batch needs more calls.
 const DEVICE_BYTES_MAX: u64 = 512 << 20;
 
-/// Threads that draw and compare at most.
+/// Maximum number of threads that draw and compare.
 const HANDS_MAX: usize = 16;
 
-/// Slots beyond those of one batch, so that a call does not find the addresses of the last one.
+/// Slots beyond those of one batch, so that a call does not reuse the addresses of the last one.
 const SPARE_SLOTS: u32 = 3;
 
-/// Inputs and the places of everything.
+/// Inputs and the layout of everything.
 #[derive(Debug)]
 pub(super) struct Stage {
     contract: Contract,
@@ -49,11 +49,11 @@ pub(super) struct Call {
 /// What outputs are poisoned with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// What no result is.
+    /// Values that are never a result.
     Nan,
-    /// What could be a result.
+    /// Values that could be a result.
     Plausible,
-    /// Bits without a meaning.
+    /// Random bits.
     Pattern,
 }
 
@@ -73,7 +73,7 @@ impl Call {
         self.slot as usize
     }
 
-    /// The question for a worker.
+    /// The request for a worker.
     pub(super) fn slot(&self) -> Slot {
         Slot {
             input: self.slot,
@@ -91,7 +91,7 @@ fn stream_of(arg: usize) -> u64 {
 const POISON_STREAM: u64 = 1 << 32;
 
 impl Stage {
-    /// Memory for some cases, with so many calls in one batch for each.
+    /// Memory for some cases, with this many calls in one batch for each.
     pub(super) fn new(contract: &Contract, cases: &[(&Case, u32)]) -> Result<Self> {
         let mut sizes = Sizes {
             input: 0,
@@ -128,17 +128,17 @@ impl Stage {
         &self.memory
     }
 
-    /// The contract as its inputs are drawn now.
+    /// The contract with the current distribution of inputs.
     pub(super) fn contract(&self) -> &Contract {
         &self.contract
     }
 
-    /// Where everything lies.
+    /// The layout of everything.
     pub(super) fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// From now on calls are on this case, drawn as this contract says.
+    /// Sets the case of all following calls, drawn as this contract says.
     pub(super) fn set(&mut self, contract: &Contract, case: &Case) -> Result<()> {
         self.contract.clone_from(contract);
         self.layout = layout_of(contract, case)?;
@@ -150,8 +150,8 @@ impl Stage {
         Ok(self.calls(n, secret()?))
     }
 
-    /// Calls at places that differ from the last ones, each with a secret of its own; all of it
-    /// follows from one secret, which says later what the inputs were.
+    /// Calls at different addresses than the last ones, each with its own secret; all of it is
+    /// derived from one secret, from which the inputs can be reconstructed later.
     pub(super) fn calls(&self, n: u32, root: u64) -> Vec<Call> {
         let slots = self.slots();
         let drawn = |index: u64| draw::hash64(root, &index.to_le_bytes());
@@ -186,8 +186,8 @@ impl Stage {
         });
     }
 
-    /// Lays out what an arm finds in the memory that it writes: poison, guards, and the contents
-    /// of what it also reads.
+    /// Prepares the memory that an arm writes: poison, guards, and the contents of what it also
+    /// reads.
     pub(super) fn lay(&mut self, call: &Call) {
         self.lay_all(std::slice::from_ref(call));
     }
@@ -203,7 +203,7 @@ impl Stage {
         });
     }
 
-    /// Whether the guards around the outputs of a call are as they were.
+    /// Whether the guards around the outputs of a call are unchanged.
     pub(super) fn guards_hold(&self, call: &Call) -> bool {
         let start = u64::from(call.slot) * self.layout.output_bytes;
         let mut found = Vec::new();
@@ -218,8 +218,8 @@ impl Stage {
         })
     }
 
-    /// Whether the inputs of a call are as they were drawn. Where the operating system keeps
-    /// workers from writing there, they are.
+    /// Whether the inputs of a call are unchanged. If the operating system keeps workers from
+    /// writing there, they are.
     pub(super) fn inputs_hold(&self, call: &Call) -> bool {
         if self.memory.sealed {
             return true;
@@ -244,7 +244,7 @@ impl Stage {
         self.layout.places.iter().enumerate().filter_map(input)
     }
 
-    /// What an argument of a call was drawn as, read or written.
+    /// The value that was drawn for an argument of a call, read or written.
     pub(super) fn drawn(&self, index: usize, call: &Call, to: &mut Vec<u8>) {
         to.clear();
         if let (Place::Input(region) | Place::Output(region), Some(draw)) =
@@ -261,14 +261,14 @@ impl Stage {
         }
     }
 
-    /// Copies out what the last arm wrote in a call: every tensor, in the order of the contract.
+    /// Copies the outputs of the last arm in a call: every tensor, in the order of the contract.
     pub(super) fn written(&self, call: &Call) -> Written {
         let mut written = Written::new();
         self.copy_written(call, &mut written);
         written
     }
 
-    /// The same into memory that was used before, which costs no fresh pages.
+    /// The same into reused memory, which costs no fresh pages.
     pub(super) fn copy_written(&self, call: &Call, to: &mut Written) {
         let start = u64::from(call.slot) * self.layout.output_bytes;
         to.resize_with(self.layout.outputs().count(), Vec::new);
@@ -279,7 +279,7 @@ impl Stage {
     }
 }
 
-/// The memory of each call, of slots of so many bytes.
+/// The memory of each call, with slots of this many bytes.
 fn in_slots<'a>(
     memory: &'a mut [u8],
     bytes: u64,
@@ -331,7 +331,7 @@ fn range(region: Region) -> std::ops::Range<usize> {
 /// What an arm wrote in a call: the bytes of every tensor.
 pub(super) type Written = Vec<Vec<u8>>;
 
-/// Values such as a result might have: as the first input has them.
+/// Values that a result might have: like those of the first input.
 fn plausible(contract: &Contract) -> Draw {
     let mut inputs = contract.args.iter().filter_map(Arg::draw);
     inputs.next().cloned().unwrap_or(Draw::Uniform {
@@ -350,8 +350,8 @@ fn guard(call: &Call, from: u64, part: &mut [u8]) {
     );
 }
 
-/// Threads that draw and compare. A device works on more bytes than one CPU draws in time; what a
-/// CPU works on is drawn there, so that it lies in the caches of that CPU.
+/// Threads that draw and compare. A device works on more bytes than one CPU can draw in time;
+/// inputs for a CPU are drawn there, so that they are in the caches of that CPU.
 fn hands_for(contract: &Contract) -> usize {
     match contract.modules.device {
         None => 1,
@@ -359,18 +359,18 @@ fn hands_for(contract: &Contract) -> usize {
     }
 }
 
-/// Slots for a batch of so many calls, in memory of at most so many bytes.
+/// Slots for a batch of this many calls, in memory of at most this many bytes.
 fn slots_of(layout: &Layout, calls: u32, bytes_max: u64) -> u32 {
     let slot = layout.input_bytes.max(layout.output_bytes).max(1);
     let fit = (bytes_max / slot).clamp(1, u64::from(u32::MAX)) as u32;
     calls.saturating_add(SPARE_SLOTS).min(fit)
 }
 
-/// Where everything lies; what cannot be is the fault of the contract.
+/// The layout of everything; an impossible one is an error in the contract.
 fn layout_of(contract: &Contract, case: &Case) -> Result<Layout> {
     contract.layout(case).map_err(|why| {
-        CommandError::usage("the contract does not fit a case")
+        CommandError::usage("the contract does not match a case")
             .cause(why)
-            .hint("mend the shapes in [contract] of karve.toml")
+            .hint("fix the shapes in [contract] of karve.toml")
     })
 }

@@ -1,4 +1,4 @@
-//! The terms of the ring: where kernel and reference come from, and how a worker is started.
+//! The terms of the kernel runner: where kernel and reference come from, and how a worker starts.
 
 use super::arm::{Arm, Program, Starting};
 use super::broken::Broken;
@@ -14,20 +14,20 @@ use karve_os::process::{Command, StopFlag};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// All that the ring needs to know of a project.
+/// Everything that the kernel runner needs to know about a project.
 #[derive(Clone, Debug)]
 pub struct Terms {
     /// The contract.
     pub contract: Contract,
-    /// Where `karve.toml` lies in a tree.
+    /// The directory of `karve.toml` in a tree.
     pub workdir: String,
     /// A command in a tree, without its program: environment, mark, CPUs.
     pub command: Command,
-    /// karve's own program, which a worker is.
+    /// karve's own program, which also runs as a worker.
     pub worker: PathBuf,
-    /// From what the weights of models are drawn, the same for all arms.
+    /// The seed of the weights of models, the same for all arms.
     pub weights: u64,
-    /// Where the reference of the unchanged project was put aside.
+    /// Where the reference of the unchanged project was set aside.
     pub reference: Option<PathBuf>,
     /// Where files may be written.
     pub scratch: PathBuf,
@@ -38,7 +38,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Where the project lies in a tree.
+    /// The project's directory in a tree.
     pub(super) fn place(&self, tree: &Path) -> PathBuf {
         tree.join(&self.workdir)
     }
@@ -70,7 +70,7 @@ impl Terms {
         }
     }
 
-    /// A worker of karve's own that stands in a directory.
+    /// karve's own worker, in a directory.
     fn own_worker(&self, dir: &Path) -> Command {
         let args = vec![self.worker.clone().into(), "worker".into()];
         Command {
@@ -86,7 +86,7 @@ impl Terms {
         Ok(starting.and_then(StartingArm::ready))
     }
 
-    /// Begins to start an arm with the kernel of a tree.
+    /// Starts an arm with the kernel of a tree, without waiting for it.
     pub(super) fn start_arm(&self, tree: &Path, stage: &Stage) -> Result<Gated<StartingArm>> {
         let program = match self.kernel(tree)? {
             Ok(program) => program,
@@ -98,7 +98,7 @@ impl Terms {
         }))
     }
 
-    /// Starts the reference, from what was put aside or else from this tree.
+    /// Starts the reference, from the copy that was set aside or else from this tree.
     pub(super) fn oracle(&self, tree: &Path, cases: &[&Case]) -> Result<Oracle> {
         let dir = self.place(tree);
         let (source, precision) = match &self.contract.reference {
@@ -156,7 +156,7 @@ impl StartingArm {
     /// Waits until it has loaded its kernel.
     pub(super) fn ready(self) -> Gated<Arm> {
         self.starting.ready().map_err(|broken| match broken {
-            // A module that cannot be loaded is what elsewhere does not compile.
+            // A module that cannot be loaded corresponds to code that does not compile.
             Broken::Refused(excerpt) if self.is_module => Gate::BuildFailed {
                 category: FailureCategory::BuildCompile,
                 excerpt,
@@ -170,32 +170,32 @@ impl StartingArm {
 pub fn no_reference(reference: &Reference) -> CommandError {
     match reference {
         Reference::Library { path, .. } => CommandError::usage(format!(
-            "the build does not make the reference {path}"
+            "the build does not produce the reference {path}"
         ))
-        .hint("make it with commands.build, or mend contract.reference.library in karve.toml"),
+        .hint("build it with commands.build, or fix contract.reference.library in karve.toml"),
         Reference::Python { path, .. } => {
             CommandError::usage(format!("there is no reference {path}")).hint(format!(
-                "write and commit {path}, or mend contract.reference.python in karve.toml"
+                "write and commit {path}, or fix contract.reference.python in karve.toml"
             ))
         }
         Reference::Command { line, .. } => {
-            CommandError::usage(format!("the reference `{line}` cannot be asked"))
-                .hint("mend contract.reference.command in karve.toml")
+            CommandError::usage(format!("the reference `{line}` cannot be called"))
+                .hint("fix contract.reference.command in karve.toml")
         }
     }
 }
 
-/// What to mend when the reference fails.
+/// What to fix when the reference fails.
 fn mend(reference: &Reference) -> String {
     match reference {
         Reference::Library { path, .. } => format!(
-            "mend the source of {path}, or contract.reference.library and .entry in karve.toml"
+            "fix the source of {path}, or contract.reference.library and .entry in karve.toml"
         ),
         Reference::Python { path, .. } => {
-            format!("mend {path}, which contract.reference.python in karve.toml names")
+            format!("fix {path}, which contract.reference.python in karve.toml names")
         }
         Reference::Command { .. } => {
-            "mend what contract.reference.command in karve.toml runs".to_owned()
+            "fix what contract.reference.command in karve.toml runs".to_owned()
         }
     }
 }
@@ -215,7 +215,7 @@ fn not_made(path: &str) -> Gate {
     Gate::BuildFailed {
         category: FailureCategory::BuildLink,
         excerpt: format!(
-            "the build did not make {path}, which contract.library in karve.toml names"
+            "the build did not produce {path}, which contract.library in karve.toml names"
         ),
     }
 }

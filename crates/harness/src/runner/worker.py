@@ -1,17 +1,17 @@
-"""The worker for kernels in Python: loads one module and calls it when karve asks.
+"""The worker for kernels in Python: loads one module and calls it on karve's request.
 
-It runs the code of a candidate in its own process, so it is not trusted: whatever could decide
-anything is read and checked by karve. The messages are those of protocol.rs, one packet each, on
-the socket that is standard input.
+It runs the code of a candidate in its own process, so it is not trusted: karve itself reads and
+checks everything that matters. The messages are those of protocol.rs, one packet each, on the
+socket that is standard input.
 
     H  load the module         S  take these arguments from now on
-    P  are you awake?          I  get ready for these calls: inputs go to the device
-    B  call the kernel         O  bring the outputs from the device
+    P  are you awake?          I  prepare these calls: copy inputs to the device
+    B  call the kernel         O  copy the outputs from the device
 """
 
 import sys
 
-# The directory of this file is no place to import from.
+# Do not import from the directory of this file.
 OWN = sys.path.pop(0)
 
 import ctypes
@@ -33,18 +33,18 @@ PR_CAPBSET_DROP = 24
 PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
 CAP_READ_ANY = 1 << 2
-# The third version of it, for this thread.
+# Version 3 of the header, for this thread.
 CAP_HEADER = struct.pack("=Ii", 0x20080522, 0)
 LANDLOCK_WRITE_FILE = 1 << 1
 LANDLOCK_PATH_BENEATH = 1
 SECCOMP_SET_FILTER = 1
-# All threads at once, and the processor stays as fast as it was.
+# All threads at once, without slowing the processor down.
 SECCOMP_FLAGS = 1 | 4
 
 
 def give_up_powers(get, put, prctl):
-    """Gives up the powers of root, as process/sys/powers.rs does. The power to read any file is
-    kept where the modules lie in directories that are closed without it."""
+    """Drops root's capabilities, as process/sys/powers.rs does. The capability to read any file is
+    kept if the modules are in directories that cannot be read without it."""
     power = 0
     while power < 64 and prctl(PR_CAPBSET_DROP, power, 0, 0, 0) == 0:
         power += 1
@@ -68,9 +68,9 @@ def is_closed(path):
 
 
 def put_on(lock):
-    """Gives up, for good, what no kernel needs: the lock of process/sys/lock.rs, which also says
-    why. It comes before anything is imported that may start threads, since a part of it holds for
-    this thread and those that it starts. Where the host lacks a part the other parts hold."""
+    """Permanently drops what no kernel needs: the profile of process/sys/lock.rs, which also says
+    why. This happens before anything is imported that may start threads, since part of it applies
+    only to this thread and those that it starts. If the host lacks a part, the others apply."""
     create, extend, restrict, seccomp, capget, capset = lock["calls"]
     call, prctl = ctypes.CDLL(None).syscall, ctypes.CDLL(None).prctl
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -80,7 +80,7 @@ def put_on(lock):
         rules = struct.pack("<%dQ" % len(lock["ruleset"]), *lock["ruleset"])
         rules_fd = call(create, rules, ctypes.c_size_t(len(rules)), 0)
         if rules_fd >= 0:
-            # Who silences a library writes there.
+            # Code that silences a library writes there.
             null = os.open(os.devnull, os.O_PATH)
             rule = struct.pack("<Qi", LANDLOCK_WRITE_FILE, null)
             call(extend, rules_fd, LANDLOCK_PATH_BENEATH, rule, 0)
@@ -116,7 +116,7 @@ MODE_CHANGED = 1
 ARRAY = numpy.ndarray
 NOW = time.perf_counter_ns
 
-# Types that NumPy lacks are given as the integers of their bits.
+# Types that NumPy lacks are passed as integers with the same bits.
 NUMPY_TYPES = {
     "f64": numpy.float64,
     "f32": numpy.float32,
@@ -155,7 +155,7 @@ TORCH_TYPES = {
 
 
 class Refusal(Exception):
-    """What karve is told in words."""
+    """A failure that is reported to karve as text."""
 
 
 class Place:
@@ -187,7 +187,7 @@ class Place:
 
 
 class Call:
-    """One call, ready: what the kernel is given, and where its results go."""
+    """One prepared call: the kernel's arguments, and where its results go."""
 
     def __init__(self, args, targets, homes):
         self.args = args
@@ -197,7 +197,7 @@ class Call:
 
 
 class Worker:
-    """A module that was loaded, and karve's memory."""
+    """A loaded module, and karve's memory."""
 
     def __init__(self, hello, memory):
         self.input, self.output = memory
@@ -211,8 +211,8 @@ class Worker:
             self.torch = import_torch(self.device)
         self.function = load(hello["path"], hello["entry"], module)
         if not callable(self.function):
-            raise Refusal("`%s` is no function" % hello["entry"])
-        # A module that uses torch is given tensors of torch.
+            raise Refusal("`%s` is not a function" % hello["entry"])
+        # A module that uses torch gets torch tensors.
         if self.torch is None:
             self.torch = sys.modules.get("torch")
         if self.torch is not None:
@@ -223,7 +223,7 @@ class Worker:
         gc.freeze()
 
     def take(self, setup):
-        """Arguments from now on."""
+        """Sets the arguments of all following calls."""
         places = []
         for given in setup["args"]:
             if given["kind"] == "integer":
@@ -240,7 +240,7 @@ class Worker:
         self.buffers = {}
 
     def get_ready(self, slots):
-        """Everything that is not to be timed: views of the memory, and inputs on the device."""
+        """Everything that is not timed: views of the memory, and inputs on the device."""
         if self.setup is None:
             raise Refusal("calls before their arguments")
         self.calls = [self.ready(slot, index) for index, slot in enumerate(slots)]
@@ -276,7 +276,7 @@ class Worker:
         return place.tensor(self.torch, memory, start)
 
     def on_device(self, key, place, home):
-        """A copy on the device, in a buffer that is used again."""
+        """A copy on the device, in a reused buffer."""
         buffer = self.buffers.get(key)
         if buffer is None:
             torch = self.torch
@@ -286,9 +286,9 @@ class Worker:
         return buffer
 
     def batch(self, n, spin_ns):
-        """Calls the kernel. Gives what the clocks say, and whether the rounding changed."""
+        """Calls the kernel. Returns the clock readings, and whether the rounding mode changed."""
         if n != len(self.calls):
-            raise Refusal("a batch that is not ready")
+            raise Refusal("a batch that is not prepared")
         spin = range(int(spin_ns * self.rate))
         gc.disable()
         cpu = time.process_time_ns()
@@ -326,7 +326,7 @@ class Worker:
         return int(first.elapsed_time(last) * 1e6)
 
     def put(self, call, results):
-        """Writes what a call returned to karve's memory, if it is what was agreed."""
+        """Writes the results of a call to karve's memory, if they match the contract."""
         targets = call.targets
         if len(targets) != 1 or type(results) is tuple or type(results) is list:
             if type(results) not in (tuple, list):
@@ -341,9 +341,9 @@ class Worker:
             if torch is not None and kind is ARRAY:
                 result = torch.from_numpy(result)
             elif torch is not None and kind is not torch.Tensor:
-                raise Refusal("a result is of the type %s" % kind.__name__)
+                raise Refusal("a result has the type %s" % kind.__name__)
             elif torch is None and kind is not ARRAY:
-                raise Refusal("a result is of the type %s" % kind.__name__)
+                raise Refusal("a result has the type %s" % kind.__name__)
             if tuple(result.shape) != shape:
                 found = "x".join(map(str, result.shape))
                 raise Refusal("a result is %s instead of %s" % (found, "x".join(map(str, shape))))
@@ -355,7 +355,7 @@ class Worker:
                 home.copy_(result.detach())
 
     def fetch(self):
-        """Brings the results from the device to karve's memory."""
+        """Copies the results from the device to karve's memory."""
         if self.device is None:
             return
         for call in self.calls:
@@ -400,9 +400,9 @@ def load(path, entry, how):
 
 
 def model(module, of, how):
-    """A model, made as KernelBench makes it: the same seed gives the same weights.
+    """A model, created as in KernelBench: the same seed gives the same weights.
 
-    One that does not use torch is a class with `forward`, and takes arrays of NumPy.
+    One that does not use torch is a class with `forward`, and takes NumPy arrays.
     """
     torch = sys.modules.get("torch")
     numpy.random.seed((how["seed"] >> 1) % (1 << 32))
@@ -420,7 +420,7 @@ def model(module, of, how):
 
 
 def spin_rate():
-    """Turns of an empty loop in a nanosecond."""
+    """Iterations of an empty loop per nanosecond."""
     best = 0.0
     for _ in range(5):
         start = NOW()
@@ -431,7 +431,7 @@ def spin_rate():
 
 
 def floating_point_mode():
-    """How this thread rounds, and what it does with denormal numbers."""
+    """The rounding mode of this thread, and how it treats denormal numbers."""
     place = {"x86_64": (28, ~0x3F), "aarch64": (0, ~0)}.get(platform.machine())
     if place is None or FEGETENV is None:
         return 0
@@ -468,7 +468,7 @@ def slots_of(body):
 
 
 class Server:
-    """Answers questions until karve closes the connection."""
+    """Handles requests until karve closes the connection."""
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, fileno=0)
@@ -502,14 +502,14 @@ class Server:
             hello = json.loads(bytes(body))
             self.worker = Worker(hello, memory_of(hello, fds))
         elif kind != ord("P"):
-            raise Refusal("an unknown question")
+            raise Refusal("an unknown request")
         return b"d", b""
 
 
 def memory_of(hello, fds):
     if len(fds) != 2:
         raise Refusal("the memory did not arrive")
-    # Present from the start: the first call would pay for every page otherwise.
+    # Mapped from the start: otherwise the first call would pay for every page.
     flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0x8000)
     kinds = [
         (hello["input_bytes"], mmap.PROT_READ),

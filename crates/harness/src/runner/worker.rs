@@ -1,7 +1,7 @@
-//! The worker: a process that loads one kernel and calls it when karve asks.
+//! The worker: a process that loads one kernel and calls it on karve's request.
 //!
-//! It runs the code of a candidate in its own address space, so it is not trusted: whatever could
-//! decide anything is read and checked by karve. It exists to be frozen, watched and thrown away.
+//! It runs the code of a candidate in its own address space, so it is not trusted: karve itself
+//! reads and checks everything that matters. It exists to be frozen, watched and discarded.
 
 use super::protocol::{
     Answer, FLAG_MODE_CHANGED, Given, Hello, MESSAGE_BYTES_MAX, Question, Setup, Slot, Told,
@@ -20,14 +20,14 @@ struct Worker {
     input: Mapped,
     output: Mapped,
     setup: Option<Prepared>,
-    /// Iterations of plain work in a nanosecond, once some is wanted.
+    /// Iterations of plain work per nanosecond, once needed.
     spin_rate: OnceCell<f64>,
 }
 
-/// Arguments of which only the addresses are still to be found.
+/// Arguments that lack only their addresses.
 struct Prepared {
     registers: Registers,
-    /// Which integer is a pointer, into which memory, and how far from the start of the slot.
+    /// Which integer is a pointer, into which memory, and its offset from the start of the slot.
     pointers: Vec<(usize, Side, u64)>,
     input_stride: u64,
     output_stride: u64,
@@ -39,7 +39,7 @@ enum Side {
     Output,
 }
 
-/// Answers questions until karve closes the connection.
+/// Handles requests until karve closes the connection.
 pub fn serve() {
     let mut buffer = vec![0; MESSAGE_BYTES_MAX];
     let mut worker: Option<Worker> = None;
@@ -58,7 +58,7 @@ pub fn serve() {
                 }
                 Err(why) => Answer::Failed(why),
             },
-            // A shared object has nothing to get ready, and writes to karve's memory itself.
+            // A shared object has nothing to prepare, and writes to karve's memory itself.
             (Question::Ping | Question::Stage(_) | Question::Fetch, _) => Answer::Done,
             (Question::Setup(setup), Some(worker)) => match Prepared::new(&setup) {
                 Ok(prepared) => {
@@ -68,7 +68,7 @@ pub fn serve() {
                 Err(why) => Answer::Failed(why),
             },
             (Question::Batch { slots, spin_ns }, Some(worker)) => worker.batch(&slots, spin_ns),
-            (_, _) => Answer::Failed("a question out of order".into()),
+            (_, _) => Answer::Failed("a request out of order".into()),
         };
         if native::answer(&answer.render(nonce)).is_err() {
             return;
@@ -83,13 +83,13 @@ impl Worker {
         };
         let map = |fd: &OwnedFd, bytes: u64, access| {
             Mapped::new(fd, bytes as usize, access)
-                .map_err(|error| format!("the memory cannot be mapped: {error}"))
+                .map_err(|error| format!("cannot map the memory: {error}"))
         };
         let name = |text: &str| CString::new(text).map_err(|_| "a name with a zero".to_owned());
         let input = map(input, hello.input_bytes, Access::Read)?;
         let output = map(output, hello.output_bytes, Access::Write)?;
         let (path, entry) = (name(&hello.path)?, name(&hello.entry)?);
-        // From here on the code of a candidate runs.
+        // From here on, candidate code runs.
         process::give_up(&path);
         Ok(Self {
             input,

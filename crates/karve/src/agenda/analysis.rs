@@ -1,7 +1,7 @@
-//! An analysis whose recommendations are to be tried: JSON, or B's Markdown form.
+//! An analysis with recommendations to try: JSON, or the Markdown form of trtllm.
 //!
-//! Read strictly: whatever is no recommendation, or says something that is not known, is an error
-//! with its line, and all errors are told.
+//! Parsed strictly: anything that is not a recommendation, or has an unknown value, is an error
+//! with its line, and all errors are reported.
 
 use super::{EXPECTED_RATIO, TITLE_CHARS, knob_values};
 use karve_core::agenda::{Effort, How, Item};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// What a recommendation of a level is expected to gain, where it does not say.
+/// The expected gain of a recommendation by level, if it does not say.
 const LEVELS: [(&str, f64); 3] = [("High", 1.4), ("Medium", 1.15), ("Low", 1.05)];
 
 /// What an analysis says.
@@ -18,21 +18,21 @@ const LEVELS: [(&str, f64); 3] = [("High", 1.4), ("Medium", 1.15), ("Low", 1.05)
 pub struct Analysis {
     /// What limits the kernel.
     pub bottleneck: String,
-    /// What is recommended, each with its line.
+    /// The recommendations, each with its line.
     pub items: Vec<(usize, Item)>,
 }
 
-/// Faults, each with its line.
+/// Errors, each with its line.
 type Faults = Vec<(usize, String)>;
 
-/// Reads an analysis, or lists everything that is wrong with it.
+/// Parses an analysis, or lists everything that is wrong with it.
 pub fn parse(text: &str) -> Result<Analysis, Faults> {
     let analysis = match text.trim_start().starts_with(['{', '[']) {
         true => parse_json(text)?,
         false => parse_markdown(text)?,
     };
     match analysis.items.is_empty() {
-        true => Err(vec![(1, "there is no recommendation in it".to_owned())]),
+        true => Err(vec![(1, "it has no recommendation".to_owned())]),
         false => Ok(analysis),
     }
 }
@@ -94,7 +94,7 @@ fn parse_json(text: &str) -> Result<Analysis, Faults> {
     Ok(Analysis { bottleneck, items })
 }
 
-/// What is wrong, without the line and the column, which are told for the whole file.
+/// The message without line and column, which are reported relative to the whole file.
 fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let end = text.rfind(" at line ").unwrap_or(text.len());
@@ -131,7 +131,7 @@ fn item_of(number: usize, written: Written) -> Result<Item, Vec<String>> {
             Value::Number(_) | Value::Bool(_) => config.insert(name.clone(), value.to_string()),
             Value::Null | Value::Array(_) | Value::Object(_) => {
                 faults.push(format!(
-                    "the value of the knob {name} is no text and no number"
+                    "the value of the knob {name} is not a text or a number"
                 ));
                 None
             }
@@ -167,7 +167,7 @@ fn how_of(
         (Some(entry), None, false) => Ok(How::Entry { entry }),
         (None, Some(config), false) => Ok(How::Knobs { config }),
         (None, None, true) => Ok(How::Sweep),
-        _ => Err("only one of entry, knobs and sweep can be meant".to_owned()),
+        _ => Err("only one of entry, knobs and sweep is allowed".to_owned()),
     }
 }
 
@@ -177,14 +177,11 @@ fn level(name: &str) -> Option<f64> {
 }
 
 fn no_level(name: &str) -> String {
-    format!("`{}` is neither High nor Medium nor Low", one_line(name))
+    format!("`{}` is not High, Medium or Low", one_line(name))
 }
 
 fn no_effort(name: &str) -> String {
-    format!(
-        "the effort `{}` is neither low nor medium nor high",
-        one_line(name)
-    )
+    format!("the effort `{}` is not low, medium or high", one_line(name))
 }
 
 fn one_line(text: &str) -> String {
@@ -197,9 +194,9 @@ fn one_line(text: &str) -> String {
 struct Reader {
     analysis: Analysis,
     faults: Faults,
-    /// Whether the recommendations have begun.
+    /// Whether the recommendations section was reached.
     inside: bool,
-    /// What the last recommendation names beside its words, with its line.
+    /// The keys of the last recommendation, each with its line.
     named: Option<Named>,
 }
 
@@ -219,7 +216,7 @@ fn parse_markdown(text: &str) -> Result<Analysis, Faults> {
     }
     reader.close();
     if !began {
-        let fault = "there is no section Recommendations, and it is no JSON".to_owned();
+        let fault = "there is no section Recommendations, and it is not JSON".to_owned();
         return Err(vec![(1, fault)]);
     }
     match reader.faults.is_empty() {
@@ -253,7 +250,7 @@ impl Reader {
         } else if line.starts_with([' ', '\t']) {
             self.go_on(number, line.trim());
         } else {
-            let fault = "this is no recommendation like \"1. [High] unroll the inner loop\"";
+            let fault = "this is not a recommendation like \"1. [High] unroll the inner loop\"";
             self.faults.push((number, fault.to_owned()));
         }
     }
@@ -269,12 +266,12 @@ impl Reader {
                 (EXPECTED_RATIO, title)
             }
             None => {
-                let fault = "a recommendation begins with [High], [Medium] or [Low]";
+                let fault = "a recommendation starts with [High], [Medium] or [Low]";
                 self.faults.push((number, fault.to_owned()));
                 (EXPECTED_RATIO, rest)
             }
         };
-        // What is below it is looked at all the same, so that every fault is told at once.
+        // The lines below it are still checked, so that every error is reported at once.
         self.named = Some(Named::default());
         let item = Item {
             id: id.to_owned(),
@@ -286,7 +283,7 @@ impl Reader {
         self.analysis.items.push((number, item));
     }
 
-    /// A line below a recommendation: a key of it, or more words.
+    /// A line below a recommendation: one of its keys, or more text.
     fn go_on(&mut self, number: usize, line: &str) {
         let (Some((_, item)), Some(named)) = (self.analysis.items.last_mut(), &mut self.named)
         else {
@@ -317,7 +314,10 @@ impl Reader {
                     item.expected_ratio = ratio;
                     None
                 }
-                Err(_) => Some(format!("`{}` is no speedup such as 1.2x", one_line(value))),
+                Err(_) => Some(format!(
+                    "`{}` is not a speedup such as 1.2x",
+                    one_line(value)
+                )),
             },
             "effort" => match Effort::by_name(value) {
                 Some(effort) => {
@@ -340,7 +340,7 @@ impl Reader {
             }
             "knobs" => {
                 named.knobs = knob_values(value);
-                let fault = format!("`{}` is not like TILE=16,UNROLL=4", one_line(value));
+                let fault = format!("`{}` does not look like TILE=16,UNROLL=4", one_line(value));
                 named.knobs.is_none().then_some(fault)
             }
             "sweep" => {
@@ -348,7 +348,7 @@ impl Reader {
                 None
             }
             other => Some(format!(
-                "`{}` is none of id, expected, effort, needs, when, entry, knobs and sweep",
+                "`{}` is not one of id, expected, effort, needs, when, entry, knobs and sweep",
                 one_line(other)
             )),
         };
@@ -442,7 +442,7 @@ mod tests {
             &[
                 (2, "[High]"),
                 (3, "`Huge`"),
-                (4, "no recommendation like"),
+                (4, "not a recommendation like"),
                 (6, "`cost`"),
                 (7, "`some`"),
                 (8, "`much`"),

@@ -1,7 +1,7 @@
-//! Whether a saved bench can have been run as it says: a file is believed no more than a benchmark.
+//! Checks that a saved bench is consistent: a file is trusted no more than a benchmark.
 //!
-//! What a file says twice must agree, and what a rule decided is decided again. That does not make
-//! forgery impossible, but no edit of a reading, a flag or a threshold alone goes through.
+//! Redundant values must agree, and everything that a rule decided is decided again. That does not
+//! make forgery impossible, but editing a single reading, flag or threshold is detected.
 
 use super::given::ALPHA_MAX;
 use super::record::Recorded;
@@ -13,13 +13,13 @@ use karve_core::policy::WarmUpRule;
 use karve_core::sampling::WarmUp;
 use std::collections::HashMap;
 
-/// Blocks of a file at most.
+/// The most blocks of a file.
 const BLOCKS_MAX: usize = 100_000;
 
-/// A clock that counts whole microseconds, and a value that was divided, agree up to this.
+/// The tolerance between a clock in whole microseconds and a value that was divided.
 const ROUNDING_US: f64 = 1.5;
 
-/// Why a file cannot be believed, if it cannot.
+/// Checks a file, or says why it is inconsistent.
 pub(super) fn check(recorded: &Recorded) -> Result<(), String> {
     if recorded.cases.is_empty() {
         return Err("it has no cases".into());
@@ -52,15 +52,15 @@ fn check_rule(rule: &BenchRule, metric: &Metric) -> Result<(), String> {
         && (0.0..1.0).contains(&rule.beta)
         && rule.beta > 0.0;
     if !sane {
-        return Err("its thresholds make no sense".into());
+        return Err("its thresholds are inconsistent".into());
     }
     if with_second(*rule, metric) != *rule {
-        return Err("its rule reads other clocks than its metric asks for".into());
+        return Err("its rule uses other clocks than its metric asks for".into());
     }
     Ok(())
 }
 
-/// The blocks are all different, not too many, and those left out are the warm-up.
+/// The blocks are all different, not too many, and only warm-up blocks are left out.
 fn check_blocks(blocks: &[Block], blocks_max: u32) -> Result<(), String> {
     let mut seen = HashMap::new();
     let mut warm_up = WarmUp::new(WarmUpRule::Detected);
@@ -80,7 +80,7 @@ fn check_blocks(blocks: &[Block], blocks_max: u32) -> Result<(), String> {
                 None => "counted",
             };
             return Err(format!(
-                "block {number} is {}, and by its readings it is {}",
+                "block {number} is {}, but by its readings it should be {}",
                 word(block.discarded),
                 word(due)
             ));
@@ -89,7 +89,7 @@ fn check_blocks(blocks: &[Block], blocks_max: u32) -> Result<(), String> {
     }
     if counted > blocks_max {
         return Err(format!(
-            "{counted} blocks count, and its rule allows {blocks_max}"
+            "{counted} blocks count, but its rule allows {blocks_max}"
         ));
     }
     Ok(())
@@ -98,7 +98,7 @@ fn check_blocks(blocks: &[Block], blocks_max: u32) -> Result<(), String> {
 fn check_sample(sample: &Sample, metric: &Metric) -> Result<(), String> {
     for (name, time) in [("wall_us", sample.wall_us), ("cpu_us", sample.cpu_us)] {
         if time == 0 {
-            return Err(format!("{name} is 0, and no run takes no time"));
+            return Err(format!("{name} is 0, but every run takes time"));
         }
     }
     let Some(per_unit) = metric.seconds_per_unit() else {
@@ -116,12 +116,12 @@ fn check_sample(sample: &Sample, metric: &Metric) -> Result<(), String> {
         Some(OwnClock::Wall) => ("wall_us", sample.wall_us),
         Some(OwnClock::Cpu) => ("cpu_us", sample.cpu_us),
     };
-    // A value that is no number fails too.
+    // NaN fails too.
     if (seconds * 1e6 - read_us as f64).abs() <= ROUNDING_US {
         return Ok(());
     }
     Err(format!(
-        "{} is {} {}, and {name} is {read_us}",
+        "{} is {} {}, but {name} is {read_us}",
         metric.name, sample.value, metric.unit
     ))
 }

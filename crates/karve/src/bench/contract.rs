@@ -1,7 +1,7 @@
-//! What two revisions are measured by: one contract and one harness, or why there is none.
+//! The contract and the harness that two revisions are measured with, or why there is none.
 //!
-//! Their numbers must rest on the same, as `karve_core::basis` says it: metric, timing engine and
-//! protected files. Where the protected files differ, those of one side may be given to both.
+//! Their numbers must have the same basis, as defined in `karve_core::basis`: metric, timing engine
+//! and read-only files. If the read-only files differ, both may use those of one side.
 
 use super::record::Side;
 use crate::config::{self, Now, Overrides};
@@ -19,14 +19,14 @@ use karve_os::{clock, host};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Differing files that a refusal names.
+/// How many differing files an error names.
 const NAMED_MAX: usize = 8;
 
-/// Digits of a digest, and those that a refusal shows.
+/// Digits of a digest, and how many an error shows.
 const DIGEST_CHARS: usize = 64;
 const SHOWN_CHARS: usize = 10;
 
-/// Whose protected files both sides are given.
+/// Whose read-only files both sides use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum HarnessOf {
     /// Those of A.
@@ -37,7 +37,7 @@ pub enum HarnessOf {
     B,
 }
 
-/// A revision or a worktree, before its granted files are looked at.
+/// A revision or a worktree, before its editable files are read.
 #[derive(Debug)]
 pub(super) struct Named {
     pub(super) label: String,
@@ -56,8 +56,8 @@ pub(super) struct Source {
     pub(super) side: Side,
 }
 
-/// The contract that both sides are measured by: what their own `karve.toml` says if they have
-/// one, or else the one of the directory one stands in.
+/// The contract that both sides are measured with: that of their own `karve.toml` if they have
+/// one, else that of the current directory.
 pub(super) fn contract(
     place: &Place,
     (a, b): (&Named, &Named),
@@ -90,7 +90,7 @@ pub(super) fn contract(
                 .cause(format!("in {CONFIG} of {} and of {}", a.label, b.label))
                 .hint("choose one of the two with --harness A or --harness B"));
         }
-        // What is left may differ between comparable numbers, but a bench needs one of each.
+        // The rest may differ between comparable numbers, but a bench needs one of each.
         let pairs = [
             (one.metric != other.metric, "metric"),
             (one.output != other.output, "output"),
@@ -106,7 +106,7 @@ pub(super) fn contract(
     Ok(of_a.or(of_b).unwrap_or(here.charter))
 }
 
-/// Both sides with the same protected files, or why that cannot be.
+/// Both sides with the same read-only files, or why that is impossible.
 pub(super) fn same_harness(
     [a, b]: [Source; 2],
     charter: &Charter,
@@ -124,10 +124,10 @@ pub(super) fn same_harness(
     let Some(chosen) = chosen else {
         return Err(cannot_compare(&mismatch)
             .cause(differing(&a, &b, globs)?)
-            .hint("give both the protected files of one side with --harness A or --harness B"));
+            .hint("use the read-only files of one side for both with --harness A or --harness B"));
     };
     if a.repo.common_dir() != b.repo.common_dir() {
-        let what = "A and B lie in different repositories, so no harness can be chosen";
+        let what = "A and B are in different repositories, so no harness can be chosen";
         return Err(CommandError::usage(what)
             .hint("fetch one into the other with \"git fetch\", and name the revisions"));
     }
@@ -143,7 +143,7 @@ pub(super) fn same_harness(
     })
 }
 
-/// The granted files of one source in the harness of another.
+/// The editable files of one source in the harness of another.
 fn moved(source: Source, into: &Source, globs: &GlobSet, scratch: &Path) -> Result<Source> {
     let repo = &source.repo;
     let mut trees = Trees::new(repo, scratch.join("moved"))?;
@@ -158,7 +158,7 @@ fn moved(source: Source, into: &Source, globs: &GlobSet, scratch: &Path) -> Resu
 }
 
 fn cannot_compare(mismatch: &Mismatch) -> CommandError {
-    let what = "A and B cannot be compared: what their numbers rest on differs";
+    let what = "A and B cannot be compared: they are not measured in the same way";
     let mut error = CommandError::usage(what);
     for Difference {
         what,
@@ -172,7 +172,7 @@ fn cannot_compare(mismatch: &Mismatch) -> CommandError {
     error
 }
 
-/// A value of a basis; of a digest only the first digits, which tell enough.
+/// A value of a basis; only the first digits of a digest, which are enough.
 fn shown(value: &str) -> &str {
     let is_digest = value.len() == DIGEST_CHARS && value.bytes().all(|b| b.is_ascii_hexdigit());
     if is_digest {
@@ -182,7 +182,7 @@ fn shown(value: &str) -> &str {
     }
 }
 
-/// The protected files that differ, in words.
+/// The read-only files that differ, as text.
 fn differing(a: &Source, b: &Source, globs: &GlobSet) -> Result<String> {
     let entries = |source: &Source| -> Result<BTreeSet<String>> {
         let entries = source.repo.entries_outside(&source.commit, globs)?;
@@ -197,10 +197,7 @@ fn differing(a: &Source, b: &Source, globs: &GlobSet) -> Result<String> {
     if differing.len() > NAMED_MAX {
         named.push(format!("and {} more", differing.len() - NAMED_MAX));
     }
-    Ok(format!(
-        "files differ that are not granted: {}",
-        named.join(", ")
-    ))
+    Ok(format!("read-only files differ: {}", named.join(", ")))
 }
 
 /// How the commits of a bench are signed.

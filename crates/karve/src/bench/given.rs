@@ -1,4 +1,4 @@
-//! What the command line says of plain commands, their cases and their metric.
+//! Plain commands, their cases and their metric, from the command line.
 
 use crate::config;
 use karve_core::charter::{
@@ -14,11 +14,11 @@ use karve_os::error::{CommandError, Result};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Seconds that one run of a plain command may take.
+/// The most seconds that one run of a plain command may take.
 const COMMAND_S: u64 = 120;
-/// How often equal sides may be told apart, at most.
+/// The highest allowed false positive rate.
 pub const ALPHA_MAX: f64 = 0.2;
-/// The smallest difference that a bench can be asked for, as a ratio.
+/// The smallest difference that a bench accepts as a threshold, as a ratio.
 const EFFECT_MIN: f64 = 1.01;
 /// The one case of a command that has none.
 const ONLY_CASE: &str = "command";
@@ -26,8 +26,8 @@ const ONLY_CASE: &str = "command";
 /// How plain commands are run and read.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Given {
-    /// A case for {case}, such as small or size=64,m=3 (then also {size} and {m}); of a project,
-    /// one of its cases. May be repeated
+    /// A case for {case}, such as small or size=64,m=3 (which also sets {size} and {m}); for a
+    /// project, one of its cases. May be repeated
     #[arg(long = "case", value_name = "NAME")]
     pub cases: Vec<String>,
     /// What is compared: wall_time, cpu_time, or a number that the command prints
@@ -36,20 +36,20 @@ pub struct Given {
     /// How the command prints its numbers: csv, json, metric, or another format of output.format
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<String>,
-    /// The unit of a printed number; by default what its name ends with, as in time_ms
+    /// The unit of a printed number; by default the suffix of its name, as in time_ms
     #[arg(long, value_name = "UNIT")]
     pub unit: Option<String>,
     /// Which direction of a printed number is better
     #[arg(long, value_name = "WHICH", value_enum)]
     pub better: Option<BetterName>,
-    /// Run this before each timed run, untimed, such as one that empties caches
+    /// Run this command before each timed run, untimed; for example to flush caches
     #[arg(long, value_name = "COMMAND")]
     pub condition: Option<String>,
-    /// Which clocks decide: the metric alone, always both, or both where the command has one
-    /// thread and does not wait
+    /// Which clocks decide: the metric alone, always both, or both if the command has one thread
+    /// and does not wait
     #[arg(long, value_name = "WHICH", value_enum)]
     pub clocks: Option<ClocksName>,
-    /// Hold every timed run to one CPU
+    /// Pin every timed run to one CPU
     #[arg(long)]
     pub pin: bool,
 }
@@ -57,16 +57,16 @@ pub struct Given {
 /// Which direction is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum BetterName {
-    /// As for times.
+    /// For times.
     Lower,
-    /// As for rates.
+    /// For rates.
     Higher,
 }
 
 /// Which clocks decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum ClocksName {
-    /// Both where that is sound.
+    /// Both, if that is sound.
     Auto,
     /// The metric alone.
     Metric,
@@ -75,7 +75,7 @@ pub enum ClocksName {
 }
 
 impl ClocksName {
-    /// What core calls it.
+    /// The matching type of the core.
     pub fn rule(self) -> ClockRule {
         match self {
             Self::Auto => ClockRule::Auto,
@@ -86,7 +86,7 @@ impl ClocksName {
 }
 
 impl Given {
-    /// Refuses what only plain commands can be given: a project has it in its `karve.toml`.
+    /// Rejects flags that are only for plain commands: a project sets them in its `karve.toml`.
     pub fn refuse_for_project(&self) -> Result<()> {
         let flags = [
             ("--metric", self.metric.is_some()),
@@ -98,18 +98,18 @@ impl Given {
         match flags.iter().find(|(_, given)| *given) {
             None => Ok(()),
             Some((flag, _)) => {
-                let what = format!("{flag} is for plain commands; a project says it itself");
+                let what = format!("{flag} is for plain commands; a project sets it in karve.toml");
                 Err(CommandError::usage(what)
                     .hint("change karve.toml, or give two commands after \"--\""))
             }
         }
     }
 
-    /// The charter that plain commands are run by; `lines` are the commands.
+    /// The charter for plain commands; `lines` are the commands.
     pub fn charter(&self, lines: &[String]) -> Result<Charter> {
         if lines.iter().any(|line| line.trim().is_empty()) {
             return Err(CommandError::usage("a command is empty")
-                .hint("write what to run after \"--\", such as './old' './new'"));
+                .hint("write the two commands after \"--\", such as './old' './new'"));
         }
         let metric = self.metric()?;
         let cases = self.plain_cases(lines, &metric)?;
@@ -161,7 +161,7 @@ impl Given {
         })
     }
 
-    /// How the device is kept quiet: as the command line says.
+    /// The device settings from the command line.
     pub fn device(&self) -> DeviceRule {
         DeviceRule {
             pin: if self.pin { Pin::Auto } else { Pin::No },
@@ -179,7 +179,7 @@ impl Given {
         };
         if metric.own_clock().is_some() {
             if self.format.is_some() || self.better.is_some() {
-                let what = format!("{} is read by karve's own clock", metric.name);
+                let what = format!("{} is measured by karve's own clock", metric.name);
                 return Err(CommandError::usage(what)
                     .hint("name the printed number with --metric, or leave out --format"));
             }
@@ -187,7 +187,7 @@ impl Given {
                 metric.unit = "ms".into();
             }
             if metric.seconds_per_unit().is_none() {
-                let what = format!("{:?} is no unit of time", metric.unit);
+                let what = format!("{:?} is not a unit of time", metric.unit);
                 return Err(CommandError::usage(what).hint("use --unit s, ms, us or ns"));
             }
             return Ok(metric);
@@ -207,7 +207,7 @@ impl Given {
             None => {
                 let what = format!("it is not clear whether more {} is better", metric.name);
                 return Err(CommandError::usage(what)
-                    .hint("say --better lower or --better higher, or name the --unit"));
+                    .hint("use --better lower or --better higher, or name the --unit"));
             }
         };
         Ok(metric)
@@ -252,10 +252,10 @@ impl Given {
     }
 }
 
-/// Placeholders that a plain command may have without a case.
+/// Placeholders that a plain command may use without a case.
 const FREE: [&str; 3] = ["seed", "out", "repeats"];
 
-/// Refuses a placeholder that no case, or not every case, has a value for.
+/// Rejects a placeholder that no case, or not every case, has a value for.
 fn refuse_parameters(lines: &[String], cases: &[Case]) -> Result<()> {
     let known = |name: &str| {
         let has = |case: &Case| name == "case" || case.params.contains_key(name);
@@ -266,22 +266,22 @@ fn refuse_parameters(lines: &[String], cases: &[Case]) -> Result<()> {
         return Ok(());
     };
     let what = if cases.is_empty() {
-        format!("a command names {{{name}}}, and there is no case")
+        format!("a command uses {{{name}}}, but there is no case")
     } else {
-        format!("a command names {{{name}}}, and not every case has it")
+        format!("a command uses {{{name}}}, but not every case has it")
     };
     let way = if name == "case" {
         "name one or more with --case NAME".to_owned()
     } else {
         format!("give it a value with --case {name}=64")
     };
-    let braces = "; a brace of the shell is written {{";
+    let braces = "; write a literal brace as {{";
     Err(CommandError::usage(what).hint(way + braces))
 }
 
 /// Reads `60s`, `5m`, `1.5h` or `500ms`.
 pub fn parse_time(text: &str) -> std::result::Result<Duration, String> {
-    let usage = || "a time is written like 60s, 500ms, 5m or 1.5h".to_owned();
+    let usage = || "write a time like 60s, 500ms, 5m or 1.5h".to_owned();
     let split = text.find(|c: char| c.is_ascii_alphabetic());
     let (number, unit) = text.split_at(split.ok_or_else(usage)?);
     let seconds = match unit {
@@ -302,7 +302,7 @@ pub fn parse_time(text: &str) -> std::result::Result<Duration, String> {
 
 /// Reads `2%` as the ratio 1.02.
 pub fn parse_percent(text: &str) -> std::result::Result<f64, String> {
-    let usage = || "a share is written like 2% or 0.5%, from 0% to 1000%".to_owned();
+    let usage = || "write a percentage like 2% or 0.5%, from 0% to 1000%".to_owned();
     let number = text.strip_suffix('%').ok_or_else(usage)?;
     let percent: f64 = number.trim().parse().map_err(|_| usage())?;
     if (0.0..=1_000.0).contains(&percent) {
@@ -315,8 +315,8 @@ pub fn parse_percent(text: &str) -> std::result::Result<f64, String> {
 /// Reads the smallest difference that counts, `2%`, as the ratio 1.02.
 pub fn parse_effect(text: &str) -> std::result::Result<f64, String> {
     let usage = || {
-        "the smallest difference that counts is written like 2%, from 1% to 1000%: less is not \
-         told from the host's own"
+        "write the smallest difference that counts like 2%, from 1% to 1000%: less cannot be \
+         distinguished from the noise of the host"
             .to_owned()
     };
     let ratio = parse_percent(text).map_err(|_| usage())?;
@@ -329,7 +329,7 @@ pub fn parse_effect(text: &str) -> std::result::Result<f64, String> {
 
 /// Reads an error probability.
 pub fn parse_alpha(text: &str) -> std::result::Result<f64, String> {
-    let usage = || "alpha lies between 1e-9 and 0.2, such as 0.001".to_owned();
+    let usage = || "alpha must be between 1e-9 and 0.2, such as 0.001".to_owned();
     let alpha: f64 = text.parse().map_err(|_| usage())?;
     if (1e-9..=ALPHA_MAX).contains(&alpha) {
         Ok(alpha)

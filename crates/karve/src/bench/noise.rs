@@ -1,6 +1,6 @@
-//! Equal sides on this host: how it is measured, which remedies are tried, and what they bring.
+//! A/A tests on this host: how they are measured, which remedies are tried, and how they help.
 //!
-//! A remedy is tried beside the plain way, block by block, so that both meet the same host.
+//! A remedy is interleaved with plain runs, block by block, so that both see the same host.
 
 use super::record::End;
 use super::sides::Ground;
@@ -19,27 +19,27 @@ use serde::Serialize;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The draws of the power simulation; any number does.
+/// The seed of the power simulation; any number works.
 const SEED: u64 = 1;
 /// How often a command is run for one reading when repeats are tried.
 const REPEATS: u32 = 4;
-/// How long one block waits for a quiet host at most.
+/// The longest that one block waits for a quiet host.
 const QUIET_WAIT: Duration = Duration::from_millis(500);
-/// Over this long the pressure is read.
+/// The window over which CPU pressure is read.
 const QUIET_WINDOW: Duration = Duration::from_millis(20);
 /// The host is quiet if tasks waited for a CPU in less than this share of the time.
 const QUIET_SHARE: f64 = 0.1;
 
-/// What a host says about itself when equal sides meet.
+/// The result of the A/A test on a host.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostNoise {
     /// The version of this shape.
     pub version: u32,
-    /// Pairs of equal sides.
+    /// A/A pairs.
     pub pairs: u32,
-    /// What one pair costs.
+    /// How long one pair takes.
     pub seconds_per_pair: f64,
-    /// What each clock says.
+    /// The result for each clock.
     pub clocks: Vec<ClockNoise>,
     /// Remedies that were tried.
     pub remedies: Vec<Remedy>,
@@ -50,9 +50,9 @@ pub struct HostNoise {
 /// A remedy that was tried.
 #[derive(Clone, Debug, Serialize)]
 pub struct Remedy {
-    /// What it is, as an advice.
+    /// What it is, worded as advice.
     pub advice: String,
-    /// The smallest visible difference without it, in percent; none if nothing would show.
+    /// The smallest detectable difference without it, in percent; none if none is detectable.
     pub before_percent: Option<f64>,
     /// The same with it.
     pub after_percent: Option<f64>,
@@ -62,18 +62,18 @@ pub struct Remedy {
     pub helped: bool,
 }
 
-/// How many pairs are taken.
+/// How many pairs to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// Of equal sides.
+    /// For the A/A test.
     pub pairs: u32,
-    /// For each remedy, and beside it.
+    /// With each remedy, and as many without it.
     pub remedy_pairs: u32,
-    /// Time at most for each of these.
+    /// The time limit for each of these.
     pub time: Duration,
 }
 
-/// Measures equal sides and tries the remedies; `say` hears what goes on.
+/// Runs the A/A test and tries the remedies; `say` receives progress messages.
 pub fn measure(
     ground: &Ground,
     effort: Effort,
@@ -98,7 +98,7 @@ pub fn measure(
         };
         take(&mut bench, &block)?;
         say(format!(
-            "equal sides: pair {} of {}",
+            "A/A test: pair {} of {}",
             bench.n_blocks(),
             effort.pairs
         ));
@@ -123,7 +123,7 @@ pub fn measure(
     })
 }
 
-/// The usual rule, with both clocks where karve reads them itself.
+/// The usual rule, with both clocks if karve reads them itself.
 fn rule(ground: &Ground) -> BenchRule {
     let second = match ground.charter.metric.own_clock() {
         Some(OwnClock::Cpu) => Clock::Wall,
@@ -143,7 +143,7 @@ fn take(bench: &mut Bench, block: &Block) -> Result<()> {
     bench.take(block).map_err(bad)
 }
 
-/// Reading CPU time instead of wall time needs no run of its own: both were read.
+/// CPU time instead of wall time needs no separate run: both were measured.
 fn other_clock(ground: &Ground, clocks: &[ClockNoise]) -> Option<Remedy> {
     let [metric, second] = clocks else {
         return None;
@@ -151,7 +151,7 @@ fn other_clock(ground: &Ground, clocks: &[ClockNoise]) -> Option<Remedy> {
     if ground.charter.metric.own_clock() != Some(OwnClock::Wall) {
         return None;
     }
-    let advice = "let CPU time decide too, with --clocks both or metric.clocks in karve.toml";
+    let advice = "let CPU time decide too: use --clocks both, or metric.clocks in karve.toml";
     Some(Remedy::of(advice, (metric.smallest, second.smallest), 1.0))
 }
 
@@ -194,7 +194,7 @@ fn remedies_of(ground: &Ground) -> Vec<Attempt> {
             arm.harness = arm.harness.clone().pinned_to(&cpus);
         }
         attempts.push(Attempt {
-            advice: "hold it to one CPU, with --pin or device.pin in karve.toml".to_owned(),
+            advice: "pin it to one CPU: use --pin, or device.pin in karve.toml".to_owned(),
             arena,
             waits: false,
         });
@@ -209,7 +209,7 @@ fn remedies_of(ground: &Ground) -> Vec<Attempt> {
     attempts
 }
 
-/// The plain way and the remedy by turns; `None` if that was stopped.
+/// Plain runs and the remedy, interleaved; `None` if the user stopped it.
 fn try_remedy(
     ground: &Ground,
     attempt: &Attempt,
@@ -250,7 +250,7 @@ fn try_remedy(
     Ok(Some(Remedy::of(&attempt.advice, smallest, cost)))
 }
 
-/// Waits until few tasks wait for a CPU, but not for long.
+/// Waits until few tasks wait for a CPU, up to a limit.
 fn wait_for_quiet() {
     let started = Instant::now();
     while started.elapsed() < QUIET_WAIT {
@@ -265,7 +265,7 @@ fn wait_for_quiet() {
     }
 }
 
-/// For how long tasks waited for a CPU since the start of the host, in microseconds.
+/// How long tasks have waited for a CPU since boot, in microseconds.
 fn pressure_us() -> Option<u64> {
     Files::default().pressure().map(|now| now.total_us)
 }

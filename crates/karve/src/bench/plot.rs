@@ -7,12 +7,12 @@ use karve_os::error::{Context, Result};
 use std::fs;
 use std::path::Path;
 
-/// Colours of what is faster, slower and the same.
+/// Colors for faster, slower and the same.
 const COLOURS: [&str; 3] = chart::COLOURS;
 
 /// Writes both plots into a directory.
 pub fn write(recorded: &Recorded, dir: &Path) -> Result<()> {
-    fs::create_dir_all(dir).context(|| format!("cannot make {}", dir.display()))?;
+    fs::create_dir_all(dir).context(|| format!("cannot create {}", dir.display()))?;
     let bench = recorded.bench()?;
     for (name, text) in [
         ("evidence.svg", render_evidence(recorded, &bench)),
@@ -26,7 +26,7 @@ pub fn write(recorded: &Recorded, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The evidence after each pair on a logarithmic scale, with what it must reach.
+/// The evidence after each pair on a logarithmic scale, with its thresholds.
 pub fn render_evidence(recorded: &Recorded, bench: &Bench) -> String {
     let needed = bench.rule.differs_evidence();
     let enough = bench.rule.guard_evidence();
@@ -45,7 +45,7 @@ pub fn render_evidence(recorded: &Recorded, bench: &Bench) -> String {
     chart.level(
         needed.log10(),
         COLOURS[0],
-        &format!("tells apart: {needed:.0}"),
+        &format!("different: {needed:.0}"),
     );
     chart.level(
         enough.log10(),

@@ -1,4 +1,4 @@
-//! Every block of a bench with all that is needed to judge it again, to a file and back.
+//! Every block of a bench with all that is needed to judge it again, saved and loaded.
 
 use super::account;
 use karve_core::bench::{Bench, BenchRule};
@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// The version of the file.
 const VERSION: u32 = 1;
-/// The longest file that is read, in bytes.
+/// The largest file that is read, in bytes.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// A bench as it was run.
@@ -33,7 +33,7 @@ pub struct Recorded {
     pub cases: Vec<String>,
     /// The thresholds.
     pub rule: BenchRule,
-    /// What it was measured on and with.
+    /// The host and tools it was measured with.
     pub environment: Environment,
     /// Why it ended.
     pub end: End,
@@ -53,7 +53,7 @@ pub struct Side {
     /// Its commit, if it is a revision or a worktree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// Granted files that are changed in the worktree since that commit.
+    /// Editable files that changed in the worktree since that commit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
 }
@@ -62,7 +62,7 @@ pub struct Side {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// There was a finding, and whatever else was asked for.
+    /// There was a finding, and everything else that was asked for.
     Found,
     /// All pairs were used.
     Pairs,
@@ -98,7 +98,7 @@ impl Recorded {
             bench.take(block).map_err(|bad| {
                 CommandError::usage(format!("block {number} of the file cannot be used"))
                     .cause(bad.0)
-                    .hint("write the file anew with \"karve bench --save FILE\"")
+                    .hint("write the file again with \"karve bench --save FILE\"")
             })?;
         }
         Ok(bench)
@@ -116,7 +116,7 @@ impl Recorded {
     pub fn load(path: &Path) -> Result<Self> {
         let hint = "name a file that \"karve bench --save FILE\" wrote";
         let refused = |cause: String| {
-            CommandError::usage(format!("{} is no bench", path.display()))
+            CommandError::usage(format!("{} is not a saved bench", path.display()))
                 .cause(cause)
                 .hint(hint)
         };
@@ -130,7 +130,7 @@ impl Recorded {
             return Err(refused("a newer karve wrote it".to_owned()));
         }
         account::check(&read).map_err(|why| {
-            CommandError::usage(format!("{} cannot be believed", path.display()))
+            CommandError::usage(format!("{} is inconsistent", path.display()))
                 .cause(why)
                 .hint("measure again, with \"karve bench --save FILE\"")
         })?;

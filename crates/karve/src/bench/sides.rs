@@ -1,8 +1,8 @@
 //! From what the user names to two arms that can be timed: revisions, worktrees or commands.
 //!
-//! Two revisions are comparable if everything but the granted files is the same: the harness.
-//! Otherwise one of the two harnesses must be chosen, and the other side's granted files are put
-//! into it.
+//! Two revisions are comparable if everything but the editable files, the harness, is the same.
+//! Otherwise one of the two harnesses must be chosen, and the other side's editable files are
+//! copied into it.
 
 use super::contract::{HarnessOf, Named, Source, contract, note, same_harness};
 use super::given::Given;
@@ -30,34 +30,34 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Two arms, and all that a record says of them.
+/// Two arms, and everything that is recorded about them.
 #[derive(Debug)]
 pub struct Ground {
     /// What is measured and how.
     pub charter: Charter,
     /// The cases.
     pub cases: Vec<NumberedCase>,
-    /// Where the sides meet; A is the parent, B the candidate.
+    /// The pair runner; A is the parent, B the candidate.
     pub arena: Arena,
     /// What B is compared with.
     pub a: Side,
     /// What is compared.
     pub b: Side,
-    /// What the host says of itself.
+    /// Facts about the host.
     pub environment: Environment,
-    /// Worktrees and result files; both go with it.
+    /// Worktrees and result files; removed when this is dropped.
     _worktrees: Vec<Worktree>,
     scratch: Scratch,
 }
 
 impl Ground {
-    /// Where files may be put while it stands.
+    /// Where files may be written as long as this exists.
     pub fn scratch(&self) -> &Path {
         self.scratch.path()
     }
 }
 
-/// Worktrees of one side; removed with it.
+/// Worktrees of one side; removed when this is dropped.
 #[derive(Debug)]
 struct Worktree {
     repo: Repo,
@@ -66,7 +66,7 @@ struct Worktree {
 
 impl Drop for Worktree {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next "git worktree prune".
+        // If one cannot be removed now, the next "git worktree prune" removes it.
         let _ = self.trees.clear(&self.repo);
     }
 }
@@ -76,28 +76,28 @@ impl Drop for Worktree {
 pub enum Tests {
     /// It must.
     Required,
-    /// The user says that they need not be run.
+    /// The user turned the tests off.
     Skipped,
 }
 
 /// Whether the sides are confined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confined {
-    /// As the project says; plain commands are not.
+    /// As the project is configured; plain commands are not.
     AsUsual,
     /// As candidates are in a campaign.
     Always,
 }
 
 impl Confined {
-    /// Turns a sandbox on that the project or nobody has turned on.
+    /// Turns the sandbox on, even if the project has it off.
     fn apply(self, rule: &mut SandboxRule) {
         if self == Self::Always && rule.mode == SandboxMode::Off {
             rule.mode = SandboxMode::Auto;
         }
     }
 
-    /// Says what is missing, or refuses where nothing would be confined.
+    /// Reports what is missing, or fails if nothing would be confined.
     fn check(self, rule: &SandboxRule, sandbox: Option<&Arc<Sandbox>>) -> Result<()> {
         if self == Self::AsUsual {
             return Ok(());
@@ -118,7 +118,7 @@ impl Confined {
 /// How revisions are prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choices {
-    /// Whose protected files count, if they differ.
+    /// Whose read-only files count, if they differ.
     pub harness: Option<HarnessOf>,
     /// Whether the tests are run.
     pub tests: Tests,
@@ -158,7 +158,7 @@ impl Ground {
         }
     }
 
-    /// The same arms with other benchmark lines, made from the present ones.
+    /// The same arms with other benchmark lines, derived from the current ones.
     pub fn arena_with(&self, change: impl Fn(&str) -> String) -> Arena {
         let mut arena = self.arena.clone();
         for (arm, side) in [
@@ -175,7 +175,7 @@ impl Ground {
     }
 }
 
-/// Two commands as they stand on the command line, run in the directory one stands in.
+/// Two commands from the command line, run in the current directory.
 pub fn of_commands(
     place: &Place,
     lines: [&str; 2],
@@ -217,7 +217,7 @@ pub fn of_commands(
     })
 }
 
-/// The environment with what confined the sides, if anything did.
+/// The environment with the sandbox of the sides, if there was one.
 fn with_layers(mut environment: Environment, charter: &Charter) -> Environment {
     if charter.sandbox.mode != SandboxMode::Off {
         let layers = sandbox::active(&charter.sandbox);
@@ -234,8 +234,8 @@ fn harness(charter: &Charter, scratch: &Scratch, stop: &StopFlag) -> Harness {
     Harness::new(charter, &scratch.path().join("tmp"), &scratch.tag(), stop)
 }
 
-/// Two revisions or worktrees of the project one stands in, built and tested; `say` hears what
-/// goes on.
+/// Two revisions or worktrees of the current project, built and tested; `say` receives
+/// progress messages.
 pub fn of_revisions(
     place: &Place,
     names: [&str; 2],
@@ -318,8 +318,8 @@ struct Building<'a> {
 }
 
 impl Building<'_> {
-    /// One side, built and tested, and where it stands. A comes first: it may make cases smaller
-    /// that do not fit into memory.
+    /// One side, built and tested, and its directory. A comes first: it may shrink cases that do
+    /// not fit into memory.
     fn side(
         &self,
         (letter, source): (&str, &Source),
@@ -348,8 +348,8 @@ impl Building<'_> {
     }
 }
 
-/// What a side is called in messages. Where both are the same, as for `karve noise`, no letter
-/// tells them apart.
+/// What a side is called in messages. If both are the same, as in `karve noise`, it has no
+/// letter.
 pub fn called((letter, side): (&str, &Side), labels: [&str; 2]) -> String {
     if labels[0] == labels[1] {
         format!("{:?}", side.label)
@@ -359,9 +359,9 @@ pub fn called((letter, side): (&str, &Side), labels: [&str; 2]) -> String {
 }
 
 fn fails(name: &str, gate: &Gate) -> CommandError {
-    CommandError::environment(format!("{name} does not pass its gate"))
+    CommandError::environment(format!("{name} fails its gate"))
         .cause(gate.describe())
-        .hint("mend it; \"karve check\" shows the same, and --no-test leaves out the tests")
+        .hint("fix it; \"karve check\" shows the same failure, and --no-test skips the tests")
 }
 
 /// A worktree if it is written as a path, else a revision, else a directory.
@@ -379,7 +379,7 @@ fn named(repo: &Repo, here: &Path, name: &str) -> Result<Named> {
             Ok(base) => return Ok(revision(base)),
             Err(_) if path.is_dir() => {}
             Err(error) => {
-                return Err(error.hint("a directory is written as ./DIR, a command after \"--\""));
+                return Err(error.hint("write a directory as ./DIR, and commands after \"--\""));
             }
         }
     }
@@ -393,7 +393,7 @@ fn named(repo: &Repo, here: &Path, name: &str) -> Result<Named> {
     })
 }
 
-/// The cases of the project that are meant: all visible ones, or those named.
+/// The selected cases of the project: all visible ones, or those named.
 fn chosen_cases(charter: &Charter, given: &Given) -> Result<Vec<Case>> {
     let visible = charter.visible_cases();
     let visible: Vec<&Case> = visible.iter().map(|index| &charter.cases[*index]).collect();
@@ -411,8 +411,8 @@ fn chosen_cases(charter: &Charter, given: &Given) -> Result<Vec<Case>> {
     given.cases.iter().map(pick).collect()
 }
 
-/// The commit that a side is built from: the revision, or HEAD of a worktree plus what is changed
-/// of its granted files.
+/// The commit that a side is built from: the revision, or HEAD of a worktree plus the changes to
+/// its editable files.
 fn source(named: Named, globs: &GlobSet) -> Result<Source> {
     let mut side = Side {
         label: named.label,

@@ -88,7 +88,7 @@ pub fn render_markdown(view: &View) -> String {
     ));
     lines.push(String::new());
     lines.push(format!(
-        "{} pairs by turns in random order, {:.1} s, alpha {}. {}. Host: {}.",
+        "{} interleaved pairs in random order, {:.1} s, alpha {}. {}. Host: {}.",
         view.pairs,
         view.seconds,
         view.rule.alpha,
@@ -151,7 +151,7 @@ fn interval(estimate: &Estimate) -> String {
 fn clock_line(clock: &ClockView, view: &View) -> String {
     if !clock.counts {
         return format!(
-            "{:<10} {}; does not count: no run showed one thread that does not wait (see \
+            "{:<10} {}; does not count: no run showed a single thread that never waits (see \
              --clocks of \"karve bench\")",
             clock.name,
             estimate(&clock.estimate)
@@ -210,7 +210,7 @@ fn case_ratio(case: &CaseView, view: &View) -> String {
     shown + &by_another(case, view)
 }
 
-/// The clock of a case, where it is not the one that the medians are read by.
+/// The clock of a case, if it is not the one that the medians come from.
 fn by_another(case: &CaseView, view: &View) -> String {
     match view.clocks.first() {
         Some(main) if main.name != case.by => format!(" by {}", case.by),
@@ -221,12 +221,12 @@ fn by_another(case: &CaseView, view: &View) -> String {
 fn smallest(view: &View) -> String {
     match view.smallest_percent {
         Some(percent) => format!(
-            "a difference of {} would have shown here four times out of five, within {} pairs",
+            "this host shows a difference of {} four times out of five, within {} pairs",
             percent_text(percent),
             view.rule.pairs_max
         ),
-        None if view.pairs < 8 => "too few pairs to say what could have shown".to_owned(),
-        None => "not even twice as fast would have shown reliably on this host".to_owned(),
+        None if view.pairs < 8 => "too few pairs to say which difference would show".to_owned(),
+        None => "not even a 2x speedup shows reliably on this host".to_owned(),
     }
 }
 

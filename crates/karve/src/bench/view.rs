@@ -1,4 +1,4 @@
-//! What a bench has shown, as plain data: the text, the Markdown and the JSON are made of it.
+//! The result of a bench as plain data: the text, the Markdown and the JSON are made from it.
 
 use super::record::{End, Recorded, Side};
 use karve_core::bench::{Bench, CaseSigns, ClockSigns, Signs, Until};
@@ -11,17 +11,17 @@ use karve_os::text::counted;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The draws of the power simulation; any number does.
+/// The seed of the power simulation; any number works.
 const SEED: u64 = 1;
 
-/// Everything that people and scripts are told.
+/// Everything that people and scripts get to see.
 #[derive(Clone, Debug, Serialize)]
 pub struct View {
     /// The version of this shape.
     pub version: u32,
     /// What was found overall.
     pub finding: Finding,
-    /// The same in words.
+    /// The same as text.
     pub words: String,
     /// Why the bench ended.
     pub end: End,
@@ -37,7 +37,7 @@ pub struct View {
     pub rule: RuleView,
     /// Pairs that counted, for each case.
     pub pairs: u32,
-    /// Pairs that were read and left out.
+    /// Pairs that were measured and left out.
     pub discarded: u32,
     /// How long it took.
     pub seconds: f64,
@@ -47,11 +47,11 @@ pub struct View {
     pub clocks: Vec<ClockView>,
     /// Case by case, by the metric.
     pub cases: Vec<CaseView>,
-    /// The smallest difference that this host would have shown four times out of five, in percent.
+    /// The smallest difference that this host shows four times out of five, in percent.
     pub smallest_percent: Option<f64>,
-    /// The slowdown that was watched for.
+    /// The slowdown limit.
     pub limit: Option<LimitView>,
-    /// What the host says of itself.
+    /// Facts about the host.
     pub environment: BTreeMap<String, String>,
     /// What a reader should know.
     pub warnings: Vec<String>,
@@ -60,21 +60,21 @@ pub struct View {
 /// The thresholds, for people.
 #[derive(Clone, Debug, Serialize)]
 pub struct RuleView {
-    /// How often equal sides may be told apart.
+    /// The false positive rate.
     pub alpha: f64,
     /// The difference that must be disproved, in percent.
     pub null_percent: f64,
     /// The smallest difference that counts, in percent.
     pub min_effect_percent: f64,
-    /// Evidence that tells the sides apart.
+    /// Evidence needed for a difference.
     pub evidence_needed: f64,
-    /// Evidence for no difference.
+    /// Evidence needed for no difference.
     pub same_needed: f64,
-    /// Most pairs.
+    /// The most pairs.
     pub pairs_max: u32,
 }
 
-/// What one clock says.
+/// The result for one clock.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClockView {
     /// Which clock.
@@ -114,7 +114,7 @@ pub struct CaseView {
     pub b_mean: f64,
 }
 
-/// A slowdown that was watched for.
+/// A slowdown limit.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct LimitView {
     /// The limit in percent.
@@ -129,7 +129,7 @@ impl View {
         Self::advising(recorded, &str::to_owned)
     }
 
-    /// The same for a duel of a command that has no flags of a bench: what helps is a bench of the
+    /// The same for a duel of a command without the flags of a bench: it advises a bench of the
     /// same two commits.
     pub fn of_duel(recorded: &Recorded) -> Result<Self> {
         let [a, b] = [&recorded.a, &recorded.b].map(|side| side.label.as_str());
@@ -193,7 +193,7 @@ impl View {
         })
     }
 
-    /// The clock whose figures stand for the finding: the one that has the proof.
+    /// The clock whose figures back the finding.
     pub fn telling(&self) -> &ClockView {
         let by = self.finding.by();
         let found = self.clocks.iter().find(|view| Some(view.clock) == by);
@@ -263,15 +263,15 @@ fn words(finding: &Finding, bench: &Bench, end: End) -> String {
             second,
             clock,
         } => format!(
-            "the clocks disagree: {metric:.3}x by the metric, {second:.3}x by the {}; work sleeps, \
-             waits or hides in threads",
+            "the clocks disagree: {metric:.3}x by the metric, {second:.3}x by the {}; the work \
+             sleeps, waits or runs in other threads",
             clock.name()
         ),
         Finding::CouldNotTell => {
             let pairs = counted(pairs as usize, "pair");
             let why = match end {
                 End::Stopped => format!("stopped after {pairs}"),
-                End::Time => format!("the time was up after {pairs}"),
+                End::Time => format!("time limit after {pairs}"),
                 End::Pairs | End::Found => pairs,
             };
             match finding.word_beside(&bench.main().overall.estimate()) {
@@ -292,12 +292,12 @@ pub fn percent_text(percent: f64) -> String {
     format!("{text}%")
 }
 
-/// What some flags of a bench are called to a reader.
+/// How to advise some flags of a bench to a reader.
 type Advice<'a> = &'a dyn Fn(&str) -> String;
 
-/// What a case that is only likely faster or slower lacks.
-const LIKELY: &str = "likely: the interval leaves no doubt of the direction, but a finding must \
-                      also hold against having looked after every pair";
+/// What is missing for a case that is only likely faster or slower.
+const LIKELY: &str = "likely: the interval excludes 1, but a finding must also account for \
+                      checking after every pair";
 
 fn warnings(
     recorded: &Recorded,
@@ -321,14 +321,14 @@ fn warnings(
     let held_back = bench.counted().len() < bench.clocks.len();
     if held_back && *finding == Finding::CouldNotTell {
         warnings.push(format!(
-            "CPU time did not count: no run of each side was calm enough to show that it does not \
+            "CPU time did not count: the host was never calm enough to show that both sides do not \
              wait; if both have one thread and never wait, {} decides sooner",
             advice("--clocks both")
         ));
     }
     let same_way = !matches!(finding, Finding::ClocksDisagree { .. });
     if !held_back && bench.clocks_differ() && same_way {
-        warnings.push("the clocks agree on the direction, not on the size".to_owned());
+        warnings.push("the clocks agree on the direction but not on the size".to_owned());
     }
     let opposite: Vec<&str> = cases
         .iter()
@@ -346,7 +346,7 @@ fn warnings(
         .collect();
     if !opposite.is_empty() {
         let names = opposite.join(", ");
-        warnings.push(format!("not all cases are alike: look at {names}"));
+        warnings.push(format!("the cases disagree: look at {names}"));
     }
     let open = cases.iter().any(|c| c.finding == Finding::CouldNotTell);
     if cases
@@ -359,13 +359,13 @@ fn warnings(
     let ended = recorded.end == End::Found && recorded.rule.until == Until::Overall;
     if open && ended && cases.len() > 1 {
         warnings.push(format!(
-            "the bench ended with its overall finding, before each case had one; {} goes on until \
-             each has",
+            "the bench stopped at the overall finding, before every case had one; {} continues \
+             until every case has one",
             advice("--every-case")
         ));
     }
     if let Some(Clock::Cpu) = finding.by() {
-        warnings.push("CPU time has the proof; wall time does not contradict it".to_owned());
+        warnings.push("the finding is by CPU time; wall time does not contradict it".to_owned());
     }
     warnings
 }

@@ -1,4 +1,4 @@
-//! `karve agents`: which agents there are, what is installed, and whether a small turn works.
+//! `karve agents`: lists the agents, what is installed, and whether a short turn works.
 
 use crate::config::Overrides;
 use crate::project::Place;
@@ -20,19 +20,19 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 
-/// List the agents, what is installed, and whether a small turn works
+/// List the agents, what is installed, and whether a short turn works
 ///
-/// Any agent of this list can be named with `karve run --agent NAME`. A command-line agent is there
-/// if its program is, a model API if its key and its model are. A trial asks the model for one
-/// word; it takes two minutes at most and costs what such a question costs. Command-line agents are
-/// confined as in a campaign. A program of `[agents]` that is a command of its own is not tried.
+/// Use any agent of this list with `karve run --agent NAME`. A command-line agent is available if
+/// its program is installed, a model API if its key and its model are set. A trial asks the model
+/// for one word; it takes at most two minutes and costs as much as such a question. Command-line
+/// agents are sandboxed as in a campaign. An `[agents]` program with its own command is not tried.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve agents
   karve agents --trial
   karve agents --json | jq '.[] | select(.path != null) | .name'")]
 pub struct Agents {
-    /// Have a small turn with each that is installed
+    /// Try a short turn with each installed agent
     #[arg(long)]
     trial: bool,
     /// Print JSON
@@ -53,7 +53,7 @@ struct Listed {
     hint: Option<String>,
 }
 
-/// How its small turn went.
+/// How its short turn went.
 #[derive(Clone, Debug, Serialize)]
 struct Trial {
     works: bool,
@@ -78,7 +78,7 @@ impl Agents {
     pub fn run(&self, place: &Place) -> Result<()> {
         let stop = StopFlag::new();
         session::watch_signals_at_once(&stop, "stopping")?;
-        // Without a project there are the kinds.
+        // Without a project, list the kinds.
         let (configured, rule) = match place.config() {
             Ok(_) => {
                 let loaded = place.load(&Overrides::default())?;
@@ -116,13 +116,13 @@ impl Agents {
             0 => Ok(()),
             n => Err(
                 CommandError::new(ErrorKind::Negative, format!("trials that failed: {n}"))
-                    .hint("mend what the hints name, then run \"karve agents --trial\" again"),
+                    .hint("fix what the hints name, then run \"karve agents --trial\" again"),
             ),
         }
     }
 }
 
-/// Where trials take place.
+/// Where trials run.
 struct Room {
     scratch: Scratch,
     sandbox: Option<Arc<Sandbox>>,
@@ -131,9 +131,10 @@ struct Room {
 impl Room {
     fn make(rule: &SandboxRule) -> Result<Self> {
         let scratch = Scratch::new(scratch::Kind::Agents, &[])?;
-        // There is nothing to hide here but what is hidden from any agent.
+        // Nothing to hide here beyond what is hidden from every agent.
         let checkout = scratch.path().join("checkout");
-        fs::create_dir_all(checkout.join(".karve")).context(|| "cannot make a directory".into())?;
+        fs::create_dir_all(checkout.join(".karve"))
+            .context(|| "cannot create a directory".into())?;
         let site = Site {
             worktrees: scratch.path().join("worktrees"),
             ..Site::of_commands(&checkout, scratch.path())
@@ -193,7 +194,7 @@ fn look(
                 cli.kind.install()
             ),
             Some(program) => {
-                format!("there is no {program}; mend agents.{name}.program in karve.toml")
+                format!("{program} was not found; fix agents.{name}.program in karve.toml")
             }
         });
         return Ok(listed);
@@ -205,7 +206,7 @@ fn look(
         let tried = cli::try_turn((cli, &config.reach), &config.env, room.scratch.path(), by)?;
         if tried.fault.is_some() {
             listed.hint = Some(format!(
-                "see that \"{}\" works by itself and has its key; agents.{name} in karve.toml",
+                "check that \"{}\" works alone and has its key; see agents.{name} in karve.toml",
                 cli.kind.program()
             ));
         }
@@ -214,7 +215,7 @@ fn look(
     Ok(listed)
 }
 
-/// A program is there if it and its script are. It is not tried: it answers in rounds only.
+/// A program is available if it and its script exist. It is not tried: it only answers in rounds.
 fn look_at_program(listed: &mut Listed, line: &str, room: Option<&Room>) {
     let name = listed.name.clone();
     let program = line.split_whitespace().next().unwrap_or_default();
@@ -222,19 +223,19 @@ fn look_at_program(listed: &mut Listed, line: &str, room: Option<&Room>) {
     let unknown = || found.is_none().then(|| program.to_owned());
     if let Some(lacking) = command::lacking(line).or_else(unknown) {
         listed.hint = Some(format!(
-            "see that {lacking} is there, or mend agents.{name}.command in karve.toml"
+            "check that {lacking} exists, or fix agents.{name}.command in karve.toml"
         ));
         return;
     }
     listed.path = found.map(|path| path.display().to_string());
     if room.is_some() {
         listed.hint = Some(format!(
-            "a program is not tried: \"karve run --agent {name} --rounds 1\" has a round with it"
+            "a program is not tried: run one round with \"karve run --agent {name} --rounds 1\""
         ));
     }
 }
 
-/// A model API is there if its key and its model are; whether it answers is for a trial.
+/// A model API is available if its key and its model are set; a trial shows whether it answers.
 fn look_at_api(
     listed: &mut Listed,
     config: &ApiConfig,
@@ -261,7 +262,7 @@ fn look_at_api(
         let tried = api::try_turn(&name, config, room.scratch.path(), stop)?;
         if tried.fault.is_some() {
             listed.hint = Some(format!(
-                "see that the key and the model are right; agents.{name} in karve.toml"
+                "check that the key and the model are right; see agents.{name} in karve.toml"
             ));
         }
         listed.trial = Some(Trial::of(tried));

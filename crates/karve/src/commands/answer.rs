@@ -8,7 +8,7 @@ use karve_os::files;
 use karve_os::text;
 use std::fs;
 
-/// List the questions that a campaign has for a person
+/// List the questions that a campaign has for you
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve queue
@@ -41,7 +41,7 @@ impl Queue {
     }
 }
 
-/// Tell the campaign something; the next brief holds it
+/// Tell the campaign something; the next brief includes it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve answer \"tiles above 128 never fit this cache\"")]
@@ -50,7 +50,7 @@ pub struct Answer {
     text: String,
 }
 
-/// Characters of an answer.
+/// Most characters of an answer.
 const TEXT_CHARS_MAX: usize = 4_000;
 
 impl Answer {
@@ -59,22 +59,22 @@ impl Answer {
         let text = self.text.trim();
         if text.is_empty() || text.chars().count() > TEXT_CHARS_MAX {
             return Err(CommandError::usage(format!(
-                "an answer has 1 to {TEXT_CHARS_MAX} characters"
+                "an answer must have 1 to {TEXT_CHARS_MAX} characters"
             ))
-            .hint("say it shorter: karve answer \"…\""));
+            .hint("shorten it: karve answer \"…\""));
         }
         let opened = place.open()?;
         if opened.campaign.is_finished() {
-            return Err(
-                CommandError::usage("the campaign is finished and takes no answers")
-                    .hint("go on with it first: \"karve run --campaign NAME --rounds N\""),
-            );
+            return Err(CommandError::usage(
+                "the campaign is finished and does not accept answers",
+            )
+            .hint("resume it first: \"karve run --campaign NAME --rounds N\""));
         }
         let inbox = opened.dir.join("inbox");
-        fs::create_dir_all(&inbox).context(|| format!("cannot make {}", inbox.display()))?;
+        fs::create_dir_all(&inbox).context(|| format!("cannot create {}", inbox.display()))?;
         let name = format!("{:020}-{}.txt", clock::now_ms(), std::process::id());
         files::write_atomic(&inbox.join(name), text.as_bytes())?;
-        ui::outln("the campaign takes it in before its next step");
+        ui::outln("the campaign will read it before its next step");
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! `karve apply`: puts the best kernel on a branch of the user's choice.
+//! `karve apply`: puts the best kernel on a branch that the user names.
 
 use super::history::repo_of;
 use crate::project::{Opened, Place};
@@ -15,19 +15,19 @@ use karve_os::files;
 use karve_os::process::StopFlag;
 use karve_os::sandbox::Sandbox;
 
-/// Put the best kernel on a new branch, with a ready pull-request text
+/// Put the best kernel on a new branch and print a pull request description
 ///
-/// The checkout is not touched. In workspace mode the kernel comes back only through the
-/// integration gate: it is built and tested in the whole repository first.
+/// Your checkout is not touched. In workspace mode the kernel must first pass the integration
+/// gate: it is built and tested in the whole repository.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve apply --branch faster-matmul
   karve apply --branch faster-matmul > pr.md && git push origin faster-matmul")]
 pub struct Apply {
-    /// The branch to make
+    /// The branch to create
     #[arg(long, value_name = "NAME")]
     branch: String,
-    /// Make the branch even if the final duel does not confirm a gain
+    /// Create the branch even if the final duel does not confirm a gain
     #[arg(long)]
     unconfirmed: bool,
     /// Print JSON
@@ -42,7 +42,7 @@ impl Apply {
         let campaign = &opened.campaign;
         let Some(charter) = campaign.charter() else {
             return Err(CommandError::usage("the campaign has no charter yet")
-                .hint("go on with \"karve run\""));
+                .hint("resume with \"karve run\""));
         };
         if campaign.lineage().best().is_none() {
             return Err(CommandError::new(
@@ -55,7 +55,7 @@ impl Apply {
         if campaign.view().confirmed == Some(false) && !self.unconfirmed {
             let message = "the final duel does not confirm a gain, so nothing is applied";
             return Err(CommandError::new(ErrorKind::Negative, message)
-                .hint("see \"karve report\"; --unconfirmed makes the branch all the same"));
+                .hint("see \"karve report\"; --unconfirmed creates the branch anyway"));
         }
         let upstream = place.repo()?;
         upstream.check_branch_name(&self.branch)?;
@@ -69,7 +69,7 @@ impl Apply {
             .is_some_and(|found| found != commit)
         {
             return Err(
-                CommandError::usage(format!("the branch {} exists already", self.branch))
+                CommandError::usage(format!("the branch {} already exists", self.branch))
                     .hint("choose another name with --branch NAME"),
             );
         }
@@ -92,12 +92,12 @@ impl Apply {
     }
 }
 
-/// Builds and tests the synced kernel in the whole repository; gives its commit.
+/// Builds and tests the synced kernel in the whole repository; returns its commit.
 fn integrate(place: &Place, opened: &Opened, upstream: &Repo, charter: &Charter) -> Result<Oid> {
     let Mode::Workspace { integration, .. } = &charter.mode else {
         return Oid::named(opened.campaign.incumbent());
     };
-    // The lock keeps a running campaign's worktrees from being cleared away.
+    // The lock keeps a running campaign's worktrees from being removed.
     let _store = Store::open(&opened.dir, "karve apply\n")?;
     let repo = repo_of(place, opened)?;
     let mut trees = Trees::new(upstream, opened.dir.worktrees())?;

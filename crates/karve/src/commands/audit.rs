@@ -1,4 +1,4 @@
-//! `karve audit`: reads a change for what no honest kernel needs, without building anything.
+//! `karve audit`: scans a change for things an honest kernel never needs, without building it.
 
 use crate::bench::text;
 use crate::config::Overrides;
@@ -18,18 +18,18 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Read a change for what no honest kernel needs: caches of results, clocks, patches
+/// Scan a change for things an honest kernel never needs: result caches, clocks, patches
 ///
-/// Without arguments: the worktree's changes to granted files since HEAD. With a revision: since
-/// that revision. With FROM..TO: what TO changes. With files: all that is in them, as if it were
-/// new; that needs no karve.toml. Nothing is built or run. docs/audit.md lists the rules.
+/// Without arguments: the worktree's changes to editable files since HEAD. With a revision: since
+/// that revision. With FROM..TO: what TO changes. With files: their whole content, as if it were
+/// new; this needs no karve.toml. Nothing is built or run. docs/audit.md lists the rules.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve audit                    the worktree against HEAD
   karve audit main..topic        what topic changes
-  karve audit kernel.c --json    one file, as it stands
+  karve audit kernel.c --json    one file, all of it
 
-Exit codes: 0 nothing forbidden was found, 1 something was.")]
+Exit codes: 0 nothing forbidden was found, 1 something forbidden was found.")]
 pub struct Audit {
     /// A revision, FROM..TO, or files
     #[arg(value_name = "REV|FILE")]
@@ -42,7 +42,7 @@ pub struct Audit {
 /// What was found.
 #[derive(Debug, Serialize)]
 struct Audited {
-    /// What was compared, in words.
+    /// A description of what was compared.
     compared: String,
     /// The files that were read.
     files: Vec<String>,
@@ -99,9 +99,9 @@ impl Audit {
             0 => Ok(()),
             n => Err(CommandError::new(
                 ErrorKind::Negative,
-                format!("the audit forbids {n} of these"),
+                format!("the audit forbids {n} of these findings"),
             )
-            .hint("mend them, or name a rule in audit.allow of karve.toml; see docs/audit.md")),
+            .hint("fix them, or name a rule in audit.allow of karve.toml; see docs/audit.md")),
         }
     }
 
@@ -124,14 +124,14 @@ impl Audit {
         )
     }
 
-    /// Files as they stand, as if everything in them were new.
+    /// Whole files, as if everything in them were new.
     fn of_files(&self, here: &Path) -> Result<Read> {
         let mut changes = Vec::new();
         for name in &self.what {
             let bytes = files::read(&here.join(name), files::WRITTEN_BYTES_MAX)
                 .context(|| format!("cannot read {name}"))
                 .map_err(|error| {
-                    error.hint("name a file of code, as in \"karve audit kernel.c\"")
+                    error.hint("name a source file, as in \"karve audit kernel.c\"")
                 })?;
             changes.push(Change {
                 path: name.clone(),
@@ -146,11 +146,7 @@ impl Audit {
             reads: &BTreeSet::new(),
         };
         let findings = karve_audit::audit(&changes, &scene);
-        Ok((
-            "files as they stand".to_owned(),
-            self.what.clone(),
-            findings,
-        ))
+        Ok(("whole files".to_owned(), self.what.clone(), findings))
     }
 
     fn show(&self, audited: &Audited) {
@@ -159,7 +155,7 @@ impl Audit {
             return;
         }
         let files = match audited.files.len() {
-            0 => "no granted file is changed".to_owned(),
+            0 => "no editable file is changed".to_owned(),
             _ => audited.files.join(", "),
         };
         ui::outln(&format!(

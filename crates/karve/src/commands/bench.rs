@@ -16,22 +16,22 @@ use karve_os::process::StopFlag;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Compare two revisions, worktrees or commands: faster, slower, no difference, or not to be told
+/// Compare two revisions, worktrees or commands: faster, slower, no difference, or could not tell
 ///
-/// A and B are run by turns, in a random order that is drawn for each pair, until the signs of the
-/// pairs prove something. Looking after every pair costs nothing: equal sides are told apart at
+/// Runs of A and B are interleaved, in a random order for each pair, until the signs of the pairs
+/// prove something. It is safe to check after every pair: equal sides are reported as different at
 /// most once in 1/alpha benches, however noisy the host is.
 ///
-/// A revision is built in a scratch worktree. A directory is a worktree of the project: what is
-/// built is its HEAD plus its changes to the granted files, as "karve check" does; your checkout
-/// stays as it is. Both sides must have the same protected files and must pass their tests.
+/// A revision is built in a scratch worktree. A directory is a worktree of the project: karve
+/// builds its HEAD plus its changes to the editable files, as "karve check" does; your checkout
+/// is not touched. Both sides must have the same read-only files and must pass their tests.
 /// Commands after "--" need neither git nor karve.toml; they run with "sh -c" in this directory.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve bench main .                           the worktree against main
   karve bench v1.2 HEAD --markdown             a table for a pull request
   karve bench -- ./old ./new                   two commands
-  karve bench --sandbox -- ./old ./new         without network, and with nothing of yours in sight
+  karve bench --sandbox -- ./old ./new         no network, and your own files hidden
   karve bench --case size=64 --case size=256 -- './old {size}' './new {size}'
   karve bench --metric time_ms -- ./old ./new  a number that the commands print (METRIC time_ms=…)
   karve bench main . --fail-if-slower 2%       for scripts
@@ -40,17 +40,17 @@ use std::time::Duration;
 Findings:
   faster, slower   proven: more than 1% by the signs, and at least --min-effect by the estimate
   no difference    proven: less than --min-effect either way
-  could not tell   neither, within --pairs and --time
-  clocks disagree  wall time and CPU time differ by more than 5%, and not in size alone
+  could not tell   nothing proven within --pairs and --time
+  clocks disagree  wall time and CPU time differ by more than 5%, and not only in magnitude
 
-Exit codes: 0 whatever was found; 1 with --fail-if-slower if a slowdown above it is proven, and
+Exit codes: 0 whatever the finding; 1 with --fail-if-slower if a larger slowdown is proven, and
 with --fail-unless-faster if B was not found faster; 2 usage, or sides that cannot be compared;
 3 a side does not build, fails its tests or cannot be measured; 130 stopped by the user.")]
 pub struct Bench {
     /// A and B: revisions, or directories of worktrees such as "."
     #[arg(value_name = "A B", num_args = 0..=2)]
     sides: Vec<String>,
-    /// Two commands instead
+    /// Two commands to compare instead
     #[arg(last = true, value_name = "COMMANDS")]
     commands: Vec<String>,
     #[command(flatten)]
@@ -58,29 +58,29 @@ pub struct Bench {
     /// The smallest difference that counts, 1% or more
     #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = parse_effect)]
     min_effect: f64,
-    /// How often equal sides may be told apart
+    /// How often equal sides may be reported as different
     #[arg(long, value_name = "P", default_value = "0.001", value_parser = parse_alpha)]
     alpha: f64,
-    /// Pairs at most, for each case
+    /// Maximum number of pairs for each case
     #[arg(long, value_name = "N", default_value_t = 400,
           value_parser = clap::value_parser!(u32).range(8..=1000))]
     pairs: u32,
-    /// Time at most, for each case
+    /// Maximum time for each case
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_time)]
     time: Duration,
-    /// Go on until every case has a finding, not only all of them together
+    /// Continue until every case has its own finding, not only all of them together
     #[arg(long)]
     every_case: bool,
-    /// Give both sides the protected files of this one, where they differ
+    /// Use this side's read-only files for both, where they differ
     #[arg(long, value_name = "SIDE", value_enum)]
     harness: Option<HarnessOf>,
-    /// Confine both sides as candidates are in a campaign
+    /// Sandbox both sides like candidates in a campaign
     #[arg(long, conflicts_with = "load")]
     sandbox: bool,
     /// Do not run the project's tests first
     #[arg(long)]
     no_test: bool,
-    /// Exit with 1 if it is proven, as surely as a finding, that B is slower by more than this
+    /// Exit with 1 if B is proven slower by more than this, at the same error rate as a finding
     #[arg(long, value_name = "SHARE", value_parser = parse_percent)]
     fail_if_slower: Option<f64>,
     /// Exit with 1 unless B was found faster
@@ -134,7 +134,7 @@ impl Bench {
 
     fn measure(&self, place: &Place) -> Result<Recorded> {
         let stop = StopFlag::new();
-        session::watch_signals_at_once(&stop, "stopping; what is known so far is shown")?;
+        session::watch_signals_at_once(&stop, "stopping; showing the results so far")?;
         session::unless_stopped(&stop, self.measure_until(place, &stop))
     }
 
@@ -214,7 +214,7 @@ impl Bench {
         }
     }
 
-    /// The exit code that scripts asked for.
+    /// The exit code for the --fail options.
     fn answer(&self, view: &View) -> Result<()> {
         let no = |what: String| Err(CommandError::new(ErrorKind::Negative, what));
         if view.end == End::Stopped && self.load.is_none() {

@@ -1,4 +1,4 @@
-//! `karve check`: gates and measures the worktree one stands in, without judging.
+//! `karve check`: gates and measures the current worktree, without a verdict.
 
 use crate::bench::text;
 use crate::config::Overrides;
@@ -20,14 +20,14 @@ use karve_os::process::StopFlag;
 use karve_os::sandbox::Sandbox;
 use serde::Serialize;
 
-/// Readings of each case.
+/// Readings per case.
 const READINGS: usize = 3;
 
-/// Gate and measure the worktree you stand in, once, as a campaign would; judges nothing
+/// Gate and measure the current worktree once, as a campaign would, without a verdict
 ///
-/// What is built and tested is HEAD plus your changes to the granted files, in a scratch
-/// worktree; your checkout stays as it is. Changes to other tracked files are named and left
-/// out; new files that are not granted are left out too.
+/// Builds and tests HEAD plus your changes to the editable files, in a scratch worktree; your
+/// checkout is not touched. Changes to other tracked files are listed and left out; new files
+/// that are not editable are left out too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve check --quick      the quick set with the quick commands
@@ -137,7 +137,7 @@ impl Check {
         Ok(Findings {
             commit: head.to_string(),
             changed: made.files,
-            // New files beside the kernel, such as a build's, are nobody's change.
+            // Untracked files next to the kernel, such as build outputs, do not count as changes.
             left_out: made
                 .out_of_scope
                 .into_iter()
@@ -159,15 +159,12 @@ impl Check {
         }
         let commit = findings.commit.get(..10).unwrap_or_default();
         let changed = match findings.changed.len() {
-            0 => "no granted file is changed".to_owned(),
+            0 => "no editable file is changed".to_owned(),
             _ => format!("with {}", findings.changed.join(", ")),
         };
         ui::outln(&format!("tree      HEAD {commit} {changed}"));
         for path in &findings.left_out {
-            ui::outln(&format!(
-                "left out  {} (not granted)",
-                text::safe(path, 120)
-            ));
+            ui::outln(&format!("left out  {} (read-only)", text::safe(path, 120)));
         }
         ui::outln(&format!("gate      {}", findings.gate));
         for case in &findings.cases {
@@ -180,19 +177,19 @@ impl Check {
 }
 
 impl Findings {
-    /// Refuses a worktree that did not pass.
+    /// Fails for a worktree that did not pass.
     pub(super) fn expect_passed(&self) -> Result<()> {
         if self.passed {
             return Ok(());
         }
         Err(
             CommandError::new(ErrorKind::Negative, "the worktree does not pass the gate")
-                .hint("mend what is named above, and run \"karve check\" again"),
+                .hint("fix what is named above, and run \"karve check\" again"),
         )
     }
 }
 
-/// The visible cases of a set; all of them if none is named quick.
+/// The visible cases of a set; all of them if none is marked quick.
 fn cases_of(charter: &Charter, set: CaseSet) -> Vec<Case> {
     let quick = charter.quick_cases();
     let indices = if set == CaseSet::Quick && !quick.is_empty() {

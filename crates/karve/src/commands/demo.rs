@@ -1,4 +1,4 @@
-//! `karve demo`: a whole campaign on an embedded kernel.
+//! `karve demo`: runs a whole campaign on an embedded kernel.
 
 use crate::config::Overrides;
 use crate::drive::End;
@@ -18,18 +18,18 @@ use std::path::PathBuf;
 /// Needs git, make and a C compiler; no key and no GPU. Copies the example to a scratch
 /// directory, runs the built-in strategy on it, and ends with a report. Takes under three minutes
 /// on two cores. With "--agent scripted" a recorded agent proposes and implements instead: one
-/// change is kept, one is wrong, and one attempt on the benchmark is refused. All of it is built,
-/// gated and measured anew.
+/// change is kept, one is wrong, and one attempt to change the benchmark is refused. Every
+/// candidate is still built, gated and measured.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve demo
   karve demo --agent scripted       then: karve show 1 --transcript
   karve demo --into my-first-campaign --rounds 10")]
 pub struct Demo {
-    /// Copy the example here instead of to a scratch directory; must not exist
+    /// Copy the example to this directory, which must not exist, instead of a scratch directory
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
-    /// Rounds at most
+    /// Maximum number of rounds
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
     /// Who proposes and implements
@@ -37,16 +37,16 @@ pub struct Demo {
     agent: Who,
 }
 
-/// Who plays in the demo.
+/// The agent of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Who {
     /// The built-in strategy
     Builtin,
-    /// An agent that was recorded
+    /// A recorded agent
     Scripted,
 }
 
-/// Hours that a recorded agent may take: it ends by itself, so this only bounds a slow host.
+/// Hours that a recorded agent may take: it ends on its own, so this only bounds a slow host.
 const SCRIPTED_HOURS: f64 = 0.25;
 
 /// The embedded example.
@@ -147,7 +147,7 @@ impl Demo {
             dir.display()
         ));
         if self.agent == Who::Scripted {
-            ui::outln("          karve show 1 --transcript, and 2, 3, 4: what was said");
+            ui::outln("          karve show 1 --transcript, and 2, 3, 4: the session logs");
         }
         super::run::outcome(&campaign)
     }
@@ -156,15 +156,15 @@ impl Demo {
         let dir = match &self.into {
             Some(dir) if dir.exists() => {
                 return Err(
-                    CommandError::usage(format!("{} exists already", dir.display()))
-                        .hint("name a new directory with --into DIR"),
+                    CommandError::usage(format!("{} already exists", dir.display()))
+                        .hint("choose a new directory with --into DIR"),
                 );
             }
             Some(dir) => dir.clone(),
             None => tempfile::Builder::new()
                 .prefix("karve-demo-")
                 .tempdir()
-                .context(|| "cannot make a scratch directory".into())?
+                .context(|| "cannot create a scratch directory".into())?
                 .keep(),
         };
         let files: Vec<NewFile> = FILES

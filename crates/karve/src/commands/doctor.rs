@@ -29,8 +29,8 @@ use serde::Serialize;
 
 /// Check git, commands, cases, metric, profilers, agents, device and noise
 ///
-/// Part of it is the engagement proof: karve plants a fault in the granted kernel, in a scratch
-/// worktree, and requires the test to fail; and the unchanged kernel meets itself in a duel.
+/// This includes a mutation check, which plants a bug in the editable kernel in a scratch worktree
+/// and requires the test to fail, and an A/A test of the unchanged kernel against itself.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve doctor
@@ -58,7 +58,7 @@ struct Finding {
     hint: Option<String>,
 }
 
-/// Findings in order, shown as they come.
+/// Findings in order, shown as they are made.
 #[derive(Debug)]
 struct Findings {
     json: bool,
@@ -68,7 +68,7 @@ struct Findings {
 
 impl Findings {
     fn add(&mut self, level: Level, what: &str, detail: impl Into<String>, hint: Option<&str>) {
-        // What fails because the user stopped it is no finding.
+        // A failure caused by the user stopping karve is not a finding.
         if self.stop.at_once() {
             return;
         }
@@ -105,13 +105,13 @@ impl Findings {
         self.add(Level::Failed, what, detail, Some(hint));
     }
 
-    /// What kept karve from checking something, with the hint that comes with it.
+    /// The error that kept karve from checking something, with its hint.
     fn failed_by(&mut self, what: &str, error: &CommandError) {
         let hint = error.hints.join("; ");
         let causes = std::iter::once(&error.message).chain(&error.causes);
         let detail: Vec<&str> = causes.map(String::as_str).collect();
         let detail = detail.join(": ");
-        // What keeps one check from being made keeps others too.
+        // An error that prevents one check prevents others too.
         if self.all.iter().any(|known| known.detail == detail) {
             return;
         }
@@ -152,7 +152,7 @@ impl Doctor {
             format!("{failed} checks failed")
         };
         Err(CommandError::new(ErrorKind::Negative, what)
-            .hint("mend what is marked FAILED in karve.toml or in the project, then run it again"))
+            .hint("fix what is marked FAILED in karve.toml or in the project, then run it again"))
     }
 }
 
@@ -208,14 +208,14 @@ fn examine_sandbox(charter: &Charter, findings: &mut Findings) {
     let offer = Offer::of_host();
     let layers = offer.layers().join(", ");
     if charter.sandbox.mode == SandboxMode::Off {
-        let hint = "remove sandbox.mode from karve.toml to confine commands and agents";
-        let detail = format!("off; the host offers {layers}");
+        let hint = "remove sandbox.mode from karve.toml to sandbox commands and agents";
+        let detail = format!("off; the host supports {layers}");
         findings.add(Level::Note, "sandbox", detail, Some(hint));
         return;
     }
     findings.fine("sandbox", layers);
-    let hint = "see SECURITY.md for what is promised then; sandbox.mode = \"require\" in \
-                karve.toml refuses to run so";
+    let hint = "see SECURITY.md for the guarantees that remain; sandbox.mode = \"require\" in \
+    karve.toml refuses to run like this";
     for missing in offer.missing() {
         match charter.sandbox.mode {
             SandboxMode::Require => findings.failed("sandbox", missing, hint),
@@ -239,7 +239,7 @@ fn examine_tools(loaded: &Loaded, stop: &StopFlag, findings: &mut Findings) {
     } else {
         profilers.join(", ")
     };
-    let hint = Some("install perf or valgrind, or name commands.profile in karve.toml");
+    let hint = Some("install perf or valgrind, or set commands.profile in karve.toml");
     let level = if profilers.is_empty() {
         Level::Note
     } else {
@@ -247,7 +247,7 @@ fn examine_tools(loaded: &Loaded, stop: &StopFlag, findings: &mut Findings) {
     };
     findings.add(level, "profilers", listed, hint);
     if profilers.iter().any(|name| name == "perf") && !host::has_hardware_counters() {
-        let hint = "\"karve profile --tool callgrind\" needs none";
+        let hint = "\"karve profile --tool callgrind\" works without it";
         findings.add(Level::Note, "profilers", NO_COUNTERS, Some(hint));
     }
     let mut agents = found(&cli::Kind::ALL.map(cli::Kind::program));
@@ -265,15 +265,15 @@ fn examine_tools(loaded: &Loaded, stop: &StopFlag, findings: &mut Findings) {
         let program = match &agent.runs {
             Runs::Line(line) => {
                 if let Some(lacking) = command::lacking(line) {
-                    let hint = format!("put it there, or mend agents.{name}.command in karve.toml");
-                    findings.failed("agents", format!("{name}: there is no {lacking}"), &hint);
+                    let hint = format!("create it, or fix agents.{name}.command in karve.toml");
+                    findings.failed("agents", format!("{name}: {lacking} does not exist"), &hint);
                 }
                 continue;
             }
             Runs::Cli(cli) => cli.program.as_deref().unwrap_or(cli.kind.program()),
             Runs::Api(config) => {
                 if !api::has_key(config) {
-                    let hint = format!("set it, or mend agents.{name}.key_env in karve.toml");
+                    let hint = format!("set it, or fix agents.{name}.key_env in karve.toml");
                     findings.failed("agents", format!("{name}: its key is not set"), &hint);
                 }
                 continue;
@@ -281,7 +281,7 @@ fn examine_tools(loaded: &Loaded, stop: &StopFlag, findings: &mut Findings) {
         };
         let there = program.contains('/') || process::find_program(program).is_some();
         if !there {
-            let hint = format!("install it, or mend agents.{name}.program in karve.toml");
+            let hint = format!("install it, or fix agents.{name}.program in karve.toml");
             findings.failed("agents", format!("{name}: {program} is not on PATH"), &hint);
         }
     }
@@ -292,7 +292,7 @@ fn examine_tools(loaded: &Loaded, stop: &StopFlag, findings: &mut Findings) {
         .flatten();
     findings.fine("device", device.collect::<Vec<_>>().join("; "));
     if let Some(governor) = fact("governor").filter(|governor| governor != "performance") {
-        let hint = "cpupower frequency-set -g performance steadies the readings";
+        let hint = "\"cpupower frequency-set -g performance\" makes readings more stable";
         findings.add(Level::Note, "governor", governor, Some(hint));
     }
 }
@@ -305,21 +305,21 @@ fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut Findings) -> Resu
     findings.fine("repository", format!("{on} at {}", head.oid().short()));
     let dirty = repo.dirty()?;
     if !dirty.is_empty() {
-        let hint = "commit or stash them; a campaign starts from HEAD and leaves them alone";
+        let hint = "commit or stash them; a campaign starts from HEAD and ignores them";
         let detail = format!("uncommitted: {}", dirty.join(", "));
         findings.add(Level::Note, "checkout", detail, Some(hint));
     }
     if let Err(error) = world::check_granted(repo, head.oid(), charter) {
-        findings.failed_by("granted", &error);
+        findings.failed_by("editable", &error);
         return Ok(());
     }
     let knobs = builtin::knobs_at(repo, head.oid().as_str(), &charter.granted, &charter.knobs);
     match knobs {
         Ok(knobs) if knobs.is_empty() && charter.agent == "builtin" => {
             let hint = "declare some, as in \"// karve: knob TILE in 8,16,32\"; \"karve knowledge \
-                        search\" lists what it may apply";
-            let detail = "the builtin agent finds no knobs to turn: it applies what the library \
-                          knows, as far as that fits";
+                        search\" lists what it can apply";
+            let detail = "the builtin agent finds no knobs to tune: it applies library \
+            entries where they fit";
             findings.add(Level::Note, "knobs", detail, Some(hint));
         }
         Ok(knobs) => {
@@ -333,13 +333,14 @@ fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut Findings) -> Resu
             let globs = project_file::glob_set(&charter.granted)?;
             let granted = repo.read_matching(head.oid(), &globs)?;
             for sentence in unheard(&charter.commands, &charter.knobs, &granted) {
-                let hint = "mend [commands] or [[knobs]] in karve.toml";
+                let hint = "fix [commands] or [[knobs]] in karve.toml";
                 findings.add(Level::Note, "knobs", sentence, Some(hint));
             }
         }
         Err(error) => {
             let cause = error.causes.join(": ");
-            findings.failed("knobs", cause, "mend the declaration it names");
+            let hint = "fix the knob declaration it names, or [[knobs]] in karve.toml";
+            findings.failed("knobs", cause, hint);
         }
     }
     Ok(())

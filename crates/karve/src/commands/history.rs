@@ -36,7 +36,7 @@ impl Log {
             return Ok(());
         }
         if views.is_empty() {
-            ui::outln("no round is settled yet");
+            ui::outln("no round is finished yet");
         }
         for (view, round) in views.iter().zip(campaign.rounds()) {
             let ratio = view
@@ -69,11 +69,11 @@ impl Log {
     }
 }
 
-/// Show one round: hypothesis, readings, decision; or what was said in it
+/// Show one round: hypothesis, readings and decision, or its session log
 ///
-/// With --transcript: what karve asked, what the agent said, which tools it used, how each turn
-/// ended, and what it cost. Long turns are shown by their beginning and end; the whole exchange is
-/// the artifact that --json names.
+/// With --transcript: what karve asked, the agent's replies, the tools it used, how each turn
+/// ended, and what it cost. Long turns are shortened to their beginning and end; the full session
+/// log is the artifact that --json names.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve show 3
@@ -82,7 +82,7 @@ impl Log {
 pub struct Show {
     /// The round
     round: u32,
-    /// Show what was said between karve and the agent
+    /// Show the session log between karve and the agent
     #[arg(long)]
     transcript: bool,
     /// Print JSON
@@ -120,7 +120,7 @@ impl Show {
             let turns = text::counted(exchanges.len(), "turn");
             let number = self.round;
             ui::outln(&format!(
-                "\nThe agent had {turns}: \"karve show {number} --transcript\" shows what was said."
+                "\nThe agent had {turns}: \"karve show {number} --transcript\" shows the log."
             ));
         }
         Ok(())
@@ -133,7 +133,7 @@ impl Show {
   karve diff          from the baseline to the best kernel
   karve diff 3        what round 3 changed, kept or not")]
 pub struct Diff {
-    /// The round; all kept rounds together without it
+    /// The round [default: all kept rounds together]
     round: Option<u32>,
     /// Print JSON
     #[arg(long)]
@@ -157,7 +157,7 @@ impl Diff {
         };
         if from.is_empty() {
             return Err(CommandError::usage("the campaign has no baseline yet")
-                .hint("go on with \"karve run\""));
+                .hint("resume with \"karve run\""));
         }
         let patch = repo_of(place, &opened)?.diff(&Oid::named(from)?, &Oid::named(to)?)?;
         if self.json {
@@ -189,7 +189,7 @@ fn find(opened: &Opened, number: u32) -> Result<&RoundSummary> {
         .ok_or_else(|| {
             let at_work = opened.campaign.current_round();
             let message = match at_work.is_some_and(|round| round.number == number) {
-                true => format!("round {number} is not settled yet"),
+                true => format!("round {number} is not finished yet"),
                 false => format!("there is no round {number}"),
             };
             CommandError::usage(message).hint("\"karve log\" lists the rounds")

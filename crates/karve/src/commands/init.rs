@@ -1,4 +1,4 @@
-//! `karve init`: writes a `karve.toml` for the project one stands in.
+//! `karve init`: writes a `karve.toml` for the current project.
 
 use crate::config::{self, Now, Overrides};
 use crate::detect::{self, Found, Proposal};
@@ -11,20 +11,20 @@ use std::fs;
 use std::io::{BufRead, IsTerminal, Read, Write};
 use std::path::Path;
 
-/// Files that are looked at.
+/// Most files that are read.
 const FILES_MAX: usize = 2_000;
 
 /// Write a karve.toml for your own kernel
 ///
-/// Detects the build system, the commands and the kernel file, asks where it cannot know, and
-/// writes karve.toml. It never overwrites one.
+/// Detects the build system, the commands and the kernel file, asks about the rest, and writes
+/// karve.toml. Never overwrites an existing one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  karve init             asks, with what was detected as the default
-  karve init --yes       takes what was detected
-  karve init --print     shows it and writes nothing")]
+  karve init             asks, with the detected values as defaults
+  karve init --yes       uses the detected values
+  karve init --print     shows the file and writes nothing")]
 pub struct Init {
-    /// Take the detected values without asking
+    /// Use the detected values without asking
     #[arg(short, long)]
     yes: bool,
     /// Print the file instead of writing it
@@ -39,7 +39,7 @@ impl Init {
         let path = dir.join(CONFIG);
         if path.exists() && !self.print {
             return Err(
-                CommandError::usage(format!("{} exists already", path.display()))
+                CommandError::usage(format!("{} already exists", path.display()))
                     .hint("edit it, check it with \"karve doctor\", or move it away first"),
             );
         }
@@ -49,8 +49,8 @@ impl Init {
         }
         if !self.yes && !self.print {
             if !std::io::stdin().is_terminal() {
-                return Err(CommandError::usage("nobody is there to answer")
-                    .hint("take the detected values with \"karve init --yes\""));
+                return Err(CommandError::usage("standard input is not a terminal")
+                    .hint("use the detected values with \"karve init --yes\""));
             }
             ask(&mut proposal)?;
         }
@@ -64,15 +64,15 @@ impl Init {
         ui::outln(&format!("wrote {}", path.display()));
         if Repo::discover(&dir).is_err() {
             ui::note(
-                "note: this is no git repository yet; a campaign needs one commit: \"git init\"",
+                "note: this is not a git repository yet; a campaign needs one commit: \"git init\"",
             );
         }
-        ui::outln("next: look at it, then \"karve doctor\", then \"karve run\"");
+        ui::outln("next: review it, then \"karve doctor\", then \"karve run\"");
         Ok(())
     }
 }
 
-/// What was made must be readable; otherwise it is not written.
+/// The generated file must load; otherwise it is not written.
 fn check(text: &str, dir: &Path) -> Result<()> {
     let now = Now {
         minute: clock::minute(),
@@ -85,11 +85,11 @@ fn check(text: &str, dir: &Path) -> Result<()> {
                 "with these answers karve.toml would not work",
             )
             .cause(error.message)
-            .hint("start \"karve init\" again, or write karve.toml by hand: see docs/karve-toml.md")
+            .hint("run \"karve init\" again, or write karve.toml by hand: see docs/karve-toml.md")
         })
 }
 
-/// Creates the file; another one that appeared meanwhile is not overwritten.
+/// Creates the file; one that appeared in the meantime is not overwritten.
 fn write_new(path: &Path, text: &str) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     let mut file = fs::OpenOptions::new()
@@ -113,7 +113,7 @@ fn ask(proposal: &mut Proposal) -> Result<()> {
             if n == 0 {
                 return Err(
                     CommandError::new(ErrorKind::Interrupted, "no answer was given")
-                        .hint("take the detected values with \"karve init --yes\""),
+                        .hint("use the detected values with \"karve init --yes\""),
                 );
             }
             match detect::apply_answer(proposal, question.key, answer.trim()) {
@@ -125,7 +125,7 @@ fn ask(proposal: &mut Proposal) -> Result<()> {
     Ok(())
 }
 
-/// The project's files with the beginning of each: what git knows, or what lies there.
+/// The project's files with the beginning of each: those tracked by git, or all of them.
 fn look(dir: &Path) -> Found {
     let mut files = Vec::new();
     let committed = Repo::discover(dir)
@@ -150,7 +150,7 @@ fn look(dir: &Path) -> Found {
     Found { files }
 }
 
-/// Plain files down to three levels, hidden ones aside.
+/// Regular files down to three levels, except hidden ones.
 fn plain_files(dir: &Path) -> Vec<String> {
     let mut names = Vec::new();
     let mut open = vec![(dir.to_owned(), 0)];

@@ -1,4 +1,4 @@
-//! `karve install`: makes karve known to an agent that people use already.
+//! `karve install`: registers karve with an agent that the user already has.
 
 use crate::install::{self, Care, Deed, Done, For, Tool};
 use crate::project::Place;
@@ -7,35 +7,35 @@ use karve_os::error::Result;
 use karve_os::process;
 use std::path::PathBuf;
 
-/// Make karve known to an agent: skill, sub-agents, commands and the MCP server
+/// Register karve with an agent: skill, sub-agents, commands and the MCP server
 ///
 /// Writes a skill, sub-agents (profiler, kernel designer, reviewer and specialists), slash commands
-/// and the registration of "karve mcp --yes", where the tool looks for them. What is in these files
-/// already stays. A second run changes nothing, and --uninstall takes away what was written.
+/// and the registration of "karve mcp --yes", where the tool looks for them. Existing content of
+/// these files is kept. A second run changes nothing, and --uninstall removes what was written.
 /// agents-md writes a section into AGENTS.md, for any other agent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  karve install claude                  for everybody who works in this directory
+  karve install claude                  for everyone who works in this directory
   karve install codex --user            for you, in all projects
-  karve install gemini --print          only show every file
-  karve install opencode --uninstall    take away what was written")]
+  karve install gemini --print          only show the files
+  karve install opencode --uninstall    remove what was written")]
 pub struct Install {
     /// The tool
     #[arg(value_enum)]
     tool: Tool,
-    /// For a project, in this directory; the one you stand in without it
+    /// Install for the project in this directory [default: the current directory]
     #[arg(long, value_name = "DIR", conflicts_with = "user")]
     project: Option<PathBuf>,
-    /// For you, in all projects: where the tool keeps your own settings
+    /// Install for you, in all projects: where the tool keeps your own settings
     #[arg(long)]
     user: bool,
-    /// Take away what was written, and nothing else
+    /// Remove what was written, and nothing else
     #[arg(long)]
     uninstall: bool,
     /// Show every file and write nothing
     #[arg(long, conflicts_with = "uninstall")]
     print: bool,
-    /// Overwrite, or take away, also what was changed since
+    /// Also overwrite or remove what was changed since
     #[arg(long, conflicts_with = "print")]
     force: bool,
 }

@@ -1,4 +1,4 @@
-//! `karve knowledge`: finds, shows, checks and changes what is known.
+//! `karve knowledge`: finds, shows, checks and changes library entries.
 
 mod change;
 mod exchange;
@@ -15,13 +15,13 @@ use karve_os::clock;
 use karve_os::error::{CommandError, ErrorKind, Result};
 use std::path::PathBuf;
 
-/// Complaints and files that are shown.
+/// Most problems and files that are shown.
 const SHOWN_MAX: usize = 200;
 
-/// What is known: entries with their triggers, and the evidence for and against them
+/// Search and edit the library: entries with their triggers and the evidence for and against them
 ///
-/// There are four layers: built in, user, project (knowledge/ beside karve.toml) and staged (what
-/// campaigns found). The nearest one that has an entry wins. docs/knowledge.md tells the form.
+/// There are four layers: built in, user, project (knowledge/ next to karve.toml) and staged (found
+/// by campaigns). The nearest one that has an entry wins. docs/knowledge.md describes the format.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve knowledge search bank conflicts          by words
@@ -40,7 +40,7 @@ pub struct Knowledge {
 enum Command {
     /// Find entries by words, by counters of a profile and by scope, and say why each fits
     Search(find::Search),
-    /// Show an entry, where it was read and how it stands
+    /// Show an entry, where it was read from and its status
     Show(find::Show),
     /// Add an entry from a file, or from standard input with -
     Add(change::Add),
@@ -48,20 +48,20 @@ enum Command {
     Lint(Lint),
     /// Move a staged entry to the project or the user, or copy one of the project to the user
     Promote(change::Promote),
-    /// Take an entry back; it stays, with the reason, and what depends on it is in question
+    /// Retract an entry; it stays, with the reason, and entries that depend on it are flagged
     Retract(change::Retract),
-    /// Print the index and the cross-reference from states of counters to entries
+    /// Print the index and the cross-reference from counter states to entries
     Index(exchange::Index),
-    /// Read entries from another form
+    /// Import entries from another format
     Import(exchange::Import),
-    /// Write entries in another form
+    /// Export entries to another format
     Export(exchange::Export),
 }
 
 /// Where an entry is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum To {
-    /// knowledge/ beside karve.toml
+    /// knowledge/ next to karve.toml
     Project,
     /// The user's own
     User,
@@ -79,10 +79,10 @@ impl To {
     }
 }
 
-/// Which form.
+/// Which format.
 #[derive(Clone, Copy, Debug, clap::Args)]
 struct FormArg {
-    /// The form
+    /// The format
     #[arg(long, value_enum, default_value = "karve")]
     form: Form,
 }
@@ -101,7 +101,7 @@ impl Knowledge {
         let writes = self.command.writes(&shelves, &stock)?;
         let held = shelves.hold(&writes)?;
         if !writes.is_empty() {
-            // What another one has written until now is seen.
+            // Sees everything that other processes have written so far.
             stock = shelves.load()?;
         }
         let writer = Writer {
@@ -123,7 +123,7 @@ impl Knowledge {
     }
 }
 
-/// Who changes layers that are held, and knows what is in all of them.
+/// Changes the layers it has locked, with a view of all layers.
 struct Writer<'a> {
     shelves: &'a Shelves,
     held: &'a Held,
@@ -151,11 +151,11 @@ impl Command {
     }
 }
 
-/// Files that are no entries are left out, and named.
+/// Files that are not entries are skipped and listed.
 fn tell_unreadable(stock: &Stock) {
     for (path, why) in stock.unreadable.iter().take(5) {
         let why = text::safe(why, 200);
-        ui::note(&format!("note: {} is no entry: {why}", path.display()));
+        ui::note(&format!("note: {} is not an entry: {why}", path.display()));
     }
     if stock.unreadable.len() > 5 {
         let n = stock.unreadable.len() - 5;
@@ -212,11 +212,10 @@ impl Lint {
             .count();
         match errors + unreadable.len() {
             0 => Ok(()),
-            n => Err(CommandError::new(
-                ErrorKind::Negative,
-                format!("{n} of these must be mended"),
-            )
-            .hint("docs/knowledge.md tells what an entry must have")),
+            n => Err(
+                CommandError::new(ErrorKind::Negative, format!("{n} of these must be fixed"))
+                    .hint("docs/knowledge.md lists what an entry must have"),
+            ),
         }
     }
 
@@ -238,7 +237,10 @@ impl Lint {
         }
         for (path, why) in unreadable.iter().take(SHOWN_MAX) {
             let why = text::safe(why, 300);
-            ui::outln(&format!("error     {}: no entry: {why}", path.display()));
+            ui::outln(&format!(
+                "error     {}: not an entry: {why}",
+                path.display()
+            ));
         }
         for c in complaints.iter().take(SHOWN_MAX) {
             let (id, what) = (text::safe(&c.id, 80), text::safe(&c.what, 300));
@@ -249,7 +251,7 @@ impl Lint {
             ui::outln(&format!("and {more} more"));
         }
         if complaints.is_empty() && unreadable.is_empty() {
-            ui::outln("nothing is wrong");
+            ui::outln("no problems found");
         }
     }
 }

@@ -38,7 +38,7 @@ impl List {
         }
         if others > 0 {
             ui::note(&format!(
-                "note: {others} campaigns of other projects are in the same root"
+                "note: {others} campaigns of other projects share this root"
             ));
         }
         if views.is_empty() {

@@ -1,4 +1,4 @@
-//! `karve mcp`: serves agents that want to drive a campaign themselves.
+//! `karve mcp`: an MCP server for external agents that drive a campaign themselves.
 
 use crate::mcp::{Server, Start, http, stdio::Stdio};
 use crate::project::Place;
@@ -12,28 +12,28 @@ use std::path::Path;
 
 /// The variable that holds the token of the HTTP server.
 const TOKEN: &str = "KARVE_MCP_TOKEN";
-/// Characters that a token has at least.
+/// Fewest characters of a token.
 const TOKEN_CHARS_MIN: usize = 16;
 
-/// Variables of what a campaign starts.
+/// Variables set for every process that a campaign starts.
 const ASKED: [&str; 2] = ["KARVE_TASK", process::CAMPAIGN_MARK];
 /// The directory of campaigns, unless another one is configured.
 const CAMPAIGNS: &str = ".karve";
 
 /// Serve agents over MCP: they propose and implement, karve gates, measures and judges
 ///
-/// On standard input and output, as agents start it; or over HTTP on loopback, for who has the
-/// token. Tools: next, propose, submit, verdict, status, tried, trend, profile, knowledge, report.
+/// On standard input and output, as agents start it, or over HTTP on loopback with a token.
+/// Tools: next, propose, submit, verdict, status, tried, trend, profile, knowledge, report.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   claude mcp add karve -- karve mcp --yes       register it with an agent
-  karve mcp --http 127.0.0.1:7711               token from KARVE_MCP_TOKEN, or a fresh one is shown
-  karve -C path/to/project mcp                  for a project elsewhere")]
+  karve mcp --http 127.0.0.1:7711               token from KARVE_MCP_TOKEN, or a new one is shown
+  karve -C path/to/project mcp                  for a project in another directory")]
 pub struct Mcp {
     /// Serve HTTP on this loopback address instead of standard input and output
     #[arg(long, value_name = "ADDRESS")]
     http: Option<SocketAddr>,
-    /// Let clients begin a new campaign, under the charter of karve.toml
+    /// Let clients start a new campaign, under the charter of karve.toml
     #[arg(short, long)]
     yes: bool,
 }
@@ -41,7 +41,7 @@ pub struct Mcp {
 impl Mcp {
     /// Runs the command.
     pub fn run(&self, place: &Place) -> Result<()> {
-        // A project that cannot be read is told before a client comes.
+        // Report an unreadable project before a client connects.
         place.config()?;
         refuse_within(&place.here()?)?;
         let may = match self.yes {
@@ -63,15 +63,15 @@ impl Mcp {
     }
 }
 
-/// An agent that karve drives may have karve among its servers. It answers a brief; it does not
-/// begin a campaign within the campaign.
+/// An agent that karve drives may have karve among its MCP servers. It answers a brief; it must
+/// not start a campaign within the campaign.
 fn refuse_within(here: &Path) -> Result<()> {
     let is_asked = ASKED.iter().any(|name| std::env::var_os(name).is_some());
     let in_campaign = here.iter().any(|part| part == CAMPAIGNS);
     match is_asked || in_campaign {
         true => Err(
-            CommandError::usage("an agent of a campaign does not drive another one")
-                .hint("answer the brief that you were given; see docs/agents.md"),
+            CommandError::usage("an agent of a campaign cannot drive another campaign")
+                .hint("answer the brief you were given; see docs/agents.md"),
         ),
         false => Ok(()),
     }
@@ -94,7 +94,7 @@ async fn serve_http(server: Server, address: SocketAddr) -> Result<()> {
     let listener = http::listen(address).await?;
     let at = listener
         .local_addr()
-        .context(|| "cannot tell the address".to_owned())?;
+        .context(|| "cannot get the server address".to_owned())?;
     let (token, is_new) = token()?;
     ui::note(&format!("serving http://{at}/"));
     if is_new {
@@ -103,7 +103,7 @@ async fn serve_http(server: Server, address: SocketAddr) -> Result<()> {
     http::serve(server, listener, token).await
 }
 
-/// The token of the environment, or a fresh one.
+/// The token from the environment, or a new one.
 fn token() -> Result<(String, bool)> {
     match std::env::var(TOKEN) {
         Ok(token) if token.len() >= TOKEN_CHARS_MIN => Ok((token, false)),
@@ -111,7 +111,7 @@ fn token() -> Result<(String, bool)> {
             "{TOKEN} has fewer than {TOKEN_CHARS_MIN} characters"
         ))
         .hint(format!(
-            "set a longer {TOKEN}, or none: then a fresh one is made"
+            "set a longer {TOKEN}, or unset it to get a new one"
         ))),
         Err(_) => Ok((format!("{:016x}{:016x}", secret()?, secret()?), true)),
     }

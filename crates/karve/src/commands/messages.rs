@@ -1,4 +1,4 @@
-//! `karve messages`: messages of the published workflows, their form, what is wrong with one.
+//! `karve messages`: lists the messages of the published workflows, shows and checks their format.
 
 use crate::ui;
 use karve_agents::messages;
@@ -8,7 +8,7 @@ use karve_os::files;
 use karve_os::text::safe;
 use std::path::{Path, PathBuf};
 
-/// List the messages between roles, show the form of one, or check a file
+/// List the messages between roles, show the format of one, or check a file
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve messages
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 pub struct Messages {
     /// The message
     name: Option<String>,
-    /// Check this file against its form: every fault is named, and the exit code is 1
+    /// Check this file against its format: lists every error and exits with 1 if there are any
     #[arg(long, value_name = "FILE", requires = "name")]
     check: Option<PathBuf>,
     /// Print JSON
@@ -64,22 +64,22 @@ fn check(form: &Message, path: &Path, json: bool) -> Result<()> {
         .context(|| format!("cannot read {}", path.display()))?;
     match messages::parse(form, &text) {
         Ok(datum) if json => ui::out_json(&datum),
-        Ok(_) => ui::outln(&format!("{} keeps its form", form.name)),
+        Ok(_) => ui::outln(&format!("valid {}", form.name)),
         Err(faults) => {
             let n = faults.len();
             let mut error = CommandError::new(
                 ErrorKind::Negative,
                 format!(
-                    "{} is no {}: {n} {}",
+                    "{} is not a valid {}: {n} {}",
                     path.display(),
                     form.name,
-                    if n == 1 { "fault" } else { "faults" }
+                    if n == 1 { "error" } else { "errors" }
                 ),
             );
             for fault in faults {
                 error = error.cause(safe(&fault, 400));
             }
-            return Err(error.hint(format!("\"karve messages {}\" shows its form", form.name)));
+            return Err(error.hint(format!("\"karve messages {}\" shows its format", form.name)));
         }
     }
     Ok(())

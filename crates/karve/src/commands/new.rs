@@ -1,4 +1,4 @@
-//! `karve new`: a directory with a kernel, its contract and a reference, ready to run.
+//! `karve new`: creates a directory with a kernel, its contract and a reference, ready to run.
 
 use crate::project::Place;
 use crate::ui;
@@ -8,27 +8,27 @@ use karve_os::error::{CommandError, Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Make a directory with a kernel under a contract, ready to run
+/// Create a directory with a kernel, its contract and a reference, ready to run
 ///
-/// Writes a kernel with knobs, its contract in karve.toml, a reference, a README and a .gitignore,
-/// and makes it a git repository with one commit, unless it lies in one.
+/// Writes a kernel with knobs, its contract in karve.toml, a reference, a README and a .gitignore.
+/// Makes it a git repository with one commit, unless it is already inside one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve new --template c && cd c && karve run
   karve new --template python-numpy my-softmax")]
 pub struct New {
-    /// What to begin with
+    /// The template to start from
     #[arg(short, long, value_enum)]
     template: Template,
-    /// The directory; one of the template's name without it
+    /// The directory [default: the template's name]
     #[arg(value_name = "DIR")]
     into: Option<PathBuf>,
-    /// Write into a directory that is not empty, over files of the same names
+    /// Write into a directory that is not empty, overwriting files with the same names
     #[arg(short, long)]
     force: bool,
 }
 
-/// What there is to begin with.
+/// The templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Template {
     /// A matrix product in C
@@ -43,7 +43,7 @@ enum Template {
     Cuda,
 }
 
-/// What no template commits.
+/// The `.gitignore` of every template.
 const GITIGNORE: &str = "/.karve/\n/build/\n__pycache__/\n";
 
 /// Names and contents of files.
@@ -97,26 +97,26 @@ impl New {
         if occupied && !self.force {
             return Err(
                 CommandError::usage(format!("{} is not empty", name.display()))
-                    .hint("name another directory, or write into this one with --force"),
+                    .hint("choose another directory, or write into this one with --force"),
             );
         }
         let mut files = vec![new_file((".gitignore", GITIGNORE))];
         files.extend(self.template.files().iter().copied().map(new_file));
-        fs::create_dir_all(&dir).context(|| format!("cannot make {}", dir.display()))?;
+        fs::create_dir_all(&dir).context(|| format!("cannot create {}", dir.display()))?;
         if is_in_repository(&dir) {
             write(&dir, &files)?;
             let name = name.display();
             ui::outln(&format!("wrote {name}"));
             ui::note(&format!(
-                "note: {name} lies in another git repository, and none of its files is committed \
-                 there; a campaign sees only what is"
+                "note: {name} is inside another git repository and its files are not committed \
+                there; a campaign only sees committed files"
             ));
             ui::outln(&format!(
                 "next: git add {name} && git commit -m kernel && cd {name} && karve run"
             ));
             return Ok(());
         }
-        let message = format!("A kernel to begin with: {}\n", self.template.name());
+        let message = format!("A starter kernel: {}\n", self.template.name());
         let note = CommitNote {
             message: &message,
             date: clock::now_s(),
@@ -136,7 +136,7 @@ fn new_file((path, text): (&str, &str)) -> NewFile {
     }
 }
 
-/// Whether a directory lies in a repository, with or without a commit.
+/// Whether a directory is inside a repository, with or without a commit.
 fn is_in_repository(dir: &Path) -> bool {
     let has_git = |dir: &Path| dir.join(".git").symlink_metadata().is_ok();
     dir.ancestors().any(has_git) || Repo::discover(dir).is_ok()

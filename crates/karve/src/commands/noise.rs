@@ -1,4 +1,4 @@
-//! `karve noise`: what this host allows to be seen with this benchmark, and what would help.
+//! `karve noise`: how small a difference this benchmark can detect on this host, and what helps.
 
 use crate::bench::given::{Given, parse_time};
 use crate::bench::noise::{self, Effort, HostNoise, Remedy};
@@ -14,12 +14,12 @@ use karve_os::error::{CommandError, Result};
 use karve_os::process::StopFlag;
 use std::time::Duration;
 
-/// Let a benchmark meet itself: how noisy this host is, what could be seen, and what would help
+/// A/A test a benchmark: how noisy this host is, what it can detect, and what would help
 ///
-/// The unchanged benchmark is run by turns against itself: the project's own (HEAD plus your
-/// changes to the granted files), or a command after "--". From these readings karve simulates
-/// duels with true speedups of 1, 2, 3 and 5%. Each remedy is tried in turns with the plain way,
-/// and is only given as advice if it made the smallest visible difference smaller by a fifth.
+/// Runs the unchanged benchmark interleaved with itself: the project's own (HEAD plus your changes
+/// to the editable files), or a command after "--". From these readings karve simulates duels with
+/// true speedups of 1, 2, 3 and 5%. Each remedy is tried interleaved with the plain benchmark, and
+/// is only recommended if it makes the smallest detectable difference smaller by a fifth.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve noise                      the benchmark of this project
@@ -31,10 +31,10 @@ pub struct Noise {
     command: Vec<String>,
     #[command(flatten)]
     given: Given,
-    /// Fewer pairs: a first impression
+    /// Fewer pairs, for a first impression
     #[arg(long)]
     quick: bool,
-    /// Time at most, for the equal sides and for each remedy
+    /// Maximum time for the A/A test and for each remedy
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_time)]
     time: Duration,
     /// Print JSON
@@ -46,7 +46,7 @@ impl Noise {
     /// Runs the command.
     pub fn run(&self, place: &Place) -> Result<()> {
         let stop = StopFlag::new();
-        session::watch_signals_at_once(&stop, "stopping; what is known so far is shown")?;
+        session::watch_signals_at_once(&stop, "stopping; showing the results so far")?;
         session::unless_stopped(&stop, self.run_until(place, &stop))
     }
 
@@ -67,7 +67,7 @@ impl Noise {
                 sides::of_commands(place, [line, line], given, stop)?
             }
             _ => {
-                return Err(CommandError::usage("one command can be given")
+                return Err(CommandError::usage("only one command can be given")
                     .hint("quote it, as in \"karve noise -- './kernel 64'\""));
             }
         };
@@ -100,7 +100,7 @@ impl Noise {
 
 fn render(noise: &HostNoise, metric: &karve_core::charter::Metric) -> String {
     let mut lines = vec![format!(
-        "pairs     {} of equal sides, {} s each",
+        "pairs     {} of the benchmark against itself, {} s each",
         noise.pairs,
         figure(noise.seconds_per_pair)
     )];
@@ -143,19 +143,19 @@ fn clock_lines(clock: &ClockNoise, (name, unit): (&str, &str), pair_s: f64) -> V
         ));
     }
     lines.push(format!(
-        "  drift     {} over all pairs; neighbours correlate by {}",
+        "  drift     {} over all pairs; lag-1 autocorrelation {}",
         or_none(clock.drift_ln, &percent),
         or_none(clock.lag1, &|value| format!("{value:.2}"))
     ));
     lines.push(format!(
-        "  equal?    B was faster in {:.0}% of the pairs; evidence for a difference {} (20 would \
-         be a warning)",
+        "  A/A       B was faster in {:.0}% of the pairs; evidence for a difference {} (a warning \
+        from 20 on)",
         clock.positive_share * 100.0,
         count(clock.evidence)
     ));
     for power in &clock.power {
         lines.push(format!(
-            "  at {:<6} shown in {:>3.0}% of benches, {:>3.0} pairs or {} s on average",
+            "  at {:<6} detected in {:>3.0}% of benches, {:>3.0} pairs or {} s on average",
             percent_text((power.ratio - 1.0) * 100.0),
             power.share * 100.0,
             power.blocks,
@@ -164,7 +164,7 @@ fn clock_lines(clock: &ClockNoise, (name, unit): (&str, &str), pair_s: f64) -> V
     }
     let smallest = or_none(clock.smallest, &|ratio| percent_text((ratio - 1.0) * 100.0));
     lines.push(format!(
-        "  smallest  {smallest} shows four times out of five"
+        "  smallest  {smallest} is detected four times out of five"
     ));
     lines
 }
@@ -173,8 +173,8 @@ fn advice(remedies: &[Remedy]) -> Vec<String> {
     let shown = |percent: Option<f64>| percent.map_or_else(|| "nothing".to_owned(), percent_text);
     let line = |remedy: &Remedy| {
         format!(
-            "{}: the smallest visible difference went from {} to {}, and a pair took {:.1} times \
-             as long",
+            "{}: the smallest detectable difference went from {} to {}, and a pair took {:.1} \
+            times as long",
             remedy.advice,
             shown(remedy.before_percent),
             shown(remedy.after_percent),
@@ -188,7 +188,7 @@ fn advice(remedies: &[Remedy]) -> Vec<String> {
         .collect();
     if helped.is_empty() {
         let tried: Vec<String> = remedies.iter().map(line).collect();
-        lines.push("advice    nothing helped of what was tried".to_owned());
+        lines.push("advice    nothing that was tried helped".to_owned());
         lines.extend(tried.iter().map(|text| format!("tried     {text}")));
     }
     lines

@@ -1,4 +1,4 @@
-//! `karve profile`: why a kernel is slow, from a profiler's output to what is known about that.
+//! `karve profile`: why a kernel is slow, from profiler output to matching library entries.
 
 mod check;
 mod roof;
@@ -20,53 +20,53 @@ use karve_os::process::StopFlag;
 use karve_profile::profilers::Tool;
 use seen::Seen;
 
-/// Entries that are told of a kernel.
+/// Most entries shown for a kernel.
 const ENTRIES_MAX: usize = 5;
 
-/// Say why a kernel is slow: counters, the bottleneck, what promises most, and what is known
+/// Say why a kernel is slow: counters, bottleneck, most promising changes, library entries
 ///
 /// With files: reads the output of a profiler (ncu, ptxas, perf stat -x, cachegrind, callgrind,
-/// rocprofv3, rocprof-compute, a PyTorch trace, an nsys export). Else builds a revision, or the
-/// worktree, and runs the profilers that are there on one case, the light ones first. Every value
+/// rocprofv3, rocprof-compute, a PyTorch trace, an nsys export). Otherwise builds a revision, or
+/// the worktree, and runs the installed profilers on one case, the light ones first. Every value
 /// is shown with the line that it was read from. docs/profile.md lists the counters.
-/// With --against: what moved since an earlier version.
+/// With --against: what changed since an earlier version.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve profile                         the worktree, on its first case
   karve profile main --case M=96,N=96,K=96 --tool cachegrind
-  karve profile ncu.csv ptxas.txt       what other runs have left
+  karve profile ncu.csv ptxas.txt       output of earlier profiler runs
   karve profile ncu.csv --language triton
-  karve profile --against HEAD~1         what moved since the last commit
+  karve profile --against HEAD~1         what changed since the last commit
   karve profile ncu.csv --rules hyper-mla --form hyper-mla
-  karve profile --check REPORT.md       whether a report keeps A's contract
+  karve profile --check REPORT.md       check a report against the hyper-mla format
 
 Profiling never runs while a duel runs: it waits for the device.")]
 pub struct Profile {
-    /// A revision, or files with the output of profilers; the worktree without either
+    /// A revision, or files with profiler output [default: the worktree]
     #[arg(value_name = "REV|FILE")]
     what: Vec<String>,
-    /// What to compare with: a revision, or a file; may be given again for more files
+    /// What to compare with: a revision or a file; repeat it for more files
     #[arg(long, value_name = "REV|FILE")]
     against: Vec<String>,
-    /// Only say whether a report keeps A's contract of profilers, and what is wrong with it
+    /// Only check a report against hyper-mla's profiler format, and list what is wrong with it
     #[arg(long, value_name = "REPORT", conflicts_with_all = ["what", "against", "case", "tool"])]
     check: Option<String>,
-    /// The case; the first one without it. With files, what they were taken on, as b=32,s=1
+    /// The case [default: the first one]. With files, the case they were taken on, such as b=32,s=1
     #[arg(long, value_name = "NAME")]
     case: Option<String>,
     /// Only this profiler: ncu, nsys, perf, cachegrind, callgrind, rocprofv3, rocprof-compute
     #[arg(long, value_parser = parse_tool)]
     tool: Option<Tool>,
-    /// What the kernel is written in, such as cuda or triton, where files do not tell
+    /// The language of the kernel, such as cuda or triton, where the files do not say
     #[arg(long)]
     language: Option<String>,
-    /// How deep to look: light, full or code [default: light, and full where that tells nothing]
+    /// How deep to profile: light, full or code [default: light, or full if light finds nothing]
     #[arg(long, value_parser = parse_depth)]
     depth: Option<ProfileDepth>,
-    /// Whose lines decide: karve, hyper-mla, coordinator, primus or tilegym
+    /// Whose thresholds to use: karve, hyper-mla, trtllm, primus or tilegym
     #[arg(long, default_value = "karve", value_parser = parse_rules)]
     rules: RuleSet,
-    /// Whose report
+    /// Whose report format
     #[arg(long, value_enum, default_value = "karve")]
     form: report::Form,
     /// Print JSON
@@ -77,20 +77,20 @@ pub struct Profile {
 fn parse_tool(text: &str) -> std::result::Result<Tool, String> {
     Tool::by_name(text).ok_or_else(|| {
         let names: Vec<&str> = Tool::ALL.iter().map(|tool| tool.name()).collect();
-        format!("it is one of {}", names.join(", "))
+        format!("expected one of {}", names.join(", "))
     })
 }
 
 fn parse_depth(text: &str) -> std::result::Result<ProfileDepth, String> {
     let all = [ProfileDepth::Light, ProfileDepth::Full, ProfileDepth::Code];
     let found = all.into_iter().find(|depth| depth.name() == text);
-    found.ok_or_else(|| "it is light, full or code".to_owned())
+    found.ok_or_else(|| "expected light, full or code".to_owned())
 }
 
 fn parse_rules(text: &str) -> std::result::Result<RuleSet, String> {
     RuleSet::by_name(text).ok_or_else(|| {
         let names: Vec<&str> = RuleSet::ALL.iter().map(|rules| rules.name()).collect();
-        format!("it is one of {}", names.join(", "))
+        format!("expected one of {}", names.join(", "))
     })
 }
 
@@ -127,11 +127,11 @@ impl Profile {
             .collect();
         let mut notes = seen.parsed.notes.clone();
         for note in earlier.iter().flat_map(|earlier| &earlier.parsed.notes) {
-            notes.push(format!("of what it is compared with: {note}"));
+            notes.push(format!("from the version it is compared with: {note}"));
         }
         let compared = |shown: &Shown| shown.against.as_ref().is_some_and(|a| !a.is_empty());
         if earlier.is_some() && !shown.iter().any(compared) {
-            notes.push("no counter was read of both by the same tool: nothing is compared".into());
+            notes.push("no tool read the same counter of both versions: nothing to compare".into());
         }
         let against = earlier.map(|earlier| earlier.title.as_str());
         if self.json {
@@ -144,10 +144,8 @@ impl Profile {
             return Ok(());
         }
         if shown.is_empty() && self.form.is_contract() {
-            return Err(CommandError::environment(
-                "there is no kernel that a report could tell of",
-            )
-            .hint("leave out --form, or read another file: karve profile FILE"));
+            return Err(CommandError::environment("there is no kernel to report on")
+                .hint("leave out --form, or read another file: karve profile FILE"));
         }
         let page = Page {
             title: &seen.title,
@@ -162,8 +160,8 @@ impl Profile {
         Ok(())
     }
 
-    /// The same, with the language that is said, or that the name of the kernel tells: only
-    /// compiled C++ has a signature. A tool that reads several and no other sign leave it open.
+    /// The same, with the language given, or inferred from the kernel's name: only compiled C++ has
+    /// a signature. If the tool reads several languages and nothing else decides, it stays open.
     fn spoken(&self, mut at: Situation, kernel: &KernelProfile) -> Situation {
         if let Some(language) = &self.language {
             at.language = of_words("", language, language, "").language;
@@ -197,7 +195,10 @@ impl Profile {
             let of = &matched.entry.scope.language;
             let unknown = situation.as_ref().is_some_and(|at| at.language.is_empty());
             if unknown && !of.is_empty() {
-                why = format!("{why}; only if it is written in {}", of.join(" or "));
+                why = format!(
+                    "{why}; only if the kernel is written in {}",
+                    of.join(" or ")
+                );
             }
             let impact = matched.entry.impact;
             report::Fitting {

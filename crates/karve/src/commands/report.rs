@@ -10,7 +10,7 @@ use karve_os::error::Result;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve report > report.md
-  karve report --rebuild      write every derived file anew from the log")]
+  karve report --rebuild      write every derived file again from the log")]
 pub struct Report {
     /// Print JSON
     #[arg(long)]

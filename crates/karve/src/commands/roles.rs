@@ -1,4 +1,4 @@
-//! `karve roles`: who may do what, and who is asked for something, with every reason.
+//! `karve roles`: what each role may do, and which role a request is routed to and why.
 
 use crate::config::Overrides;
 use crate::library::situation::of_words;
@@ -11,11 +11,12 @@ use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::text::safe;
 use serde::Serialize;
 
-/// List the roles, or say who is asked for something, and why
+/// List the roles, or show which role handles a request, and why
 ///
-/// A role says what somebody may do, in which language and in which files. With --route the rules
-/// are asked who is to answer a request: karve.toml says where the project is, and options say it
-/// instead. A request that is not for the role of --to ends with 1 and names the right one.
+/// A role defines what an agent may do, in which language and in which files. With --route, the
+/// routing rules choose the role for a request; device, language and operation come from karve.toml
+/// unless given as options. If the request is not for the role of --to, exits with 1 and names the
+/// right one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve roles
@@ -25,19 +26,19 @@ use serde::Serialize;
 pub struct Roles {
     /// Show one role
     name: Option<String>,
-    /// Say who is asked for this, in words
+    /// Show which role handles this request, in words
     #[arg(long, value_name = "TEXT", conflicts_with = "name")]
     route: Option<String>,
-    /// The device; that of karve.toml without it
+    /// The device [default: from karve.toml]
     #[arg(long, requires = "route")]
     device: Option<String>,
-    /// The language in which the kernel exists, or "none"; that of karve.toml without it
+    /// The language the kernel is written in, or "none" [default: from karve.toml]
     #[arg(long, requires = "route")]
     kernel: Option<String>,
-    /// The operation; that of karve.toml without it
+    /// The operation [default: from karve.toml]
     #[arg(long, requires = "route")]
     op: Option<String>,
-    /// Ask whether this role is the right one
+    /// Check whether this role is the right one
     #[arg(long, value_name = "ROLE", requires = "route")]
     to: Option<String>,
     /// Print JSON
@@ -45,7 +46,7 @@ pub struct Roles {
     json: bool,
 }
 
-/// What routing said.
+/// The routing decision.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer {
@@ -130,11 +131,11 @@ impl Roles {
             });
         }
         match said {
-            Ok(who) if !self.json => ui::outln(&format!("asked        {who}")),
+            Ok(who) if !self.json => ui::outln(&format!("routed to    {who}")),
             Ok(_) => {}
             Err(why) => {
                 return Err(CommandError::new(ErrorKind::Negative, why)
-                    .hint("\"karve roles\" says what each role is for"));
+                    .hint("\"karve roles\" shows what each role is for"));
             }
         }
         Ok(())
@@ -154,7 +155,7 @@ fn tell(role: &Role, agent: Option<&str>, whole: bool) {
             .iter()
             .map(|language| format!("writes {language}")),
     );
-    facts.extend(agent.map(|agent| format!("taken by {}", safe(agent, 60))));
+    facts.extend(agent.map(|agent| format!("handled by {}", safe(agent, 60))));
     ui::outln(&format!("{:<24} {}", "", facts.join("; ")));
     if !whole {
         return;

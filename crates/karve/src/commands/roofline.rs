@@ -1,4 +1,4 @@
-//! `karve roofline`: what this host can do at most, and how near the cases of a project are to it.
+//! `karve roofline`: the peaks of this host, and how close a project's cases come to them.
 
 use super::check::Check;
 use crate::config::Overrides;
@@ -19,38 +19,37 @@ use karve_profile::roofline::text::{self, CaseCeiling, View};
 use karve_profile::roofline::{self, Cores, Effort, Gpu, Measured, cases};
 use std::path::PathBuf;
 
-/// A measured figure may be above that of the data sheet by so much: clocks vary.
+/// How far a measured figure may exceed the data sheet: clocks vary.
 const ABOVE_SHEET: f64 = 1.05;
 
-/// Measure what this host can do at most, and show how near the cases of the project are to it
+/// Measure the peaks of this host, and show how close the project's cases come to them
 ///
-/// Measures multiply-adds and bytes per second at every level of the caches, on one core and on
-/// all, and on a GPU where nvcc is there. With a karve.toml whose `[metric]` has work and bytes,
-/// each case gets its operations per byte, its ceiling, and the share that the newest campaign
-/// reached.
+/// Measures multiply-adds and bytes per second at every cache level, on one core and on all, and
+/// on a GPU if nvcc is installed. With a karve.toml whose `[metric]` has work and bytes, shows each
+/// case's operations per byte, its ceiling, and the share of it that the newest campaign reached.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve roofline                   this host, and the cases of this project
-  karve roofline --time            measure the worktree too, for the share it reaches
+  karve roofline --time            also measure the worktree, for the share it reaches
   karve roofline --device H200 --dtype bf16
   karve roofline --quick --json --svg roofline.svg")]
 pub struct Roofline {
-    /// The device of the file whose roof counts, instead of what is measured here
+    /// Use the roof of this device from devices.toml instead of measuring this host
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
-    /// The elements that the device computes with: fp64, fp32, tf32, bf16, fp16, fp8 or fp4
+    /// The element type to compute with: fp64, fp32, tf32, bf16, fp16, fp8 or fp4
     #[arg(long, value_name = "TYPE", default_value = "fp32", value_parser = parse_dtype)]
     dtype: Figure,
-    /// Whether the cases stand under one core or all [default: one, unless a case is faster]
+    /// Compare the cases with one core or with all [default: one, unless a case is faster]
     #[arg(long, value_name = "WHICH")]
     cores: Option<CoresArg>,
     /// Gate and measure the worktree, as "karve check" does
     #[arg(long)]
     time: bool,
-    /// Measure for a second or two only; the figures are not kept
+    /// Measure for only a second or two; the figures are not saved
     #[arg(long)]
     quick: bool,
-    /// Measure anew, also where the figures of this host were kept
+    /// Measure again even if figures of this host are saved
     #[arg(long)]
     fresh: bool,
     /// Write a plot to this file
@@ -90,10 +89,10 @@ fn parse_dtype(text: &str) -> std::result::Result<Figure, String> {
         Figure::Fp4,
     ];
     let found = Figure::by_name(text).filter(|figure| known.contains(figure));
-    found.ok_or_else(|| "it is one of fp64, fp32, tf32, bf16, fp16, fp8, fp4".to_owned())
+    found.ok_or_else(|| "expected one of fp64, fp32, tf32, bf16, fp16, fp8, fp4".to_owned())
 }
 
-/// The cases of a project, with times in seconds as far as there are any.
+/// The cases of a project, with times in seconds where known.
 struct Project {
     charter: Charter,
     cases: Vec<(usize, Case)>,
@@ -101,7 +100,7 @@ struct Project {
     whose: Option<String>,
 }
 
-/// A roof that cases stand under.
+/// A roof that cases are compared with.
 enum Under<'a> {
     Host(&'a Measured, Cores),
     Gpu(&'a Gpu, Figure),
@@ -120,7 +119,7 @@ impl Roofline {
     fn run_until(&self, place: &Place, stop: &StopFlag) -> Result<()> {
         let config = place.config().ok();
         let devices = Devices::load(config.as_deref().and_then(|path| path.parent()))?;
-        // A wrong name is told before anything is measured.
+        // Report a wrong name before measuring anything.
         let wished = self.device.as_deref().map(|name| devices.named(name));
         let wished = wished.transpose()?;
         let project = match config {
@@ -128,7 +127,7 @@ impl Roofline {
             None => None,
         };
         let mut notes = Vec::new();
-        // Nothing of this host counts under a device that was named.
+        // With a device given, nothing of this host is needed.
         let (host, fresh, gpu) = match wished {
             Some(_) => (None, false, None),
             None => {
@@ -173,7 +172,7 @@ impl Roofline {
         Ok(())
     }
 
-    /// What this host can do: as it was kept, or measured now.
+    /// The peaks of this host: saved earlier, or measured now.
     fn host(&self, stop: &StopFlag) -> Result<(Measured, bool)> {
         if let (false, false, Some(kept)) = (self.fresh, self.quick, roofline::kept()) {
             return Ok((kept, false));
@@ -186,7 +185,7 @@ impl Roofline {
         };
         let measured = roofline::measure(effort, stop)?;
         if effort == Effort::Usual && roofline::keep(&measured).is_none() {
-            ui::note("note: the figures could not be kept; set XDG_CACHE_HOME to where they may");
+            ui::note("note: cannot save the figures; set XDG_CACHE_HOME to a writable directory");
         }
         Ok((measured, true))
     }
@@ -219,7 +218,7 @@ impl Roofline {
         }
         let charter = place.load(&Overrides::default())?.charter;
         let newest = place.open().ok().map(|opened| opened.campaign);
-        // A campaign under other cases or another metric says nothing of these.
+        // A campaign with other cases or another metric says nothing about these.
         let same = |own: &Charter| {
             let of = |charter: &Charter| {
                 let metric = &charter.metric;
@@ -249,7 +248,7 @@ impl Roofline {
         })
     }
 
-    /// Which roof counts.
+    /// Which roof to use.
     fn under<'a>(
         &self,
         project: Option<&Project>,
@@ -283,11 +282,11 @@ impl Roofline {
         let svg = plot::render("Roofline", &under.lines(self.dtype, view), &points);
         let Some(svg) = svg else {
             return Err(CommandError::usage("there is no roof to draw")
-                .hint("name a device whose peaks are known with --device"));
+                .hint("choose a device with known peaks with --device"));
         };
         std::fs::write(path, svg)
             .context(|| format!("cannot write {}", path.display()))
-            .map_err(|error| error.hint("name another file with --svg FILE"))
+            .map_err(|error| error.hint("choose another file with --svg FILE"))
     }
 }
 
@@ -298,7 +297,7 @@ fn visible_of(charter: &Charter) -> Vec<(usize, Case)> {
         .collect()
 }
 
-/// One core, unless the contract has more threads or a case is faster than one core can be.
+/// One core, unless the contract has more threads or a case is faster than one core can run.
 fn cores_of(project: Option<&Project>, host: &Measured) -> Cores {
     let Some(project) = project else {
         return Cores::All;
@@ -341,7 +340,7 @@ impl Under<'_> {
         }
     }
 
-    /// The roofs to draw: the one that counts, and beside a measured one that of the file.
+    /// The roofs to draw: the one in use, and next to a measured one its data sheet roof.
     fn lines(&self, dtype: Figure, view: &View) -> Vec<RoofLine> {
         let line = |name: String, peaks: Peaks, stroke: Stroke| {
             let (flops, per_s) = (peaks.flops?, peaks.bytes?);
@@ -410,29 +409,29 @@ fn why_no_case(project: &Project, under: &Under<'_>) -> &'static str {
     };
     match under {
         Under::Nothing => {
-            "the device of karve.toml was neither measured nor found; name one with --device"
+            "the device of karve.toml was neither measured nor found; choose one with --device"
         }
         _ if !project.cases.iter().any(known) => {
             "no case is shown: [metric] of karve.toml needs work and bytes"
         }
         Under::Host(..) | Under::Gpu(..) | Under::Device(..) => {
-            "no case is shown: the peaks for these elements are not known; see --dtype"
+            "no case is shown: the peaks for this element type are not known; see --dtype"
         }
     }
 }
 
-/// The GPU of this host, and what is to be known of both.
+/// The GPU of this host, and notes on both.
 fn with_gpu(host: &Measured, stop: &StopFlag, notes: &mut Vec<String>) -> Result<Option<Gpu>> {
     if host.was_disturbed() {
-        let busy = "others were at work while the host was measured: its peaks may be too low";
+        let busy = "the host was busy while it was measured: its peaks may be too low";
         notes.push(format!(
-            "{busy}; --fresh measures again, and the better figures are kept"
+            "{busy}; --fresh measures again and keeps the better figures"
         ));
     }
     if host.hid_cores() {
-        let same = "all cores did no more than one: others were at work on them";
+        let same = "all cores were no faster than one: other processes were using them";
         notes.push(format!(
-            "{same}; --fresh measures again when the host is calm"
+            "{same}; measure again with --fresh when the host is idle"
         ));
     }
     match roofline::measure_gpu(stop)? {
@@ -444,7 +443,7 @@ fn with_gpu(host: &Measured, stop: &StopFlag, notes: &mut Vec<String>) -> Result
     }
 }
 
-/// A measured figure above that of the data sheet is worth a word.
+/// A measured figure above the data sheet is worth a note.
 fn above_sheet(gpu: &Gpu, devices: &Devices) -> Option<String> {
     let device = devices.find(&gpu.name)?;
     let pairs = [

@@ -18,34 +18,34 @@ use karve_os::text::counted;
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
-/// Start a campaign, or go on with the newest one that is not finished
+/// Start a campaign, or resume the newest one that is not finished
 ///
-/// Ctrl-C finishes the current step and stops; a second Ctrl-C stops at once. Either way, and
-/// after a crash too, the next `karve run` goes on where this one stopped.
+/// Ctrl-C finishes the current step and stops; a second Ctrl-C stops immediately. Either way, and
+/// after a crash too, the next `karve run` resumes where this one stopped.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:
   karve run --rounds 20                  at most twenty hypotheses, then the final duel
   karve run --agent claude               with Claude Code; \"karve agents\" lists others
-  karve run --agent anthropic:MODEL      with a model API, and its key in a variable
+  karve run --agent anthropic:MODEL      with a model API, whose key is in a variable
   karve run --agent mine --hours 8 --yes unattended, with the program of [agents.mine]
-  karve run --only restrict-pointers     one entry of the library, and nothing else
+  karve run --only restrict-pointers     one library entry, and nothing else
   karve run --only TILE=32,UNROLL=4      these knob values
   karve run --plan analysis.md           the recommendations of an analysis, one by one
   karve run --autopilot                  what the first profile and the library suggest
   karve run --dry-run                    show the charter, change nothing
-  karve run --campaign NAME --rounds 60  go on with a finished campaign")]
+  karve run --campaign NAME --rounds 60  continue a finished campaign")]
 pub struct Run {
-    /// Who proposes: `builtin`, a name that `karve agents` lists, such as `claude`, or `replay:DIR`
+    /// The agent: `builtin`, a name that `karve agents` lists, such as `claude`, or `replay:DIR`
     /// with a recorded campaign
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// Rounds at most
+    /// Maximum number of rounds
     #[arg(long, value_name = "N")]
     pub rounds: Option<u32>,
-    /// Hours of work at most; pauses do not count
+    /// Maximum hours of work; pauses do not count
     #[arg(long, value_name = "H", allow_negative_numbers = true)]
     pub hours: Option<f64>,
-    /// Try this one optimization: an entry of the library, `KNOB=VALUE,…`, `sweep`, or words
+    /// Try this one optimization: a library entry, `KNOB=VALUE,…`, `sweep`, or free text
     #[arg(long, value_name = "WHAT", conflicts_with_all = ["plan", "autopilot"])]
     pub only: Option<String>,
     /// Try the recommendations of an analysis one by one; JSON or Markdown, see docs/modes.md
@@ -54,7 +54,7 @@ pub struct Run {
     /// Try what the first profile and the library suggest, one by one, and nothing else
     #[arg(long)]
     pub autopilot: bool,
-    /// Let the agent realize each hypothesis so many times; the best realization goes on
+    /// Let the agent implement each hypothesis this many times, and measure the best implementation
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8))]
     pub best_of: Option<u32>,
     /// Print every record of the log as a line of JSON
@@ -120,7 +120,7 @@ impl Run {
         match end {
             End::Paused => return Err(session::paused()),
             End::Waiting => {
-                ui::outln("waiting   for your answer: \"karve next\" shows what is to be done");
+                ui::outln("waiting   for your answer: \"karve next\" shows what to do");
                 return Ok(());
             }
             End::Finished => {}
@@ -134,7 +134,7 @@ impl Run {
 }
 
 impl Run {
-    /// How often a hypothesis is realized is part of the charter.
+    /// How often a hypothesis is implemented is part of the charter.
     fn same_best_of(&self, plan: &Plan) -> Result<()> {
         let (Plan::Resume { dir, .. }, Some(wanted)) = (plan, self.best_of) else {
             return Ok(());
@@ -147,13 +147,15 @@ impl Run {
         if has == wanted {
             return Ok(());
         }
-        let message = format!("the campaign {} was begun with --best-of {has}", dir.name());
-        Err(CommandError::usage(message).hint(
-            "go on with it as it is: \"karve run\" without --best-of, or start another with --new",
-        ))
+        let message = format!(
+            "the campaign {} was started with --best-of {has}",
+            dir.name()
+        );
+        Err(CommandError::usage(message)
+            .hint("resume it with \"karve run\" without --best-of, or start another with --new"))
     }
 
-    /// What the flags ask for; a file is named from where one stands.
+    /// What the flags ask for; a file is relative to the current directory.
     fn agenda(&self, place: &Place) -> Result<Option<AgendaWish>> {
         Ok(match (&self.only, &self.plan, self.autopilot) {
             (Some(text), ..) => Some(AgendaWish::Only(text.clone())),
@@ -164,7 +166,7 @@ impl Run {
     }
 }
 
-/// A campaign that could not even begin is a negative answer.
+/// A campaign that could not start is a failed check.
 pub(super) fn outcome(campaign: &Campaign) -> Result<()> {
     let refused =
         |message: &str, hint: &str| Err(CommandError::new(ErrorKind::Negative, message).hint(hint));
@@ -173,12 +175,12 @@ pub(super) fn outcome(campaign: &Campaign) -> Result<()> {
             let Some(last) = campaign.engagement().last() else {
                 return refused("the campaign was refused", "see \"karve doctor\"");
             };
-            // A fault without a file was never planted: the kernel failed as it is.
+            // A bug without a file was never planted: the unchanged kernel failed.
             let (message, why) = if last.file.is_empty() {
                 let message = "the unchanged kernel does not pass its own test";
                 (message, last.detail.clone())
             } else {
-                let message = "the tests do not exercise the granted kernel";
+                let message = "the tests do not exercise the editable kernel";
                 (message, format!("{}: {}", last.fault, last.detail))
             };
             let message = format!("the campaign was refused: {message}");
@@ -186,27 +188,27 @@ pub(super) fn outcome(campaign: &Campaign) -> Result<()> {
                 .cause(why)
                 .hint(
                     match campaign.charter().is_some_and(|c| c.contract.is_some()) {
-                        true => "look at sources.granted and [contract] in karve.toml",
-                        false => "look at commands.test and sources.granted in karve.toml",
+                        true => "look at sources.editable and [contract] in karve.toml",
+                        false => "look at commands.test and sources.editable in karve.toml",
                     },
                 )
                 .hint("then check it with \"karve doctor\""))
         }
         Some(StopReason::BaselineFailed { gate }) => {
-            let message = format!("the unchanged kernel does not pass: {}", gate.describe());
+            let message = format!("the unchanged kernel fails: {}", gate.describe());
             let error = CommandError::new(ErrorKind::Negative, message)
                 .hint("make the kernel pass its own test first; \"karve doctor\" shows more");
             let mode = campaign.charter().map(|charter| charter.sandbox.mode);
             Err(match mode {
                 None | Some(SandboxMode::Off) => error,
                 Some(SandboxMode::Auto | SandboxMode::Require) => error.hint(
-                    "if a benchmark must write in its worktree, name where in sandbox.write of \
-                     karve.toml",
+                    "if a benchmark must write in its worktree, list the path in sandbox.write of \
+                    karve.toml",
                 ),
             })
         }
         Some(StopReason::AgentUnusable { .. }) => refused(
-            "the agent gave no candidate in several rounds in a row",
+            "the agent produced no candidate in several rounds in a row",
             "see why with \"karve log\", and check [agents] in karve.toml",
         ),
         _ => Ok(()),
@@ -224,7 +226,7 @@ fn warn_of_dirt(repo: &Repo) -> Result<()> {
         ));
     }
     if repo.head()?.branch().is_none() {
-        ui::note("note: HEAD is detached; the campaign starts from the commit it names");
+        ui::note("note: HEAD is detached; the campaign starts from the commit it points to");
     }
     Ok(())
 }
@@ -235,7 +237,7 @@ fn dry_run(plan: &Plan, root: &Path, json: bool) -> Result<()> {
         Plan::Start(charter) => {
             ui::out(&render_charter(charter));
             ui::outln(&format!(
-                "\nA new campaign would be made in {}; nothing was changed.",
+                "\nA new campaign would be created in {}; nothing was changed.",
                 root.join(&charter.name).display()
             ));
         }
@@ -249,7 +251,7 @@ fn dry_run(plan: &Plan, root: &Path, json: bool) -> Result<()> {
                 ui::out_json(&serde_json::json!({"campaign": dir.name(), "next_step": step}));
             } else {
                 ui::outln(&format!(
-                    "The campaign {} would go on with: {step}. Nothing was changed.",
+                    "The campaign {} would resume with: {step}. Nothing was changed.",
                     dir.name()
                 ));
             }
@@ -280,7 +282,7 @@ fn render_charter(charter: &Charter) -> String {
         |ratio| format!("no case may lose {:.1}%", (ratio - 1.0) * 100.0),
     );
     format!(
-        "charter   {}\n  target  {} ({}, {}) on {}\n  grants  {}\n{}  \
+        "charter   {}\n  target  {} ({}, {}) on {}\n  edits   {}\n{}  \
          metric  {} in {}, {} is better\n  cases   {} ({hidden} more hidden)\n  policy  {}: keep \
          from {:.3}x on, {regress}\n  limits  {}, {limit}\n  agent   {}\n{}",
         charter.name,
@@ -302,7 +304,7 @@ fn render_charter(charter: &Charter) -> String {
     )
 }
 
-/// What is to be tried, in lines.
+/// What will be tried, as lines.
 fn agenda_of(charter: &Charter) -> String {
     let Some(agenda) = &charter.agenda else {
         return String::new();
@@ -321,15 +323,15 @@ fn agenda_of(charter: &Charter) -> String {
     text
 }
 
-/// Has the user agree to a charter; `agree` is the command that does so without being asked.
+/// Asks the user to agree to a charter; `agree` is the command that does so without asking.
 pub(super) fn confirm(charter: &Charter, yes: bool, agree: &str) -> Result<()> {
     if yes {
         return Ok(());
     }
     if !std::io::stdin().is_terminal() {
         return Err(
-            CommandError::usage("nobody is there to agree to the charter").hint(format!(
-                "look at it with \"karve run --dry-run\", then agree with \"{agree}\""
+            CommandError::usage("no terminal to agree to the charter").hint(format!(
+                "review it with \"karve run --dry-run\", then agree with \"{agree}\""
             )),
         );
     }
@@ -342,11 +344,11 @@ pub(super) fn confirm(charter: &Charter, yes: bool, agree: &str) -> Result<()> {
     }
     Err(
         CommandError::new(ErrorKind::Interrupted, "you did not agree to the charter")
-            .hint("change karve.toml and start \"karve run\" again"),
+            .hint("change karve.toml and run \"karve run\" again"),
     )
 }
 
-/// What tests and times the kernel, in lines.
+/// What tests and times the kernel, as lines.
 fn tested_by(charter: &Charter) -> String {
     let Some(contract) = &charter.contract else {
         let commands = &charter.commands;
@@ -361,7 +363,7 @@ fn tested_by(charter: &Charter) -> String {
     };
     let args: Vec<&str> = contract.args.iter().map(|arg| arg.name.as_str()).collect();
     format!(
-        "  ring    {kernel}, called by karve as ({})\n",
+        "  kernel  {kernel}, called by karve as ({})\n",
         args.join(", ")
     )
 }

@@ -1,9 +1,9 @@
-//! `karve spin`: plain work of a known size, for controls. Not for people.
+//! `karve spin`: busy work of a known size, for A/A tests. Internal.
 
 use karve_os::error::Result;
 use karve_os::plain_work;
 
-/// Work for about so many microseconds
+/// Busy-loop for about this many microseconds
 #[derive(Debug, clap::Args)]
 #[command(hide = true)]
 pub struct Spin {
@@ -14,7 +14,7 @@ pub struct Spin {
 impl Spin {
     /// Runs the command.
     pub fn run(&self) -> Result<()> {
-        // A fixed count from here on.
+        // From here on the iteration count is fixed.
         let iterations = self.micros as f64 * 1e3 * plain_work::rate();
         plain_work::work(iterations as u64);
         Ok(())

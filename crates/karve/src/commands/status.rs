@@ -8,7 +8,7 @@ use karve_os::error::Result;
 use karve_os::text;
 use std::fmt::Write;
 
-/// Show where a campaign stands
+/// Show the progress of a campaign
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve status
@@ -81,12 +81,12 @@ fn render_status(view: &View, waited_ms: u64) -> String {
         let (before, now) = (before * 100.0, now * 100.0);
         let _ = writeln!(
             text,
-            "peak      {before:.1}% to {now:.1}% of what was measured here"
+            "peak      {before:.1}% to {now:.1}% of the measured peak"
         );
     }
     let waited = match waited_ms {
         0 => String::new(),
-        ms => format!(", {:.1} s of waiting for the device", ms as f64 / 1_000.0),
+        ms => format!(", {:.1} s waiting for the device", ms as f64 / 1_000.0),
     };
     let _ = writeln!(text, "time      {:.1} s of work{waited}", view.spent_s);
     if view.usage.usd > 0.0 || view.usage.tokens > 0 {
@@ -100,10 +100,10 @@ fn render_status(view: &View, waited_ms: u64) -> String {
     text
 }
 
-/// What the agent used, and what that makes for a percent of gain.
+/// What the agent used, and its cost per percent of gain.
 fn used(view: &View) -> String {
     let price = view.cost.per_percent.as_ref();
-    let price = price.map(|price| format!("; {} for each percent of gain", price_of(price)));
+    let price = price.map(|price| format!("; {} per percent of gain", price_of(price)));
     format!(
         "{} tokens, ${:.2}{}",
         view.usage.tokens,
@@ -112,7 +112,7 @@ fn used(view: &View) -> String {
     )
 }
 
-/// What became of each item of the agenda.
+/// The result of each agenda item.
 fn push_agenda(text: &mut String, items: &[ItemView]) {
     for item in items {
         let ratio = item

@@ -1,21 +1,21 @@
-//! `karve sweep`: ends and removes what a karve that was killed has left. Not for people.
+//! `karve sweep`: ends and removes what a killed karve left behind. Internal.
 
 use karve_harness::scratch;
 use karve_os::error::Result;
 use karve_os::process::{self, Sweeper};
 
-/// Wait for the end of a karve, and clear up after it if it was killed
+/// Wait for a karve process to end, and clean up after it if it was killed
 #[derive(Debug, clap::Args)]
 #[command(hide = true)]
 pub struct Sweep {
-    /// Its process
+    /// Its process id
     pid: u32,
     /// Its mark
     mark: String,
 }
 
 impl Sweep {
-    /// Starts it for this process. Without one, the next karve clears up.
+    /// Starts it for this process. Without it, the next karve cleans up.
     pub fn start() -> Option<Sweeper> {
         let pid = std::process::id().to_string();
         Sweeper::start(&["sweep", &pid, process::own_mark()]).ok()

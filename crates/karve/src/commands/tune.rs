@@ -1,4 +1,4 @@
-//! `karve tune`: the best values of a kernel's knobs, in few tries.
+//! `karve tune`: finds good values for a kernel's knobs in few trials.
 
 use crate::bench::view::View;
 use crate::project::Place;
@@ -21,81 +21,81 @@ use karve_os::process::StopFlag;
 use karve_os::text::{counted, safe};
 use std::path::PathBuf;
 
-/// Settings of the table at the end.
+/// Settings in the final table.
 const ROWS: usize = 8;
-/// Characters of a reason.
+/// Most characters of a reason.
 const WHY_CHARS: usize = 120;
-/// Settings below which nothing can be said of what matters.
+/// Fewest settings for which the importance of knobs can be estimated.
 const IMPORTANCE_MIN: usize = 20;
 
-/// Find good values for the knobs of a kernel, in few tries
+/// Find good values for the knobs of a kernel in few trials
 ///
-/// Knobs are declared in the granted files, before their definitions: "// karve: knob TILE in
-/// 8,16,32". A line "// karve: restrict TILE % VEC == 0" forbids settings. What is tuned is the
-/// last commit. Every reading is kept: the command goes on where it was, also after a crash. At the
-/// end the best setting meets the default in a duel.
+/// Knobs are declared in the editable files, before their definitions: "// karve: knob TILE in
+/// 8,16,32". A line "// karve: restrict TILE % VEC == 0" excludes settings. karve tunes the last
+/// commit. Every reading is saved, so an interrupted or crashed run is resumed. At the end a duel
+/// compares the best setting with the default.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve tune                       50 settings
-  karve tune --budget 10m          ten minutes, with what earlier runs took
+  karve tune --budget 10m          ten minutes, including earlier runs
   karve tune --simulate space.csv.gz --strategy random")]
 pub struct Tune {
-    /// How many settings, or how long, such as 50 or 10m [default: tune.budget, or 50]
+    /// How many settings to try, or for how long, such as 50 or 10m [default: tune.budget, or 50]
     #[arg(long, value_name = "N|TIME", value_parser = budget::parse)]
     budget: Option<Budget>,
-    /// Who chooses: auto, random, local, annealing or genetic [default: tune.strategy, or auto]
+    /// Search strategy: auto, random, local, annealing or genetic [default: tune.strategy, or auto]
     #[arg(long, value_name = "NAME", value_parser = parse_kind)]
     strategy: Option<Kind>,
-    /// What the draws of the strategy depend on
+    /// The random seed of the strategy
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Go on with what was tried before, as is done anyway
+    /// Resume from earlier trials; this is the default
     #[arg(long)]
     resume: bool,
-    /// Put what was tried before aside, and begin anew
+    /// Set earlier trials aside and start over
     #[arg(long, conflicts_with = "resume")]
     fresh: bool,
-    /// So many settings at the same time [default: one for each device of tune.pool, two on CPUs]
+    /// Settings to try at the same time [default: one per device of tune.pool, two on CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     jobs: Option<u8>,
-    /// Try first what was best in a measured space of a related kernel or device
+    /// First try the best settings of a measured space of a related kernel or device
     #[arg(long, value_name = "FILE")]
     like: Vec<PathBuf>,
     /// Write the plots convergence.svg, importance.svg and pairs.svg into a directory
     #[arg(long, value_name = "DIR", conflicts_with = "simulate")]
     svg: Option<PathBuf>,
-    /// Write what was read to a measured space: FILE.csv, FILE.json (Kernel Tuner) or FILE.t4.json
+    /// Write the readings as a measured space: FILE.csv, FILE.json (Kernel Tuner) or FILE.t4.json
     #[arg(long, value_name = "FILE", conflicts_with = "simulate", value_parser = parse_export)]
     export: Option<PathBuf>,
-    /// Choose at most N settings that together serve all cases
+    /// Choose at most N settings that together cover all cases
     #[arg(long, value_name = "N", conflicts_with = "simulate",
           value_parser = clap::value_parser!(u8).range(1..=8))]
     portfolio: Option<u8>,
-    /// What a portfolio is to be good at: the worst case, or the mean of all
+    /// What a portfolio optimizes: the worst case, or the mean of all
     #[arg(long, value_name = "worst|mean", requires = "portfolio", value_parser = parse_aim)]
     aim: Option<Aim>,
-    /// Play the search on a measured space instead, without running anything
+    /// Simulate the search on a measured space, without running anything
     #[arg(long, value_name = "FILE")]
     simulate: Option<PathBuf>,
 }
 
 fn parse_export(text: &str) -> std::result::Result<PathBuf, String> {
     let named = export::format_of(text).map(|_| PathBuf::from(text));
-    named.ok_or_else(|| "it must end in .csv, .json or .t4.json, or those with .gz".into())
+    named.ok_or_else(|| "the name must end in .csv, .json or .t4.json, optionally with .gz".into())
 }
 
 fn parse_aim(text: &str) -> std::result::Result<Aim, String> {
     match text {
         "worst" => Ok(Aim::Worst),
         "mean" => Ok(Aim::Mean),
-        _ => Err("there are worst and mean".into()),
+        _ => Err("expected worst or mean".into()),
     }
 }
 
 fn parse_kind(text: &str) -> std::result::Result<Kind, String> {
     Kind::by_name(text).ok_or_else(|| {
         let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-        format!("there are {}", names.join(", "))
+        format!("expected one of {}", names.join(", "))
     })
 }
 
@@ -106,7 +106,7 @@ impl Tune {
             return self.simulate(path);
         }
         let stop = StopFlag::new();
-        let at_once = "stopping at once; go on with \"karve tune\"";
+        let at_once = "stopping immediately; resume with \"karve tune\"";
         crate::session::watch_signals_of(&stop, at_once)?;
         let progress = Progress::new();
         let wish = Wish {
@@ -134,8 +134,8 @@ impl Tune {
         }
         match found.stopped {
             true => Err(
-                CommandError::new(ErrorKind::Interrupted, "stopped as you asked")
-                    .hint("go on with \"karve tune\""),
+                CommandError::new(ErrorKind::Interrupted, "stopped by the user")
+                    .hint("resume with \"karve tune\""),
             ),
             false => Ok(()),
         }
@@ -145,15 +145,17 @@ impl Tune {
         let space = recorded::load(path)?;
         let budget = self.budget.unwrap_or(budget::DEFAULT);
         if budget.is_time() {
-            return Err(CommandError::usage("a simulation takes no time")
-                .hint("give a number of settings, as in --budget 50"));
+            return Err(
+                CommandError::usage("a simulation cannot have a time budget")
+                    .hint("give a number of settings, as in --budget 50"),
+            );
         }
         let budget = budget.settings.min(space.grid.len());
         let kind = self.strategy.unwrap_or_default();
         let wanted = (kind, self.seed);
         let played = simulate::play(&space, wanted, budget, Trouble::default());
         ui::outln(&format!(
-            "{}: {} settings, of which {budget} are tried by {}",
+            "{}: {} settings, {budget} of them tried by {}",
             safe(&space.name, WHY_CHARS),
             space.grid.len(),
             kind.name()
@@ -169,14 +171,14 @@ impl Tune {
         let last = played.fractions.last().copied().unwrap_or_default();
         let each = played.thinking.as_secs_f64() * 1e3 / budget.max(1) as f64;
         ui::outln(&format!(
-            "at the end   {:.1}% of the optimum; the search took {each:.2} ms for each setting",
+            "at the end   {:.1}% of the optimum; the search took {each:.2} ms per setting",
             last * 100.0
         ));
         Ok(())
     }
 }
 
-/// One try in a line. A setting that was shown is not shown again, only its number.
+/// One trial per line. A setting shown before is only shown by its number.
 fn line(step: &Step<'_>) -> String {
     let unit = safe(step.unit, 12);
     let shown = |value: f64| {
@@ -217,7 +219,7 @@ fn words(config: &Config) -> String {
     safe(&all.join(" "), 200)
 }
 
-/// The table at the end, and what the duel says.
+/// The final table, and the result of the duel.
 fn show(found: &Found) -> Result<()> {
     let race = Race::new(&found.record);
     ui::outln(&format!(
@@ -268,25 +270,25 @@ fn show_importance(found: &Found) {
         format!("{name} {:.0}%", one.share * 100.0)
     };
     let told: Vec<String> = matters.iter().take(ROWS).map(told).collect();
-    ui::outln(&format!("\nwhat matters: {}", safe(&told.join(", "), 300)));
+    ui::outln(&format!("\nimportance: {}", safe(&told.join(", "), 300)));
     ui::outln(
-        "  so much of the spread a knob alone explains; the shares overlap, and need not add up",
+        "  share of the spread that each knob explains alone; shares overlap and need not add up",
     );
     let read = found.record.ranking().len();
     if read < IMPORTANCE_MIN {
         let settings = counted(read, "setting");
-        ui::outln(&format!("  {settings} were read: too few to rely on it"));
+        ui::outln(&format!("  {settings} measured: too few to rely on it"));
     }
 }
 
-/// What the duel says, and what to do with it.
+/// The result of the duel, and what to do with it.
 fn show_duel(found: &Found) -> Result<()> {
     let (oid, name) = &found.commit;
     let Some(duel) = &found.duel else {
         let default = Some(found.best) == found.grid.default_point();
         ui::outln(match default {
-            true => "\nthe default is the best of what was tried",
-            false => "\nthe best setting has not met the default yet",
+            true => "\nthe default is the best setting that was tried",
+            false => "\nthe best setting has not been compared with the default yet",
         });
         return Ok(());
     };
@@ -298,33 +300,32 @@ fn show_duel(found: &Found) -> Result<()> {
     ui::out(&bench::text::render_text(&view, ui::style::colour()));
     let why = match &view.finding {
         Finding::Faster { .. } => {
-            ui::outln(&format!("take it over with \"git cherry-pick {name}\""));
+            ui::outln(&format!("apply it with \"git cherry-pick {name}\""));
             return Ok(());
         }
-        Finding::Slower { .. } => "it is faster than the best setting",
+        Finding::Slower { .. } => "the best setting is slower",
         Finding::NoDifference { .. } => "the duel saw no difference",
         Finding::ClocksDisagree { .. } => "the clocks disagree",
         Finding::CouldNotTell => "the duel could not tell",
     };
     ui::outln(&format!(
-        "the default stays: {why}; the setting is kept as {name}"
+        "the default stays: {why}; the best setting is saved as {name}"
     ));
     Ok(())
 }
 
-/// The settings that together serve all cases.
+/// The settings that together cover all cases.
 fn show_portfolio(found: &Found, most: usize, aim: Aim) {
     let Some(table) = portfolio::choose(found, most, aim) else {
-        ui::outln("\nno portfolio: no setting was read on every case");
+        ui::outln("\nno portfolio: no setting was measured on every case");
         return;
     };
     let settings = match table.rows.len() {
-        1 => "one setting serves".to_owned(),
-        many => format!("{many} settings serve"),
+        1 => "one setting covers".to_owned(),
+        many => format!("{many} settings cover"),
     };
     ui::outln(&format!(
-        "\n{settings} all cases: the worst at {:.1}% of the best that was read for it, {:.1}% on \
-         average",
+        "\n{settings} all cases: the worst at {:.1}% of its best reading, {:.1}% on average",
         table.worst * 100.0,
         table.mean * 100.0
     ));
@@ -333,7 +334,7 @@ fn show_portfolio(found: &Found, most: usize, aim: Aim) {
         entry.is_some_and(|entry| entry.readings.len() < 2)
     };
     if table.rows.iter().any(|row| single(&row)) {
-        ui::outln("  some were read once, and may look better than they are");
+        ui::outln("  some were measured only once, and may look better than they are");
     }
     for (point, cases) in &table.rows {
         let config = found.grid.config(*point);
@@ -357,7 +358,7 @@ fn changed(grid: &Grid, config: &Config) -> String {
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     match all.is_empty() {
-        true => "as it stands".to_owned(),
+        true => "unchanged".to_owned(),
         false => words(&all),
     }
 }

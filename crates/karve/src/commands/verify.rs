@@ -18,7 +18,7 @@ use std::fs;
 /// Judge every round again from the stored samples, and report any difference
 ///
 /// Checks the verdicts, the artifacts against their hashes, the commits against their trees, the
-/// protected files of every kept commit against the baseline's, and the branch.
+/// read-only files of every kept commit against the baseline's, and the branch.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve verify
@@ -59,7 +59,7 @@ impl Verify {
         check_artifacts(&opened.dir, &opened.records, &mut findings);
         check_kept(&repo, &opened.campaign, &mut findings)?;
         for name in world::lost_refs(&repo, &opened.campaign)? {
-            let name = format!("the ref {name} is gone; \"karve run --campaign NAME\" restores it");
+            let name = format!("no ref {name}; \"karve run --campaign NAME\" restores it");
             findings.differences.push(name);
         }
         for file in reports::derived_files(&opened.campaign) {
@@ -97,16 +97,16 @@ impl Verify {
         }
         for path in &findings.stale_files {
             ui::outln(&format!(
-                "stale     {path}; renew it with \"karve report --rebuild\""
+                "stale     {path}; rebuild it with \"karve report --rebuild\""
             ));
         }
         if findings.differences.is_empty() {
-            ui::outln("every verdict is what its samples say");
+            ui::outln("every verdict matches its samples");
         }
     }
 }
 
-/// Folds the log; where a stored verdict differs, the one that the samples give is taken.
+/// Folds the log; where a stored verdict differs, the verdict from the samples is used.
 fn judge_again(dir: &CampaignDir, findings: &mut Findings) -> Result<(Campaign, Vec<Record>)> {
     let path = dir.log();
     let text =
@@ -161,9 +161,10 @@ fn check_candidates(repo: &Repo, campaign: &Campaign, findings: &mut Findings) -
         let commit = Oid::named(&candidate.commit)?;
         match repo.tree_of(&commit) {
             Ok(tree) if tree.as_str() == candidate.tree => {}
-            Ok(_) => findings
-                .differences
-                .push(format!("round {}: another tree", round.number)),
+            Ok(_) => findings.differences.push(format!(
+                "round {}: the commit has a different tree",
+                round.number
+            )),
             Err(_) => findings.differences.push(format!(
                 "round {}: the commit {} is not in the repository",
                 round.number,
@@ -174,8 +175,8 @@ fn check_candidates(repo: &Repo, campaign: &Campaign, findings: &mut Findings) -
     Ok(())
 }
 
-/// Every artifact that an event names is still what was stored: patches, those of variants that
-/// were not chosen too, exchanges, profiles, and output that could not be used.
+/// Every artifact that an event names is still what was stored: patches, including those of
+/// variants that were not chosen, session logs, profiles, and unusable output.
 fn check_artifacts(dir: &CampaignDir, records: &[Record], findings: &mut Findings) {
     let mut seen = BTreeSet::new();
     for record in records {
@@ -185,13 +186,13 @@ fn check_artifacts(dir: &CampaignDir, records: &[Record], findings: &mut Finding
             }
             findings.artifacts += 1;
             let path = dir.join("artifacts").join(hash);
-            // It may be large, so it is read in pieces.
+            // It may be large, so it is read in chunks.
             let differences = match files::sha256_file(&path) {
                 Ok(found) if found == hash && record.event.exchange() == Some(hash) => {
                     agreement::differences(&record.event, &path)
                 }
                 Ok(found) if found == hash => continue,
-                Ok(_) => vec![format!("{} is not what was stored there", path.display())],
+                Ok(_) => vec![format!("{} does not match its hash", path.display())],
                 Err(error) => vec![error.message],
             };
             let seq = record.seq;
@@ -201,7 +202,7 @@ fn check_artifacts(dir: &CampaignDir, records: &[Record], findings: &mut Finding
     }
 }
 
-/// Every kept commit has the baseline's protected files.
+/// Every kept commit has the baseline's read-only files.
 fn check_kept(repo: &Repo, campaign: &Campaign, findings: &mut Findings) -> Result<()> {
     let (Some(charter), Some(preparation)) = (campaign.charter(), campaign.preparation()) else {
         return Ok(());
@@ -216,7 +217,7 @@ fn check_kept(repo: &Repo, campaign: &Campaign, findings: &mut Findings) -> Resu
         if hash.as_ref().ok() != Some(&preparation.harness_hash) {
             findings
                 .differences
-                .push(format!("{commit}: the protected files differ"));
+                .push(format!("{commit}: the read-only files differ"));
         }
     }
     Ok(())
@@ -277,7 +278,7 @@ mod tests {
             let path = file.unwrap().path();
             let mut bytes = fs::read(&path).unwrap();
             bytes.push(b' ');
-            // What is stored is not to be written to.
+            // Stored artifacts are read-only.
             fs::remove_file(&path).unwrap();
             fs::write(&path, bytes).unwrap();
             assert_eq!(found(&records), n + 1);
@@ -322,7 +323,7 @@ mod tests {
         fs::write(&path, "said otherwise\n").unwrap();
         let found = check(&records).differences.join("; ");
         assert!(
-            found.contains("record 4") && found.contains("is not what was stored"),
+            found.contains("record 4") && found.contains("does not match its hash"),
             "{found}"
         );
     }

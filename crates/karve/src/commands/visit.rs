@@ -1,5 +1,5 @@
-//! `karve next`, `karve propose` and `karve submit`: a person, a script or any agent drives a
-//! campaign, one answer at a time. karve keeps gate, measurement and verdict to itself.
+//! `karve next`, `karve propose` and `karve submit`: a person, a script or any external agent
+//! drives a campaign, one answer at a time. Gate, measurement and verdict stay with karve.
 
 use super::run::confirm;
 use crate::config::Overrides;
@@ -15,25 +15,25 @@ use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
 
-/// Bytes of a proposal.
+/// Most bytes of a proposal.
 const PROPOSAL_BYTES_MAX: u64 = 1 << 20;
-/// Bytes of a patch.
+/// Most bytes of a patch.
 const PATCH_BYTES_MAX: u64 = 16 << 20;
-/// How either is handed in.
-const PROPOSAL_FROM: &str = "name a plain file of at most 1 MiB: \"karve propose FILE\"; without \
-                             it standard input is read";
-const PATCH_FROM: &str = "name a plain file of at most 16 MiB: \"karve submit --diff FILE\"; - is \
-                          standard input";
+/// How to submit either.
+const PROPOSAL_FROM: &str = "pass a regular file up to 1 MiB: \"karve propose FILE\"; without \
+FILE it reads standard input";
+const PATCH_FROM: &str = "pass a regular file up to 16 MiB: \"karve submit --diff FILE\"; - is \
+standard input";
 
-/// Do what is karve's to do, and say what is yours: the brief for the next proposal or change
+/// Run karve's part of the campaign, then print the brief for your next proposal or change
 ///
-/// Goes on with the newest campaign, or begins the first one; after a finished one, --new begins
-/// another. Whoever answers is the agent of the campaign from here on.
+/// Resumes the newest campaign, or starts the first one; after a finished one, --new starts
+/// another. From here on, whoever answers is the agent of the campaign.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  karve next --yes              begin, and show the brief of the first round
+  karve next --yes              start, and show the brief of the first round
   karve propose idea.json       state a hypothesis
-  karve submit                  hand in what you changed in the desk
+  karve submit                  submit what you changed in the workspace
   karve next --json             for scripts")]
 pub struct Next {
     /// Agree to the charter of a new campaign without being asked
@@ -47,13 +47,13 @@ pub struct Next {
     json: bool,
 }
 
-/// State a hypothesis, in the form that the brief of `karve next` asks for
+/// State a hypothesis, in the format that the brief of `karve next` asks for
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve propose idea.json
   echo '{\"title\": \"...\", \"mechanism\": \"...\", \"expected_ratio\": 1.2}' | karve propose")]
 pub struct Propose {
-    /// A file with the proposal; standard input without it
+    /// A file with the proposal [default: standard input]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// Print JSON
@@ -61,23 +61,24 @@ pub struct Propose {
     json: bool,
 }
 
-/// Hand in a change; it is gated, measured and judged, and the next brief is shown
+/// Submit a change; karve gates, measures and judges it, and prints the next brief
 ///
-/// Without an option, what you changed in the desk: the directory that `karve next` names.
+/// Without an option, submits what you changed in the workspace, the directory that `karve next`
+/// names.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  karve submit                          what differs in the desk
+  karve submit                          what you changed in the workspace
   karve submit --diff change.patch      a patch against the parent
-  karve submit --tree ../my-checkout    a directory that holds the parent, changed
+  karve submit --tree ../my-checkout    a directory with the parent plus your changes
   karve submit --give-up \"it cannot be done without more registers\"")]
 pub struct Submit {
     /// A patch against the parent; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["tree", "give_up"])]
     diff: Option<PathBuf>,
-    /// A directory that holds the project at the parent, changed
+    /// A directory with the project at the parent plus your changes
     #[arg(long, value_name = "DIR", conflicts_with = "give_up")]
     tree: Option<PathBuf>,
-    /// No change, and why
+    /// End the round without a change, and say why
     #[arg(long, value_name = "WHY")]
     give_up: Option<String>,
     /// What was changed and why, in a sentence
@@ -144,7 +145,7 @@ impl Submit {
             }
             (None, Some(tree), None) => {
                 let tree = fs::canonicalize(tree)
-                    .context(|| format!("cannot go to {}", tree.display()))
+                    .context(|| format!("cannot enter {}", tree.display()))
                     .map_err(|error| error.hint("name a directory with --tree DIR"))?;
                 Answer::Change(Change::Tree(tree), summary)
             }
@@ -160,7 +161,7 @@ impl Submit {
 
 fn go(place: &Place, what: (Wish<'_>, Option<Answer>), quiet: bool) -> Result<Visit> {
     let stop = StopFlag::new();
-    session::watch_signals_of(&stop, "stopping at once; go on with \"karve next\"")?;
+    session::watch_signals_of(&stop, "stopping immediately; resume with \"karve next\"")?;
     let mut screen: Box<dyn Screen> = match quiet {
         true => Box::new(Silent),
         false => Box::new(Plain::new()),
@@ -168,7 +169,7 @@ fn go(place: &Place, what: (Wish<'_>, Option<Answer>), quiet: bool) -> Result<Vi
     visit(place, what, &stop, screen.as_mut())
 }
 
-/// The bytes of a file, or of standard input; `hint` says how else to hand them in.
+/// The bytes of a file, or of standard input; `hint` says how else to submit them.
 fn read(file: Option<&PathBuf>, bytes_max: u64, hint: &str) -> Result<Vec<u8>> {
     let Some(file) = file else {
         let mut bytes = Vec::new();
@@ -190,7 +191,7 @@ fn read(file: Option<&PathBuf>, bytes_max: u64, hint: &str) -> Result<Vec<u8>> {
         .map_err(|error| error.hint(hint))
 }
 
-/// What is to be done next. An answer that must be given again is a negative one.
+/// What to do next. An answer that must be given again is a failed check.
 fn show(came: Visit, json: bool) -> Result<()> {
     if json {
         ui::out_json(&came);
@@ -203,14 +204,14 @@ fn show(came: Visit, json: bool) -> Result<()> {
         Turn::Implement { brief, desk, .. } if !json => {
             ui::out(brief);
             ui::outln(&format!(
-                "\nThe files are in {}; hand them in with \"karve submit\".",
+                "\nThe files are in {}; submit them with \"karve submit\".",
                 desk.display()
             ));
         }
         Turn::Finished {
             report, summary, ..
         } if !json => {
-            // Why it is finished stands in the line of that event.
+            // The line of that event says why it is finished.
             ui::out(summary);
             ui::outln(&format!(
                 "report    {}, or \"karve report\"",
@@ -226,7 +227,7 @@ fn show(came: Visit, json: bool) -> Result<()> {
     let (message, hint) = match &came.turn {
         Turn::Implement { .. } => (
             "the change was refused",
-            "mend it and hand it in with \"karve submit\", or end the round with --give-up WHY",
+            "fix it and submit it with \"karve submit\", or end the round with --give-up WHY",
         ),
         _ => (
             "the proposal was refused",

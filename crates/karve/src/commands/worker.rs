@@ -1,4 +1,4 @@
-//! `karve worker`: loads a kernel and calls it when karve asks. Not for people.
+//! `karve worker`: loads a kernel and calls it when karve asks. Internal.
 
 use karve_harness::runner;
 use karve_os::error::Result;

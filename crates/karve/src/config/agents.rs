@@ -1,4 +1,4 @@
-//! `[agent]` and `[agents]` of `karve.toml`: who may be named as the agent, and who is.
+//! `[agent]` and `[agents]` of `karve.toml`: which agents can be selected, and which one is.
 
 use super::commands::env_of;
 use super::file::{AgentKind, AgentProgram, File};
@@ -14,10 +14,10 @@ use karve_os::sandbox::Host;
 use karve_os::text::{shown, suggestion};
 use std::collections::BTreeMap;
 
-/// Agents that need no table, beside the kinds of command-line agents and model APIs.
+/// Agents that need no table, besides the kinds of command-line agents and model APIs.
 const AGENTS: [&str; 3] = ["builtin", VISITOR, "replay:<directory>"];
 
-/// Hosts of one agent.
+/// Most hosts of one agent.
 const HOSTS_MAX: usize = 64;
 
 /// The agents of all tables.
@@ -37,7 +37,7 @@ pub(super) fn agents_of(
                 )
                 .hint(
                     "choose another name in [agents]; builtin, visitor and replay:<directory> are \
-                     taken",
+                    reserved",
                 ));
         }
         let env = env_of(source, &format!("{path}.env"), &table.env)?;
@@ -57,7 +57,7 @@ pub(super) fn agents_of(
     Ok(agents)
 }
 
-/// What a kind is.
+/// The category of a kind.
 #[derive(Clone, Copy)]
 enum Known {
     Cli(Kind),
@@ -77,7 +77,7 @@ impl Known {
         }
     }
 
-    /// The kind of a table; none for any program.
+    /// The kind of a table; none for a plain program.
     fn of(kind: AgentKind) -> Option<Self> {
         match kind {
             AgentKind::Command => None,
@@ -94,7 +94,7 @@ impl Known {
     }
 }
 
-/// What a table starts: its command, or the kind that it names or is called like.
+/// What a table starts: its command, or the kind given by `kind` or by the table's name.
 fn runs_of(source: &Source<'_>, (path, name): (&str, &str), table: &AgentProgram) -> Result<Runs> {
     let kind = match (table.kind, &table.command) {
         (Some(kind), _) => Known::of(kind),
@@ -160,7 +160,7 @@ fn reach_of(source: &Source<'_>, path: &str, table: &AgentProgram) -> Result<Rea
     }
 }
 
-/// Refuses keys that mean nothing for what a table is.
+/// Rejects keys that do not apply to the kind of a table.
 fn check_keys(
     source: &Source<'_>,
     path: &str,
@@ -186,7 +186,7 @@ fn check_keys(
         ("env", !table.env.is_empty()),
         ("hosts", table.hosts.is_some()),
     ];
-    // A kind says by itself which keys are its own.
+    // Each kind defines which keys apply to it.
     let of_command = [("pass", !table.pass.is_empty())];
     let (foreign, owner): (Vec<_>, _) = match kind {
         None => {
@@ -213,7 +213,7 @@ fn check_keys(
     }
 }
 
-/// The agent that is named.
+/// The selected agent.
 pub(super) fn agent_of(
     source: &Source<'_>,
     file: &File,
@@ -235,7 +235,7 @@ pub(super) fn agent_of(
     .hint(hint))
 }
 
-/// Whether there is an agent of that name.
+/// Whether there is an agent with that name.
 pub(super) fn can_be_named(name: &str, agents: &BTreeMap<String, AgentConfig>) -> bool {
     let replays = name
         .strip_prefix("replay:")

@@ -10,17 +10,17 @@ use karve_os::text::shown;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What tokens cost, in US dollars for a million.
+/// What tokens cost, in US dollars per million.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// A million tokens that go in.
+    /// A million input tokens.
     #[schemars(range(min = 0))]
     pub input: f64,
-    /// A million tokens that come out.
+    /// A million output tokens.
     #[schemars(range(min = 0))]
     pub output: f64,
-    /// A million tokens that go in from the model's cache; as `input` without it.
+    /// A million cached input tokens; the same as `input` by default.
     #[schemars(range(min = 0))]
     pub cached: Option<f64>,
 }
@@ -65,7 +65,7 @@ pub(super) fn api_of(
     }
     if u64::from(config.max_tokens) >= config.context_tokens {
         return Err(source
-            .error_at(path, "`max_tokens` leaves no room in `context_tokens`")
+            .error_at(path, "`max_tokens` does not fit into `context_tokens`")
             .hint(format!(
                 "make {path}.context_tokens larger, or {path}.max_tokens smaller"
             )));
@@ -98,14 +98,14 @@ fn check_url(source: &Source<'_>, path: &str, (url, config): (&str, &ApiConfig))
         fits && !rest.is_empty() && !rest.contains(['@', '?', '#'])
     };
     if !host.is_some_and(usable) {
-        let message = format!("`{}` is no address of a server", shown(url));
+        let message = format!("`{}` is not a server URL", shown(url));
         return Err(source
             .error_at(&at, message)
             .hint(format!("write {at} like \"https://example.com/v1\"")));
     }
     if !config.is_private() && !config.needs_no_key() {
         return Err(source
-            .error_at(&at, "a key would go over the network for everybody to read")
+            .error_at(&at, "the key would be sent over the network unencrypted")
             .hint(format!("use https:// in {at}, or a server on this machine")));
     }
     Ok(())

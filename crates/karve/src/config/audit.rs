@@ -1,4 +1,4 @@
-//! `[audit]`: which rules of the audit are looser or stricter than they are by themselves.
+//! `[audit]`: which rules of the audit are looser or stricter than by default.
 
 use super::names::AuditModeName;
 use super::source::Source;
@@ -15,17 +15,17 @@ pub(super) struct AuditTable {
     /// `on`, or `off` to audit nothing; `on` by default.
     #[schemars(with = "Option<AuditModeName>")]
     pub(super) mode: Option<AuditMode>,
-    /// Rules that find nothing, such as `threads`.
+    /// Rules to turn off, such as `threads`.
     #[serde(default)]
     pub(super) allow: Vec<String>,
-    /// Rules whose Findings drop a candidate.
+    /// Rules whose findings drop a candidate.
     #[serde(default)]
     pub(super) forbid: Vec<String>,
-    /// Names of arguments that are weights: what is kept of them needs identity and version.
+    /// Names of arguments that are weights: caches of them must check their identity and version.
     #[serde(default)]
     pub(super) weights: Vec<String>,
-    /// The time to prepare the weights over the time of a step; it bounds what a weight cache may
-    /// count for.
+    /// The time to prepare the weights divided by the time of a step; limits the speedup that a
+    /// weight cache may account for.
     #[schemars(range(min = 0, max = 1))]
     pub(super) weight_share: Option<f64>,
 }
@@ -38,7 +38,7 @@ pub(super) fn audit_of(source: &Source<'_>, table: &AuditTable) -> Result<AuditR
     ] {
         for (index, name) in rules.iter().enumerate() {
             if karve_audit::rule(name).is_none() {
-                let message = format!("`{}` is no rule of the audit", shown(name));
+                let message = format!("`{}` is not an audit rule", shown(name));
                 let hint = suggestion(
                     name,
                     karve_audit::rule_names(),
@@ -51,7 +51,7 @@ pub(super) fn audit_of(source: &Source<'_>, table: &AuditTable) -> Result<AuditR
         }
     }
     if let Some(both) = table.allow.iter().find(|name| table.forbid.contains(name)) {
-        let message = format!("`{both}` is allowed and forbidden");
+        let message = format!("`{both}` is both allowed and forbidden");
         return Err(source
             .error_at("audit.forbid", message)
             .hint("name it in audit.allow or in audit.forbid, not in both"));

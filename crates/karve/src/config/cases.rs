@@ -9,16 +9,16 @@ use karve_os::error::{CommandError, Result};
 use karve_os::text::{shown, suggestion};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Cases of one charter at most.
+/// Most cases of one charter.
 pub const CASES_MAX: usize = 1_000;
 
-/// A case with the line on which it is written.
+/// A case with its line in the file.
 struct Placed {
     case: Case,
     line: usize,
 }
 
-/// Makes the cases, in the order of the file: list, matrix, hidden.
+/// Builds the cases, in the order of the file: list, matrix, hidden.
 pub(super) fn cases_of(source: &Source<'_>, table: &CasesTable) -> Result<Vec<Case>> {
     let mut cases = entries(source, ("list", &table.list), CaseSet::Full)?;
     cases.extend(combinations(source, &table.matrix)?);
@@ -66,14 +66,14 @@ fn entries(
     Ok(cases)
 }
 
-/// A case as the command line names it: `n=64,m=3`, or a name alone.
+/// A case as written on the command line: `n=64,m=3`, or only a name.
 pub fn case_of(text: &str) -> Result<Case> {
     case(text.to_owned(), pairs(text), CaseSet::Full).map_err(|fault| {
         CommandError::usage(fault.message).hint("write it like --case small or --case n=64,m=3")
     })
 }
 
-/// The parameters in the text of a case; a part without `=` only belongs to the name.
+/// The parameters in the text of a case; a part without `=` is only part of the name.
 fn pairs(text: &str) -> Vec<(String, String)> {
     text.split(',')
         .filter_map(|part| part.split_once('='))
@@ -111,7 +111,7 @@ fn case(name: String, pairs: Vec<(String, String)>, set: CaseSet) -> Result<Case
     let shown = shown(&name);
     let fault = |message: String, hint| Err(CaseFault { message, hint });
     if name.trim().is_empty() || name.contains(char::is_control) {
-        let hint = "give the case a name of visible characters in [cases]";
+        let hint = "give the case a name of printable characters in [cases]";
         return fault("a case has no usable name".into(), hint);
     }
     let mut params = BTreeMap::new();
@@ -125,9 +125,9 @@ fn case(name: String, pairs: Vec<(String, String)>, set: CaseSet) -> Result<Case
         }
         if placeholders::NAMES.contains(&key.as_str()) {
             let hint =
-                "rename the parameter in [cases]; case, seed, out, round and depth are taken";
+                "rename the parameter in [cases]; case, seed, out, round and depth are reserved";
             return fault(
-                format!("the parameter `{key}` of the case `{shown}` is taken"),
+                format!("the parameter `{key}` of the case `{shown}` is reserved"),
                 hint,
             );
         }
@@ -189,7 +189,7 @@ fn combinations(
     Ok(cases)
 }
 
-/// The combination of that number; the last axis changes fastest.
+/// The combination with that number; the last axis changes fastest.
 fn combination(axes: &[(&str, &[Scalar])], mut number: usize) -> Vec<(String, String)> {
     let mut params = Vec::with_capacity(axes.len());
     for (axis, values) in axes.iter().rev() {
@@ -219,7 +219,7 @@ fn refuse_twins(source: &Source<'_>, cases: &[Placed]) -> Result<()> {
         if !seen.insert(placed.case.name.as_str()) {
             let name = shown(&placed.case.name);
             return Err(source
-                .error(placed.line, format!("the case `{name}` is there twice"))
+                .error(placed.line, format!("the case `{name}` appears twice"))
                 .hint("give each case of cases.list, cases.matrix and cases.hidden its own name"));
         }
     }
@@ -240,7 +240,7 @@ fn mark(
                 .take(12)
                 .map(|placed| placed.case.name.as_str());
             let message = format!(
-                "cases.{key} names `{}`, which is no visible case",
+                "cases.{key} names `{}`, which is not a visible case",
                 shown(name)
             );
             return Err(source

@@ -1,4 +1,4 @@
-//! From a well-shaped file to a charter: the meaning of every table is checked here.
+//! From a well-formed file to a charter: the meaning of every table is checked here.
 
 use super::agenda::asked_of;
 use super::agents::{agent_of, agents_of};
@@ -14,17 +14,17 @@ use karve_os::error::Result;
 use karve_os::text::shown;
 use std::path::Path;
 
-/// What a file is read with.
+/// The context a file is read in.
 pub(super) struct Given<'a> {
     /// The directory of the file.
     pub(super) dir: &'a Path,
-    /// What the command line says.
+    /// The command line's overrides.
     pub(super) overrides: &'a Overrides,
     /// When it is read.
     pub(super) now: &'a Now,
 }
 
-/// Makes the charter, or says the first thing that stands in its way.
+/// Builds the charter, or returns the first error.
 pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> Result<Loaded> {
     contract::check_presence(source, file)?;
     let metric = metric::metric_of(source, file)?;
@@ -137,20 +137,21 @@ fn goal_of(source: &Source<'_>, text: &str, metric: &Metric) -> Result<Goal> {
     if !unit.is_empty() && !unit.eq_ignore_ascii_case(&metric.unit) {
         let (unit, of_metric) = (shown(unit), shown(&metric.unit));
         return Err(error(format!(
-            "the goal is in `{unit}`, but the metric in `{of_metric}`"
+            "the goal is in `{unit}`, but the metric is in `{of_metric}`"
         ))
         .hint("write target.goal in the unit of metric.unit, or as a speedup like \">2x\""));
     }
     if wrong_way {
-        return Err(
-            error(format!("the goal `{}` goes the wrong way", shown(text)))
-                .hint("metric.better says which way is better: use < for lower and > for higher"),
-        );
+        return Err(error(format!(
+            "the goal `{}` has the wrong direction",
+            shown(text)
+        ))
+        .hint("metric.better sets the direction: use < for lower and > for higher"));
     }
     Ok(goal)
 }
 
-/// The name of a format, as it is written and stored.
+/// The name of a format, as written and stored.
 pub(super) fn format_name(format: FormatName) -> &'static str {
     match format {
         FormatName::Csv => "csv",
@@ -171,7 +172,7 @@ pub(super) fn format_name(format: FormatName) -> &'static str {
 
 fn output_of(file: &File, from_file: bool) -> Output {
     let Some(table) = &file.output else {
-        // Under a contract nothing is read.
+        // Under a contract no output is read.
         return Output {
             format: format_name(FormatName::Metric).to_owned(),
             from_file: false,

@@ -1,4 +1,4 @@
-//! The project's commands: what they may contain, checked before anything runs.
+//! The project's commands and what they may contain, checked before anything runs.
 
 use super::file::{CommandsTable, File};
 use super::source::Source;
@@ -11,7 +11,7 @@ use karve_os::error::Result;
 use karve_os::text::{shown, suggestion};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What `commands.profile` says where karve is to run the profilers that it finds.
+/// The value of `commands.profile` that makes karve run the profilers it finds.
 pub const PROFILE_AUTO: &str = "auto";
 
 /// Commands with the file's variables and their quick forms.
@@ -30,7 +30,7 @@ pub(super) fn commands_of(source: &Source<'_>, table: &CommandsTable) -> Result<
     })
 }
 
-/// Where the work happens; the integration gate shares the variables of the commands.
+/// The mode; the integration gate shares the variables of the commands.
 pub(super) fn mode_of(file: &File, env: &BTreeMap<String, String>) -> Mode {
     let Some(workspace) = &file.workspace else {
         return Mode::Repo;
@@ -48,7 +48,7 @@ pub(super) fn mode_of(file: &File, env: &BTreeMap<String, String>) -> Mode {
     }
 }
 
-/// Variables of the environment as text.
+/// Environment variables as text.
 pub(super) fn env_of(
     source: &Source<'_>,
     path: &str,
@@ -69,7 +69,7 @@ pub(super) fn env_of(
     Ok(env)
 }
 
-/// A command with its key, and what its placeholders may be.
+/// A command with its key and its possible placeholders.
 struct Written<'a> {
     path: &'static str,
     command: &'a str,
@@ -84,14 +84,14 @@ enum PerCase {
     No,
 }
 
-/// What the harness gives to each command; `{round}` has a value in none of them yet.
+/// The placeholders that the harness sets for each command; `{round}` is not set in any yet.
 const FOR_BUILD: &[&str] = &["seed", "layout"];
 const FOR_HOST: &[&str] = &["seed"];
 const FOR_TEST: &[&str] = &["case", "seed"];
 const FOR_BENCH: &[&str] = &["case", "seed", "out", "repeats"];
 const FOR_PROFILE: &[&str] = &["case", "seed", "depth"];
 
-/// Refuses a placeholder that would have no value; says whether results come from a file.
+/// Rejects a placeholder that would have no value; returns whether results come from a file.
 pub(super) fn check_commands(
     source: &Source<'_>,
     (commands, mode): (&Commands, &Mode),
@@ -213,7 +213,7 @@ fn check_command(
             return Err(source
                 .error_at(
                     path,
-                    format!("{path} uses {{{name}}}, which the case `{case}` lacks"),
+                    format!("{path} uses {{{name}}}, which the case `{case}` does not have"),
                 )
                 .hint(format!(
                     "give `{case}` the parameter {name} in [cases], or use {{case}}"
@@ -228,17 +228,20 @@ fn check_command(
         let message = if NAMES.contains(&name) {
             format!("{path} uses {{{name}}}, which has no value there")
         } else {
-            format!("{path} uses {{{}}}, which is no placeholder", shown(name))
+            format!(
+                "{path} uses {{{}}}, which is not a placeholder",
+                shown(name)
+            )
         };
         let hint = suggestion(name, known, &format!("placeholders of {path}"));
         return Err(source
             .error_at(path, message)
-            .hint(format!("{hint}; write {{{{ for a brace of the shell")));
+            .hint(format!("{hint}; write {{{{ for a literal brace")));
     }
     try_to_expand(source, written, allowed_params, knobs)
 }
 
-/// Every case must fit between the quotes of the command.
+/// Every case must be usable inside the quotes of the command.
 fn try_to_expand(
     source: &Source<'_>,
     written: &Written<'_>,

@@ -1,4 +1,4 @@
-//! The contract of a file: which function karve calls, on what, and what is right.
+//! The contract of a file: which function karve calls, with which arguments, and what is correct.
 
 use super::contract_file::{
     AccuracyName, ArgKindName, ArgTable, ContractTable, DeviceName, DrawValue, PrecisionName,
@@ -18,7 +18,7 @@ use karve_numerics::tensor::Dtype;
 use karve_os::error::{CommandError, Result};
 use karve_os::text::{shown, suggestion};
 
-/// Without a contract the project must test, measure and print itself.
+/// Without a contract the project itself must test, measure and print its results.
 pub(super) fn check_presence(source: &Source<'_>, file: &File) -> Result<()> {
     if file.contract.is_some() {
         return Ok(());
@@ -34,7 +34,7 @@ pub(super) fn check_presence(source: &Source<'_>, file: &File) -> Result<()> {
         if missing {
             let message = format!("the table [{table}] is missing");
             let hint = format!(
-                "add [{table}]{keys} to {}, or run \"karve init\"; a [contract] needs none",
+                "add [{table}]{keys} to {}, or run \"karve init\"; not needed with a [contract]",
                 source.name
             );
             return Err(source.error(source.last_line(), message).hint(hint));
@@ -103,13 +103,13 @@ pub(super) fn contract_of(
     Ok(Some(Box::new(contract)))
 }
 
-/// Arguments are either declared, or asked of a reference in Python.
+/// Arguments are either declared, or requested from a Python reference.
 fn check_inputs(source: &Source<'_>, table: &ContractTable, cases: &[Case]) -> Result<()> {
     let asks = table.inputs.is_some();
     if asks && cases.len() > 1 {
         let message = format!(
-            "there are {} cases, but `inputs = \"from-module\"` knows no parameters: all would be \
-             the same",
+            "there are {} cases, but `inputs = \"from-module\"` has no parameters: all would be \
+            the same",
             cases.len()
         );
         return Err(source.error_at("cases", message).hint(
@@ -119,10 +119,7 @@ fn check_inputs(source: &Source<'_>, table: &ContractTable, cases: &[Case]) -> R
     }
     if asks && (table.python.is_none() || table.reference.python.is_none()) {
         return Err(source
-            .error_at(
-                "contract.inputs",
-                "only a Python file can be asked for inputs",
-            )
+            .error_at("contract.inputs", "only a Python file can provide inputs")
             .hint(
                 "name python in [contract] and in [contract.reference], or write contract.args",
             ));
@@ -131,7 +128,7 @@ fn check_inputs(source: &Source<'_>, table: &ContractTable, cases: &[Case]) -> R
         return Err(source
             .error_at(
                 "contract.inputs",
-                "the arguments are declared in `args` already",
+                "the arguments are already declared in `args`",
             )
             .hint("remove contract.inputs or contract.args"));
     }
@@ -143,7 +140,7 @@ fn check_inputs(source: &Source<'_>, table: &ContractTable, cases: &[Case]) -> R
     Ok(())
 }
 
-/// Commands that a contract replaces would mislead.
+/// Commands that a contract replaces would be misleading.
 fn refuse_commands(source: &Source<'_>, file: &File, metric: &Metric) -> Result<()> {
     let commands = &file.commands;
     let idle = [
@@ -156,7 +153,7 @@ fn refuse_commands(source: &Source<'_>, file: &File, metric: &Metric) -> Result<
     ];
     if let Some((key, _)) = idle.iter().find(|(_, there)| *there) {
         return Err(source
-            .error_at(key, format!("`{key}` has no use beside [contract]"))
+            .error_at(key, format!("`{key}` is not used with [contract]"))
             .hint(format!(
                 "under a contract karve tests and measures itself: remove {key}, or [contract]"
             )));
@@ -164,7 +161,9 @@ fn refuse_commands(source: &Source<'_>, file: &File, metric: &Metric) -> Result<
     if metric.own_clock().is_none() {
         return Err(source
             .error_at("metric", "under a contract karve's own clock is the metric")
-            .hint("write name = \"wall_time\" or \"cpu_time\" in [metric], or leave it out"));
+            .hint(
+                "write name = \"wall_time\" or \"cpu_time\" in [metric], or leave [metric] out",
+            ));
     }
     Ok(())
 }
@@ -210,10 +209,7 @@ fn modules_of(source: &Source<'_>, table: &ContractTable) -> Result<Modules> {
     }
     if table.device == Some(DeviceName::Cuda) && table.python.is_none() {
         return Err(source
-            .error_at(
-                "contract.device",
-                "a shared object gets pointers of the host",
-            )
+            .error_at("contract.device", "a shared object gets host pointers")
             .hint("call the shared object from a file in contract.python: see docs/contract.md"));
     }
     Ok(Modules {
@@ -267,7 +263,7 @@ fn entry_of(source: &Source<'_>, place: &str, entry: Option<&String>) -> Result<
 fn inside(source: &Source<'_>, key: &str, path: &str) -> Result<String> {
     let leaves = path.split('/').any(|part| part == "..");
     if path.starts_with('/') || leaves || path.contains('\0') {
-        let message = format!("`{}` does not lie in the project", shown(path));
+        let message = format!("`{}` is not inside the project", shown(path));
         return Err(source.error_at(key, message).hint(format!(
             "write {key} relative to the directory of karve.toml"
         )));
@@ -281,14 +277,14 @@ fn arg_of(source: &Source<'_>, table: &ArgTable, line: usize) -> Result<Arg> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if !table.name.chars().all(plain) {
         return wrong(
-            format!("`{name}` is no name of an argument"),
+            format!("`{name}` is not a valid argument name"),
             "use letters, digits and _ in the names of contract.args",
         );
     }
     let dtype_name = format!("{:?}", table.dtype).to_lowercase();
     let Some(dtype) = Dtype::parse(&dtype_name) else {
         return wrong(
-            format!("the type of `{name}` is not known"),
+            format!("the type of `{name}` is unknown"),
             "use a type such as f32 in contract.args",
         );
     };
@@ -309,7 +305,7 @@ fn arg_of(source: &Source<'_>, table: &ArgTable, line: usize) -> Result<Arg> {
     }
     if table.draw.is_some() && !is_drawn {
         return wrong(
-            format!("`{name}` is not drawn"),
+            format!("`{name}` cannot have a draw"),
             "only arguments of kind input and inout have a draw in contract.args",
         );
     }
@@ -323,7 +319,7 @@ fn arg_of(source: &Source<'_>, table: &ArgTable, line: usize) -> Result<Arg> {
     if let Some(complaint) = draw.complaint(dtype).filter(|_| is_drawn) {
         return wrong(
             format!("`{name}` cannot be drawn: {complaint}"),
-            "mend its draw in contract.args",
+            "fix its draw in contract.args",
         );
     }
     let kind = match table.kind {
@@ -345,7 +341,7 @@ fn arg_of(source: &Source<'_>, table: &ArgTable, line: usize) -> Result<Arg> {
     })
 }
 
-/// Every draw, with its figures.
+/// Every draw, with its parameters.
 const DRAWS: [(&str, &str); 14] = [
     ("normal", "mean and sd"),
     ("uniform", "low and high"),
@@ -363,7 +359,7 @@ const DRAWS: [(&str, &str); 14] = [
     ("zeros", ""),
 ];
 
-/// A draw by its name or with its figures.
+/// A draw by its name or with its parameters.
 fn draw_of(source: &Source<'_>, value: &DrawValue, (line, key): (usize, &str)) -> Result<Draw> {
     let of_name = |name: &str| {
         Some(match name {
@@ -387,13 +383,13 @@ fn draw_of(source: &Source<'_>, value: &DrawValue, (line, key): (usize, &str)) -
     match named {
         Some(draw) => Ok(draw),
         None => read().map_err(|_| {
-            let message = format!("`{key}` is none that is known: {}", shown_draw(&value.0));
+            let message = format!("`{key}` is not a known draw: {}", shown_draw(&value.0));
             let kind = value.0.get("kind").unwrap_or(&value.0);
             let kind = kind.as_str().unwrap_or_default();
             let names = DRAWS.map(|(name, _)| name);
             let error = source.error(line, message);
             match DRAWS.iter().find(|(name, _)| *name == kind) {
-                Some((_, "")) => error.hint(format!("{kind} has no figures in karve.toml")),
+                Some((_, "")) => error.hint(format!("{kind} takes no parameters in karve.toml")),
                 Some((_, figures)) => error.hint(format!(
                     "write it as a table in karve.toml, with kind = \"{kind}\" and its {figures}"
                 )),
@@ -403,7 +399,7 @@ fn draw_of(source: &Source<'_>, value: &DrawValue, (line, key): (usize, &str)) -
     }
 }
 
-/// A draw as it is written, cut.
+/// A draw as written, shortened.
 fn shown_draw(value: &serde_json::Value) -> String {
     shown(&value.to_string())
 }
@@ -440,7 +436,7 @@ fn check(source: &Source<'_>, contract: &Contract, cases: &[Case]) -> Result<()>
                 return wrong(
                     fault.map_or_else(|| source.line("contract"), line_of),
                     format!("the contract does not fit the case `{}`: {why}", case.name),
-                    "mend the expressions in contract.args, or the parameters in [cases]",
+                    "fix the expressions in contract.args, or the parameters in [cases]",
                 );
             }
         }
@@ -449,15 +445,18 @@ fn check(source: &Source<'_>, contract: &Contract, cases: &[Case]) -> Result<()>
                 Some(text) if why.contains(&format!("`{text}`")) => "contract.flops",
                 _ => "contract.bytes",
             };
-            let message = format!("the work of the case `{}` is not known: {why}", case.name);
-            let hint = format!("mend {key}, or the parameters in [cases]");
+            let message = format!(
+                "the work of the case `{}` cannot be computed: {why}",
+                case.name
+            );
+            let hint = format!("fix {key}, or the parameters in [cases]");
             return Err(source.error_at(key, message).hint(hint));
         }
     }
     Ok(())
 }
 
-/// The first argument with which a contract does not fit a case.
+/// The first argument that does not fit a case.
 fn first_unfit(contract: &Contract, case: &Case, precision: Precision) -> Option<usize> {
     (0..contract.args.len()).find(|last| {
         let mut shorter = contract.clone();

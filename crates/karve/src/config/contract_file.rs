@@ -1,4 +1,4 @@
-//! The table `[contract]`, as it is written.
+//! The table `[contract]`, as written.
 
 use super::values::Scalar;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -9,10 +9,10 @@ use std::borrow::Cow;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ContractTable {
-    /// The shared object that the build makes, with the kernel in it.
+    /// The shared object with the kernel, made by the build.
     #[schemars(length(min = 1))]
     pub(super) library: Option<String>,
-    /// The function of the shared object.
+    /// The function in the shared object.
     #[schemars(length(min = 1))]
     pub(super) entry: Option<String>,
     /// The Python file with `kernel_fn`, instead of a shared object.
@@ -31,22 +31,22 @@ pub(super) struct ContractTable {
     pub(super) args: Vec<ArgTable>,
     /// Where the arguments come from, instead of `args`.
     pub(super) inputs: Option<InputsName>,
-    /// What says which result is right.
+    /// The reference that defines the correct result.
     pub(super) reference: ReferenceTable,
-    /// How near a result must be; `default` by default.
+    /// How close a result must be; `default` by default.
     pub(super) accuracy: Option<AccuracyName>,
-    /// How many terms are summed for one element of the result, such as `K`; 1 if none are.
+    /// How many terms are summed for one element of the result, such as `K`; 1 by default.
     pub(super) reduction: Option<Scalar>,
-    /// Floating-point operations that a call must do at least, such as `2*M*N*K`.
+    /// Minimum floating-point operations of a call, such as `2*M*N*K`.
     pub(super) flops: Option<Scalar>,
-    /// Bytes that a call must read or write at least; those of its outputs by default.
+    /// Minimum bytes that a call reads or writes; by default those of its outputs.
     pub(super) bytes: Option<Scalar>,
     /// Whether equal inputs must give equal bits; true by default.
     pub(super) deterministic: Option<bool>,
     /// Threads that the kernel may use; 1 by default.
     #[schemars(range(min = 1, max = 4_096))]
     pub(super) threads: Option<u32>,
-    /// Draws of all floating-point inputs that must be right too; none by default.
+    /// Further draws of all floating-point inputs that are also checked; none by default.
     #[serde(default)]
     #[schemars(length(max = 16))]
     pub(super) hostile: Vec<DrawValue>,
@@ -66,7 +66,7 @@ pub(super) enum StyleName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum InputsName {
-    /// From `get_inputs` of the reference, asked once: types and extents, but no values.
+    /// From `get_inputs` of the reference, called once: types and extents, but no values.
     FromModule,
 }
 
@@ -74,9 +74,9 @@ pub(super) enum InputsName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum DeviceName {
-    /// In the memory of the host, as arrays of NumPy or tensors of PyTorch.
+    /// In host memory, as NumPy arrays or PyTorch tensors.
     Cpu,
-    /// On the GPU, as tensors of PyTorch; transfers are not timed.
+    /// On the GPU, as PyTorch tensors; transfers are not timed.
     Cuda,
 }
 
@@ -91,11 +91,11 @@ pub(super) struct ArgTable {
     pub(super) kind: ArgKindName,
     /// The type of its elements, such as `f32`.
     pub(super) dtype: DtypeName,
-    /// The extents of a tensor, expressions over the parameters of the case.
+    /// The extents of a tensor, as expressions over the parameters of the case.
     pub(super) shape: Option<Vec<Scalar>>,
-    /// What a tensor is filled with; normally distributed by default, integers from 0 to 9.
+    /// What a tensor is filled with; by default normally distributed, or integers from 0 to 9.
     pub(super) draw: Option<DrawValue>,
-    /// The value of a scalar, an expression over the parameters of the case.
+    /// The value of a scalar, as an expression over the parameters of the case.
     pub(super) value: Option<Scalar>,
 }
 
@@ -107,7 +107,7 @@ pub(super) enum ArgKindName {
     Scalar,
     /// A tensor that is only read.
     Input,
-    /// A tensor that is written, all of it.
+    /// A tensor that is completely written.
     Output,
     /// A tensor that is read and written.
     Inout,
@@ -135,14 +135,14 @@ pub(super) enum DtypeName {
     Bool,
 }
 
-/// What says which result is right.
+/// The reference that defines the correct result.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReferenceTable {
-    /// The shared object with the reference, which the build makes of protected files.
+    /// The shared object with the reference, which the build makes from read-only files.
     #[schemars(length(min = 1))]
     pub(super) library: Option<String>,
-    /// The function of the shared object.
+    /// The function in the shared object.
     #[schemars(length(min = 1))]
     pub(super) entry: Option<String>,
     /// A command that reads and writes the files of `{dir}`, one for each tensor.
@@ -151,11 +151,11 @@ pub(super) struct ReferenceTable {
     /// The Python file with `reference_fn`.
     #[schemars(length(min = 1))]
     pub(super) python: Option<String>,
-    /// In which precision it takes and gives floating-point tensors; `wide` by default.
+    /// The precision of its floating-point inputs and outputs; `wide` by default.
     pub(super) precision: Option<PrecisionName>,
 }
 
-/// In which precision a reference computes.
+/// The precision a reference computes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum PrecisionName {
@@ -165,11 +165,11 @@ pub(super) enum PrecisionName {
     Native,
 }
 
-/// How near a result must be.
+/// How close a result must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum AccuracyName {
-    /// By the type, and beside the incumbent's own error.
+    /// By the type, and relative to the incumbent's own error.
     Default,
     /// The gates of the kernel-optimize workflow: tolerances, and signal to noise for 8 bits.
     Primus,
@@ -179,7 +179,7 @@ pub(super) enum AccuracyName {
     Bitwise,
 }
 
-/// A draw: its name, or a table with its kind and figures.
+/// A draw: its name, or a table with its kind and parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct DrawValue(pub(super) serde_json::Value);
 

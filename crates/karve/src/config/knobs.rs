@@ -1,5 +1,5 @@
-//! The tables `[[knobs]]` and `[tune]`: tunables that are declared outside the source, and how all
-//! are tuned.
+//! The tables `[[knobs]]` and `[tune]`: knobs declared outside the source, and how knobs are
+//! tuned.
 
 use super::commands::env_of;
 use super::source::Source;
@@ -20,47 +20,47 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A tunable declared outside the source.
+/// A knob declared outside the source.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct KnobTable {
-    /// Its name as it stands in the file.
+    /// Its name as written in the file.
     #[schemars(length(min = 1))]
     name: String,
     /// The values it may take; `"1..8"`, `"0..64+8"` and `"1..64*2"` are ranges.
     #[serde(default)]
     #[schemars(length(max = 256))]
     values: Vec<Scalar>,
-    /// Instead of values: flags, each of which stands in the list of that name or does not.
+    /// Instead of values: flags, each of which is on or off in the list of that name.
     #[serde(default)]
     #[schemars(length(max = 64))]
     flags: Vec<String>,
-    /// The granted file in which it stands.
+    /// The editable file that contains it.
     #[schemars(length(min = 1))]
     file: String,
-    /// How the kernel gets to know it; by its definition in the file unless told otherwise.
+    /// How its value reaches the kernel; by default through its definition in the file.
     deliver: Option<DeliveryName>,
-    /// Where it stands in a JSON file, such as `gemm.tile`; under its name by default.
+    /// Its path in a JSON file, such as `gemm.tile`; by default its name.
     #[schemars(length(min = 1))]
     key: Option<String>,
-    /// Where it matters, as an expression over other knobs; elsewhere it keeps its value.
+    /// When it matters, as an expression over other knobs; otherwise it keeps its value.
     #[schemars(length(min = 1))]
     when: Option<String>,
 }
 
-/// How the kernel gets to know a knob.
+/// How the value of a knob reaches the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum DeliveryName {
-    /// By its definition in the file.
+    /// Through its definition in the file.
     Source,
-    /// By a key of the file, which is JSON.
+    /// Through a key of the file, which is JSON.
     Json,
-    /// By a variable in the environment of every command; the file defines it.
+    /// Through an environment variable of every command; the file defines it.
     Environment,
-    /// By `{NAME}` in the commands; the file defines it.
+    /// Through `{NAME}` in the commands; the file defines it.
     Argument,
-    /// By a file that is made of the file, whose name ends in `.in`: `@NAME=8@` becomes `8`.
+    /// Through a file generated from this one, whose name ends in `.in`: `@NAME=8@` becomes `8`.
     Placeholder,
 }
 
@@ -68,31 +68,31 @@ enum DeliveryName {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TuneTable {
-    /// What settings must satisfy, beside what the granted files say.
+    /// What settings must satisfy, in addition to the restrictions in the editable files.
     #[serde(default)]
     #[schemars(length(max = 64))]
     restrictions: Vec<String>,
-    /// How many settings "karve tune" tries, or how long: `50` or `"10m"`.
+    /// How many settings "karve tune" tries, or for how long: `50` or `"10m"`.
     budget: Option<Scalar>,
-    /// Who chooses: `auto`, `random`, `local`, `annealing` or `genetic`.
+    /// The search strategy: `auto`, `random`, `local`, `annealing` or `genetic`.
     strategy: Option<String>,
-    /// Devices that are alike, on which settings are tried at the same time.
+    /// Identical devices on which settings are tried at the same time.
     #[serde(default)]
     #[schemars(length(max = 64))]
     pool: Vec<PoolTable>,
 }
 
-/// One of several devices that are alike.
+/// One of several identical devices.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PoolTable {
-    /// Its name, by which it is leased, such as `cuda:1`.
+    /// The name under which it is leased, such as `cuda:1`.
     #[schemars(length(min = 1))]
     device: String,
     /// Added to the environment of its commands: `{ CUDA_VISIBLE_DEVICES = "1" }`.
     #[serde(default)]
     env: BTreeMap<String, Scalar>,
-    /// The CPUs that its benchmarks are held to.
+    /// The CPUs that its benchmarks are pinned to.
     #[serde(default)]
     pin: Vec<usize>,
 }
@@ -124,10 +124,10 @@ pub(super) fn knobs_of(
             return Err(source
                 .error(
                     line,
-                    format!("the knob `{name}` stands in {file}, which is not granted"),
+                    format!("the knob `{name}` is in {file}, which is read-only"),
                 )
                 .hint(format!(
-                    "add \"{file}\" to sources.granted, or correct the file of the knob"
+                    "add \"{file}\" to sources.editable, or correct the file of the knob"
                 )));
         }
         if knobs
@@ -162,8 +162,10 @@ fn knob_of(table: &KnobTable, wrong: &dyn Fn(String) -> CommandError) -> Result<
             .hint("a flag in [[knobs]] is one word that begins with a minus sign"));
     }
     if !table.flags.is_empty() && deliver != Delivery::Source {
-        return Err(wrong("has flags, which stand in a list of the file".into())
-            .hint("leave deliver away in [[knobs]], or give values"));
+        return Err(
+            wrong("has flags, which must be in a list of the file".into())
+                .hint("leave deliver out in [[knobs]], or give values"),
+        );
     }
     let Some(values) = expand_values(&written) else {
         return Err(wrong("has a range that cannot be read".into())
@@ -175,14 +177,14 @@ fn knob_of(table: &KnobTable, wrong: &dyn Fn(String) -> CommandError) -> Result<
     }
     if deliver == Delivery::Placeholder && !table.file.ends_with(TEMPLATE_END) {
         return Err(wrong(format!(
-            "stands in {}, which is no template",
+            "is in {}, which is not a template",
             shown(&table.file)
         ))
-        .hint("a template's file ends in .in, as in \"kernel.c.in\", of which kernel.c is made"));
+        .hint("a template's name ends in .in: \"kernel.c.in\" generates kernel.c"));
     }
     if table.key.is_some() && deliver != Delivery::Json {
         return Err(wrong("has a key, but is not in a JSON file".into())
-            .hint("add deliver = \"json\" in [[knobs]], or leave key away"));
+            .hint("add deliver = \"json\" in [[knobs]], or leave key out"));
     }
     if let Some(Err(why)) = table.when.as_deref().map(expr::parse_expr) {
         return Err(wrong(format!("has a `when` that cannot be read: {why}"))
@@ -212,7 +214,7 @@ pub(super) fn arguments(
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let named = matches!(knob.deliver, Delivery::Argument | Delivery::Environment);
         if named && !name.chars().all(word) {
-            let message = format!("the knob `{}` cannot be given to a command", shown(name));
+            let message = format!("the knob `{}` cannot be passed to a command", shown(name));
             return Err(source
                 .error(line, message)
                 .hint("use letters, digits and _ for its name in [[knobs]]"));
@@ -230,7 +232,7 @@ pub(super) fn arguments(
         let taken = NAMES.contains(&name.as_str())
             || cases.iter().any(|case| case.params.contains_key(name));
         if taken {
-            let message = format!("`{{{}}}` in a command is not the knob", shown(name));
+            let message = format!("`{{{}}}` in a command does not mean the knob", shown(name));
             return Err(source
                 .error(line, message)
                 .hint("choose another name in [[knobs]]: this one is a parameter of a case"));
@@ -266,17 +268,17 @@ pub(super) fn tune_of(source: &Source<'_>, table: &TuneTable) -> Result<TuneRule
         return Err(source
             .error_at(
                 "tune.strategy",
-                format!("no strategy is called `{}`", shown(name)),
+                format!("there is no strategy `{}`", shown(name)),
             )
             .hint(suggestion(name, all, "`tune.strategy` may be")));
     }
     let mut pool: Vec<PoolMember> = Vec::with_capacity(table.pool.len());
     for (index, member) in table.pool.iter().enumerate() {
         if pool.iter().any(|other| other.device == member.device) {
-            let message = format!("`{}` is twice in the pool", shown(&member.device));
+            let message = format!("`{}` appears twice in the pool", shown(&member.device));
             return Err(source
                 .error(source.item_line("tune.pool", index), message)
-                .hint("give each device of tune.pool a name of its own"));
+                .hint("give each device of tune.pool its own name"));
         }
         pool.push(PoolMember {
             device: member.device.clone(),

@@ -1,4 +1,4 @@
-//! What is measured: a column, an expression, or one of the metrics that have a name.
+//! What is measured: a column, an expression, or one of the named metrics.
 //!
 //! ```text
 //! latency         time of one call, lower is better
@@ -7,8 +7,8 @@
 //! ratio           time of the reference / time
 //! ```
 //!
-//! A named metric becomes an expression over columns, so that a charter says all of it and nothing
-//! needs to be looked up later. `metric.expr` and `[metrics]` count more than these four.
+//! A named metric becomes an expression over columns, so a charter is complete and nothing needs
+//! to be looked up later. `metric.expr` and `[metrics]` take precedence over these four.
 
 use super::charter_of::format_name;
 use super::contract_file::DeviceName;
@@ -25,12 +25,12 @@ use karve_os::text::shown;
 
 /// Operations of a forward and a backward pass of a matrix product.
 const STEP_WORK: &str = "6*M*N*K";
-/// The columns of a forward and a backward pass, unless the file says otherwise.
+/// The default columns of a forward and a backward pass.
 const PASSES: [&str; 2] = ["Forward Time (ms)", "Backward Time (ms)"];
-/// Names under which karve's own clock is meant.
+/// Names that mean karve's own clock.
 const OWN_CLOCKS: [&str; 2] = ["wall_time", "cpu_time"];
 
-/// The metrics that have a name.
+/// The named metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Named {
     Latency,
@@ -39,10 +39,10 @@ enum Named {
     Ratio,
 }
 
-/// The metric of a file, with everything that a name stands for.
+/// The metric of a file, with named metrics expanded.
 pub(super) fn metric_of(source: &Source<'_>, file: &File) -> Result<Metric> {
     let Some(table) = &file.metric else {
-        // What a contract is timed by, unless the file says otherwise.
+        // The default clock of a contract.
         return Ok(Metric {
             name: OWN_CLOCKS[0].to_owned(),
             unit: "us".to_owned(),
@@ -103,7 +103,7 @@ pub(super) fn metric_of(source: &Source<'_>, file: &File) -> Result<Metric> {
     Ok(metric)
 }
 
-/// Which clocks decide. CPU time says nothing of work on a device.
+/// Which clocks decide. CPU time says nothing about work on a device.
 fn clocks_of(file: &File, given: Option<ClockRule>) -> ClockRule {
     let device = file.contract.as_ref().and_then(|contract| contract.device);
     given.unwrap_or(match device {
@@ -112,7 +112,7 @@ fn clocks_of(file: &File, given: Option<ClockRule>) -> ClockRule {
     })
 }
 
-/// The column with the time of one call: the one that the file names, or the tool's.
+/// The column with the time of one call: the one named in the file, or the tool's default.
 fn time_column(file: &File) -> Option<String> {
     let of_tool = || {
         let name = serde_json::Value::from(format_name(file.output.as_ref()?.format));
@@ -122,7 +122,7 @@ fn time_column(file: &File) -> Option<String> {
     file.metric.as_ref()?.time.clone().or_else(of_tool)
 }
 
-/// A key that the metric does not use would mislead.
+/// A key that the metric does not use would be misleading.
 fn refuse_idle_keys(source: &Source<'_>, table: &MetricTable, named: Option<Named>) -> Result<()> {
     let keys = [
         ("time", &table.time),
@@ -138,12 +138,12 @@ fn refuse_idle_keys(source: &Source<'_>, table: &MetricTable, named: Option<Name
     let message = format!("`metric.{key}` is not used by `{}`", shown(&table.name));
     Err(source.error_at(&format!("metric.{key}"), message).hint(
         "metric.time belongs to latency, throughput and ratio, metric.reference to ratio, \
-         metric.forward and metric.backward to combined_step; none goes with metric.expr",
+         metric.forward and metric.backward to combined_step; none can be used with metric.expr",
     ))
 }
 
 impl Named {
-    /// The named metric that is meant, if it is one: a column may have the same name.
+    /// The named metric, if it is one: a column may have the same name.
     fn of(table: &MetricTable, time: Option<&str>) -> Option<Self> {
         match table.name.as_str() {
             "latency" if time.is_some() => Some(Self::Latency),
@@ -176,10 +176,10 @@ impl Named {
         time: Option<&str>,
     ) -> Result<Metric> {
         if table.better.is_some_and(|better| better != self.better()) {
-            let message = format!("`{}` goes the other way", table.name);
-            return Err(source
-                .error_at("metric.better", message)
-                .hint("leave metric.better out; a named metric knows which way is better"));
+            let message = format!("`{}` has the opposite direction", table.name);
+            return Err(source.error_at("metric.better", message).hint(
+                "leave metric.better out; a named metric defines which direction is better",
+            ));
         }
         let (expr, unit) = match self {
             Self::Latency => latency(source, table, time)?,
@@ -213,7 +213,10 @@ fn latency(
         ..Metric::default()
     };
     let Some(per_unit) = of_unit.seconds_per_unit() else {
-        let message = format!("`latency` is a time, and `{}` is none", shown(&unit));
+        let message = format!(
+            "`latency` is a time, but `{}` is not a unit of time",
+            shown(&unit)
+        );
         return Err(source
             .error_at("metric.unit", message)
             .hint("write metric.unit as s, ms, us or ns"));
@@ -283,7 +286,7 @@ fn ratio(source: &Source<'_>, table: &MetricTable, time: Option<&str>) -> Result
     Ok((expr, unit))
 }
 
-/// A column of a time, and the seconds of one of its units.
+/// A time column, and its unit in seconds.
 fn seconds_of(source: &Source<'_>, path: &str, column: Option<&str>) -> Result<(String, f64)> {
     let Some(column) = column else {
         let message = format!("`{path}` is missing");
@@ -309,17 +312,17 @@ fn seconds_of(source: &Source<'_>, path: &str, column: Option<&str>) -> Result<(
     }
 }
 
-/// What one of a unit of work for each second is.
+/// The size of one unit of work per second.
 fn rate_of(source: &Source<'_>, unit: &str) -> Result<f64> {
     rate_scale(unit).ok_or_else(|| {
-        let message = format!("`{}` is no unit of work for each second", shown(unit));
+        let message = format!("`{}` is not a unit of work per second", shown(unit));
         source
             .error_at("metric.unit", message)
             .hint("write metric.unit as MFLOPS, GFLOPS, TFLOPS, GB/s, or like rows/s")
     })
 }
 
-/// The rate that a column's name ends with.
+/// The rate unit at the end of a column's name.
 fn rate_in(column: &str) -> Option<String> {
     let of_column = Metric {
         unit: unit_in(column),
@@ -333,7 +336,7 @@ fn quoted(column: &str) -> String {
     format!("`{column}`")
 }
 
-/// The unit that a name ends with, as in `time_ms`.
+/// The unit at the end of a name, as in `time_ms`.
 pub fn unit_in(name: &str) -> String {
     let last = name
         .rsplit(['_', ' ', '('])
@@ -357,12 +360,12 @@ fn expression(source: &Source<'_>, path: &str, text: &str) -> Result<Expr> {
         source
             .error_at(path, format!("`{path}` cannot be read: {error}"))
             .hint(format!(
-                "write {path} like 2*M*N*K; a name with spaces stands in backquotes"
+                "write {path} like 2*M*N*K; put a name with spaces in backquotes"
             ))
     })
 }
 
-/// Refuses a case for which the work or the bytes cannot be computed.
+/// Rejects a case for which the work or the bytes cannot be computed.
 pub(super) fn check_cases(source: &Source<'_>, metric: &Metric, cases: &[Case]) -> Result<()> {
     let amounts = [
         ("metric.work", &metric.work, "operations"),
@@ -440,7 +443,7 @@ mod tests {
             .map_err(|error| error.to_string())
     }
 
-    /// Compares the expression, the unit and the direction, or a part of what is wrong.
+    /// Compares the expression, the unit and the direction, or a part of the error message.
     fn check(format: &str, metric: &str, want: std::result::Result<(&str, &str, Better), &str>) {
         match (read(format, metric), want) {
             (Ok(got), Ok((expr, unit, better))) => {
@@ -488,7 +491,7 @@ mod tests {
         check(
             "nvbench",
             unit,
-            Err("`ms` is no unit of work for each second"),
+            Err("`ms` is not a unit of work per second"),
         );
         let unknown = "name = \"throughput\"\nwork = \"Q\"";
         check(
@@ -575,12 +578,16 @@ mod tests {
             Err("`metric.reference` is not used by `latency`"),
         );
         let way = "name = \"latency\"\nbetter = \"higher\"";
-        check("hyperfine", way, Err("`latency` goes the other way"));
+        check(
+            "hyperfine",
+            way,
+            Err("`latency` has the opposite direction"),
+        );
         let unit = "name = \"latency\"\nunit = \"GFLOPS\"";
         check(
             "hyperfine",
             unit,
-            Err("`latency` is a time, and `GFLOPS` is none"),
+            Err("`latency` is a time, but `GFLOPS` is not a unit of time"),
         );
     }
 }

@@ -1,6 +1,6 @@
-//! The words that some keys of `karve.toml` take, and what core calls them.
+//! The words that some keys of `karve.toml` accept, and their counterparts in core.
 //!
-//! Core's own enums carry no schema, so each has a twin here whose variants are serialized the
+//! Core's own enums have no schema, so each has a twin here whose variants are serialized the
 //! same way; a test deserializes every word of the schema as core's type.
 
 use karve_core::policy::{FullWhen, Preset, StopRule};
@@ -11,13 +11,13 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum PresetName {
-    /// A gain is at least 2% with proof of more than 1%, no case loses 2%.
+    /// A gain is at least 2%, proven to exceed 1%, and no case gets 2% slower.
     Strict,
-    /// At least 1%, a case may lose less than 5%.
+    /// A gain is at least 1%, and a case may get less than 5% slower.
     Primus,
-    /// Any proven gain, but a small one ends the campaign; 25 rounds.
+    /// Any proven gain counts, but a small one ends the campaign; 25 rounds.
     Tilegym,
-    /// Keep what improves, drop what slows anything by more than 5%.
+    /// Keep what improves, drop what slows any case by more than 5%.
     Coordinator,
     /// Judged on all cases together; a round may bundle several changes.
     HyperMla,
@@ -35,7 +35,7 @@ impl PresetName {
     }
 }
 
-/// When a gain on the quick cases must be shown again on all cases.
+/// When a gain on the quick cases must be confirmed on all cases.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FullWhenName {
@@ -62,11 +62,11 @@ pub(super) enum StopName {
     TargetMet,
     /// This share of the measured peak is reached.
     HardwareLimit(f64),
-    /// The rounds are used.
+    /// The rounds are used up.
     Rounds,
-    /// The hours are used.
+    /// The hours are used up.
     WallTime,
-    /// The agent cost is used.
+    /// The agent budget is used up.
     AgentCost,
     /// This many rounds in a row gained nothing.
     NoGain(#[schemars(range(min = 1, max = 100_000))] u32),
@@ -91,7 +91,7 @@ impl StopName {
     }
 }
 
-/// The schema of a core enum that is written as one word.
+/// The schema of a core enum that is serialized as one word.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident: $($word:ident),+) => {
         $(#[$doc])*
@@ -111,11 +111,11 @@ words!(
     ProfileWhenName: EveryRound, OnChange, OnEscalation
 );
 words!(
-    /// What happens to a proven but small gain.
+    /// How to handle a proven but small gain.
     SmallGainName: Remeasure, AcceptNote, AcceptAndStop, Reject
 );
 words!(
-    /// What a streak of rounds without a gain leads to.
+    /// The action after a streak of rounds without a gain.
     StreakActionName: Diagnose, Review, Reprofile, InspectCode, CompareOrAsk
 );
 words!(
@@ -139,6 +139,6 @@ words!(
     WarmUpRuleName: First, Detected
 );
 words!(
-    /// What a reviewer who speaks against a change leads to.
+    /// What happens when a reviewer objects to a change.
     ReviewRuleName: Record, Mend, Skip
 );

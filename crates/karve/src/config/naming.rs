@@ -8,14 +8,14 @@ use karve_os::error::{CommandError, Result};
 use karve_os::text::shown;
 use std::path::{Component, Path, PathBuf};
 
-/// The directory of all campaigns, unless the file says otherwise.
+/// The default directory of all campaigns.
 const ROOT: &str = ".karve";
 /// The longest name of a campaign, in bytes; it is part of paths and of a ref.
 const NAME_MAX: usize = 100;
-/// The longest part of a name that is made of the target, in bytes.
+/// The longest part of a name that is derived from the target, in bytes.
 const PART_MAX: usize = 24;
 
-/// The name in the file, or one made of the target and the minute.
+/// The name in the file, or one derived from the target and the time.
 pub(super) fn name_of(
     source: &Source<'_>,
     table: &CampaignTable,
@@ -41,7 +41,7 @@ pub(super) fn name_of(
         )
         .hint(format!(
             "campaign.name takes letters, digits, `.`, `_` and `-`, at most {NAME_MAX}; \
-             it begins with a letter or digit and names no directory"
+             it begins with a letter or digit and must not be a directory such as `..`"
         )))
 }
 
@@ -55,7 +55,7 @@ fn default_name(target: &Target, now: &Now) -> String {
     parts.join("_")
 }
 
-/// Only plain characters, and no dots where git does not want them.
+/// Only plain characters, and no dots where git does not allow them.
 fn sanitise(part: &str) -> String {
     let mut plain = String::with_capacity(part.len());
     for c in part.trim().chars() {
@@ -80,7 +80,7 @@ pub(super) fn root_of(source: &Source<'_>, table: &CampaignTable, dir: &Path) ->
         let message = format!("`campaign.root` cannot be `{}`: {reason}", shown(text));
         source
             .error_at("campaign.root", message)
-            .hint("name a directory of its own in campaign.root, such as \".karve\"")
+            .hint("use a separate directory in campaign.root, such as \".karve\"")
     };
     let path = Path::new(text);
     if path.components().any(|part| part == Component::ParentDir) {
@@ -93,12 +93,12 @@ pub(super) fn root_of(source: &Source<'_>, table: &CampaignTable, dir: &Path) ->
     let root = path.components().filter(|part| *part != Component::CurDir);
     let root = root.fold(dir.to_path_buf(), |root, part| root.join(part));
     if dir.starts_with(&root) {
-        return Err(error("it holds the project itself"));
+        return Err(error("it contains the project itself"));
     }
     Ok(root)
 }
 
-/// The root as a path inside the directory of the file; as it is when it lies elsewhere.
+/// The root relative to the directory of the file; unchanged if it is elsewhere.
 pub(super) fn inside(root: &Path, dir: &Path) -> String {
     root.strip_prefix(dir)
         .unwrap_or(root)
@@ -130,7 +130,7 @@ pub(super) fn branch_of(
         ))
 }
 
-/// A subset of what git takes, without anything that a shell or a person could misread.
+/// A subset of what git accepts, without anything that a shell or a person could misread.
 fn is_branch_name(name: &str) -> bool {
     let part_is_good = |part: &str| {
         !part.is_empty()
@@ -145,7 +145,7 @@ fn is_branch_name(name: &str) -> bool {
     name.len() <= 200 && name != "HEAD" && name.split('/').all(part_is_good)
 }
 
-/// A seed that only depends on the name: FNV-1a, cut to what every JSON reader keeps exact.
+/// A seed that only depends on the name: FNV-1a, truncated to what every JSON reader keeps exact.
 pub(super) fn seed_of(name: &str) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;

@@ -1,5 +1,5 @@
-//! The tables `[policy]`, `[policy.accept]`, `[policy.controls]` and `[policy.tune]`, as
-//! `karve.toml` has them.
+//! The tables `[policy]`, `[policy.accept]`, `[policy.controls]` and `[policy.tune]` of
+//! `karve.toml`.
 
 use super::names::{
     ErrorRuleName, FullWhenName, HistoryViewName, PresetName, ProfileWhenName, ReviewRuleName,
@@ -22,34 +22,34 @@ pub(super) struct PolicyTable {
     /// What counts as faster and as slower.
     #[serde(default)]
     pub(super) accept: AcceptTable,
-    /// When a gain on the quick cases must be shown again on all cases.
+    /// When a gain on the quick cases must be confirmed on all cases.
     pub(super) full_when: Option<FullWhenName>,
     /// When the parent is profiled.
     #[schemars(with = "Option<ProfileWhenName>")]
     pub(super) profile_when: Option<ProfileWhen>,
     /// Reasons to stop, in order.
     pub(super) stop: Option<Vec<StopName>>,
-    /// What a streak of rounds without a gain leads to: `{ 2 = "review", 3 = "inspect_code" }`.
+    /// Actions after a streak of rounds without a gain: `{ 2 = "review", 3 = "inspect_code" }`.
     #[schemars(with = "Option<BTreeMap<String, StreakActionName>>")]
     pub(super) on_streak: Option<BTreeMap<String, StreakAction>>,
-    /// Rounds at most, unless `limits.rounds` says otherwise.
+    /// Maximum number of rounds, unless `limits.rounds` is set.
     #[schemars(range(min = 1, max = 100_000))]
     pub(super) rounds_max: Option<u32>,
-    /// Minutes that one round may take, or "none".
+    /// Maximum minutes for one round, or "none".
     pub(super) round_minutes: Option<OrNone<u32>>,
-    /// How often a failure to build or to be right may be mended inside a round.
+    /// How many repair attempts a round allows after a failed build or correctness check.
     #[schemars(range(min = 0, max = 20))]
     pub(super) debug_retries: Option<u32>,
     /// How often a proposal may be refused before the round is dropped.
     #[schemars(range(min = 1, max = 20))]
     pub(super) proposal_tries: Option<u32>,
-    /// How often a hypothesis is realized, of which the best goes on; 1 by default.
+    /// How often a hypothesis is implemented; the best implementation is measured. 1 by default.
     #[schemars(range(min = 1, max = 8))]
     pub(super) best_of: Option<u32>,
-    /// Changes that one hypothesis may bundle.
+    /// Maximum number of changes in one hypothesis.
     #[schemars(range(min = 1, max = 100))]
     pub(super) changes_per_round: Option<u32>,
-    /// From this similarity on, a hypothesis is a duplicate of a dropped one.
+    /// A hypothesis at least this similar to a dropped one is a duplicate.
     pub(super) duplicate_similarity: Option<f64>,
     /// How the history is shown.
     #[schemars(with = "Option<HistoryViewName>")]
@@ -57,13 +57,13 @@ pub(super) struct PolicyTable {
     /// The number of the baseline in tables.
     #[schemars(range(min = 0, max = 1))]
     pub(super) baseline_number: Option<u32>,
-    /// How often the measurement itself is checked.
+    /// How often the measurement itself is checked by an A/A test.
     #[serde(default)]
     pub(super) controls: ControlsTable,
     /// How far candidates with knobs are tuned before they are measured.
     #[serde(default)]
     pub(super) tune: LadderTable,
-    /// What a reviewer who speaks against a change leads to.
+    /// What happens when a reviewer objects to a change.
     #[schemars(with = "Option<ReviewRuleName>")]
     pub(super) review: Option<ReviewRule>,
 }
@@ -72,31 +72,31 @@ pub(super) struct PolicyTable {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LadderTable {
-    /// The share of the campaign's hours that tuning may take; 0 turns it off.
+    /// Maximum share of the campaign's hours for tuning; 0 turns it off.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub(super) share: Option<f64>,
-    /// Minutes for one candidate.
+    /// Maximum minutes for one candidate.
     #[schemars(range(min = 0.0, max = 100_000.0))]
     pub(super) minutes: Option<f64>,
     /// Settings that show the trend.
     #[schemars(range(min = 1, max = 10_000))]
     pub(super) few: Option<u32>,
-    /// Settings of the coarse search, with those before.
+    /// Settings of the coarse search, including the previous ones.
     #[schemars(range(min = 1, max = 100_000))]
     pub(super) coarse: Option<u32>,
-    /// Settings of the fine search, with those before.
+    /// Settings of the fine search, including the previous ones.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(super) fine: Option<u32>,
 }
 
-/// How often the measurement itself is checked: the incumbent against its own copy.
+/// How often the measurement itself is checked by an A/A test of the incumbent.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ControlsTable {
-    /// At the baseline and after every so many rounds; 0 is never.
+    /// Run at the baseline and after every N rounds; 0 turns it off.
     #[schemars(range(min = 0, max = 100_000))]
     pub(super) every: Option<u32>,
-    /// Blocks of one control.
+    /// Blocks of one A/A test.
     #[schemars(range(min = 8, max = 4_000))]
     pub(super) blocks: Option<u32>,
 }
@@ -113,11 +113,11 @@ pub(super) struct AcceptTable {
     pub(super) alpha: Option<f64>,
     /// Evidence against the minimum effect, and for or against a regression.
     pub(super) guard_evidence: Option<f64>,
-    /// How much slower a case may become, or "none" not to look at single cases.
+    /// How much slower a case may become, or "none" to ignore single cases.
     pub(super) case_regress_ratio: Option<OrNone<f64>>,
     /// The same for cases marked minor.
     pub(super) minor_regress_ratio: Option<f64>,
-    /// The highest p90 of the candidate over the p90 of the parent.
+    /// Maximum ratio of the candidate's p90 to the parent's p90.
     pub(super) tail_ratio: Option<f64>,
     /// Fewest blocks before anything is decided.
     #[schemars(range(min = 1, max = 4_000))]
@@ -125,15 +125,15 @@ pub(super) struct AcceptTable {
     /// Most blocks of one duel.
     #[schemars(range(min = 1, max = 4_000))]
     pub(super) blocks_max: Option<u32>,
-    /// What happens to a proven gain below `small_gain_ratio`.
+    /// How to handle a proven gain below `small_gain_ratio`.
     #[schemars(with = "Option<SmallGainName>")]
     pub(super) small_gain: Option<SmallGain>,
-    /// Where a gain stops being small.
+    /// The ratio from which a gain is no longer small.
     pub(super) small_gain_ratio: Option<f64>,
-    /// Which error `alpha` bounds: that of the whole campaign, or the share of wrong keeps.
+    /// Which error `alpha` bounds: the error of the whole campaign, or the share of wrong keeps.
     #[schemars(with = "Option<ErrorRuleName>")]
     pub(super) errors: Option<ErrorRule>,
-    /// Which blocks only warm up: the first, or as many as it takes.
+    /// Which blocks only warm up: the first one, or as many as needed.
     #[schemars(with = "Option<WarmUpRuleName>")]
     pub(super) warm_up: Option<WarmUpRule>,
 }

@@ -1,4 +1,4 @@
-//! `[agent]` and `[roles]` of `karve.toml` as written: who takes which role, and what it may write.
+//! `[agent]` and `[roles]` of `karve.toml`: which agent takes which role, and what it may write.
 
 use super::agents::{can_be_named, known_agents};
 use super::file::File;
@@ -24,24 +24,24 @@ pub(super) struct AgentTable {
     /// one of `[agents]`; `builtin` by default.
     #[schemars(length(min = 1))]
     pub(super) name: Option<String>,
-    /// What is wanted, in words, such as `port it to TileIR`; it chooses the role that is asked.
+    /// The request in words, such as `port it to TileIR`; it selects the role.
     #[schemars(length(min = 1, max = 400))]
     pub(super) intent: Option<String>,
-    /// Tokens of a brief at most, each counted as four bytes; 6000 by default.
+    /// Maximum tokens of a brief, each counted as four bytes; 6000 by default.
     #[schemars(range(min = 1_000, max = 200_000))]
     pub(super) brief_tokens: Option<u32>,
 }
 
-/// Who takes a role.
+/// Which agent takes a role.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RoleTable {
-    /// The agent that takes it, named as in `agent.name`; the campaign's own by default.
+    /// The agent that takes it, named as in `agent.name`; the campaign's agent by default.
     #[schemars(length(min = 1))]
     agent: Option<String>,
-    /// Whether it is asked at all; it is by default.
+    /// Whether the role is used at all; true by default.
     enabled: Option<bool>,
-    /// Globs of the files that it may change, among the granted ones, instead of its own.
+    /// Globs of the editable files that it may change, instead of the role's defaults.
     #[schemars(length(min = 1))]
     writes: Option<Vec<String>>,
 }
@@ -76,10 +76,10 @@ pub(super) fn asks_of(
     book.role.retain(|role| !removed.contains(&&role.name));
     book.call.retain(|call| !removed.contains(&&call.role));
     if let Some(fault) = book.faults().first() {
-        let message = format!("the roles that are left do not do: {fault}");
+        let message = format!("the enabled roles are not sufficient: {fault}");
         return Err(source
             .error_at("roles", message)
-            .hint("leave roles.designer enabled in karve.toml; \"karve roles\" lists them"));
+            .hint("keep roles.designer enabled in karve.toml; \"karve roles\" lists them"));
     }
     asks.arch = roles::arch_of(target);
     asks.intent = intent;
@@ -100,7 +100,7 @@ fn take_table(
         let hint = suggestion(name, names.iter().map(String::as_str), "roles");
         return Err(source
             .error_at(&path, format!("there is no role `{}`", shown(name)))
-            .hint(format!("{hint}; \"karve roles\" says what each may do")));
+            .hint(format!("{hint}; \"karve roles\" shows what each may do")));
     };
     if let Some(agent) = &table.agent {
         let at = format!("{path}.agent");
@@ -133,7 +133,7 @@ fn take_table(
     Ok(())
 }
 
-/// A wish that nobody can fulfil is refused before anything runs.
+/// A request that no role can handle is rejected before anything runs.
 fn check_route(source: &Source<'_>, book: &Book, target: &Target, asks: &AskRule) -> Result<()> {
     let kernel = match book.called(&target.language) {
         Some(language) => language.name.clone(),

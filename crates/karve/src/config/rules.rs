@@ -1,4 +1,4 @@
-//! The policy and the limits of a charter: a preset, and what the file says otherwise.
+//! The policy and the limits of a charter: a preset, and the file's overrides.
 
 use super::Overrides;
 use super::file::{AcceptTable, DeviceTable, LimitsTable, PolicyTable};
@@ -10,17 +10,17 @@ use karve_os::error::{CommandError, Result};
 use karve_os::text::shown;
 use std::collections::BTreeMap;
 
-/// Rounds at most that anyone may ask for.
+/// The highest accepted number of rounds.
 const ROUNDS_MAX: u32 = 100_000;
-/// Hours at most that anyone may ask for: a year.
+/// The highest accepted number of hours: a year.
 const HOURS_MAX: f64 = 8_760.0;
-/// Seconds that one command may take, unless the file says otherwise: a quarter of an hour.
+/// Default limit for one command, in seconds: a quarter of an hour.
 const COMMAND_S: u64 = 900;
-/// Seconds that one turn of an agent may take, unless the file says otherwise.
+/// Default limit for one turn of an agent, in seconds.
 const AGENT_S: u64 = 3_600;
-/// Seconds that one duel may take, unless the file says otherwise.
+/// Default limit for one duel, in seconds.
 const DUEL_S: u64 = 3_600;
-/// Blocks of the final duel, unless the file says otherwise.
+/// Default number of blocks of the final duel.
 const FINAL_BLOCKS: u32 = 200;
 
 /// The preset with everything that the file overrides.
@@ -104,7 +104,7 @@ fn streaks(
     for (length, action) in table {
         let Some(rounds) = length.parse().ok().filter(|rounds| *rounds > 0) else {
             let way = [At::Key("policy"), At::Key("on_streak"), At::Key(length)];
-            let message = format!("`{}` is no number of rounds", shown(length));
+            let message = format!("`{}` is not a number of rounds", shown(length));
             return Err(source
                 .error(source.line_along(&way), message)
                 .hint("write policy.on_streak like { 2 = \"review\", 3 = \"inspect_code\" }"));
@@ -115,7 +115,7 @@ fn streaks(
     Ok(ladder)
 }
 
-/// What core does not look at, because only a file can say it.
+/// Checks that core does not make, because only a file can get them wrong.
 fn refuse_odd_rules(source: &Source<'_>, policy: &Policy) -> Result<()> {
     for (index, rule) in policy.stop.iter().enumerate() {
         if let StopRule::HardwareLimit { share } = rule
@@ -132,7 +132,7 @@ fn refuse_odd_rules(source: &Source<'_>, policy: &Policy) -> Result<()> {
     }
     if !policy.stop.contains(&StopRule::Rounds) {
         return Err(source
-            .error_at("policy.stop", "policy.stop does not bound the rounds")
+            .error_at("policy.stop", "policy.stop does not limit the rounds")
             .hint("add \"rounds\" to policy.stop; limits.rounds says how many"));
     }
     if let FullWhen::Borderline { ratio } = policy.full_when
@@ -158,7 +158,7 @@ fn refuse_odd_rules(source: &Source<'_>, policy: &Policy) -> Result<()> {
     Ok(())
 }
 
-/// The line of the overridden key that a fault names; else that of the table.
+/// The line of the overridden key that an error names; otherwise that of the table.
 fn line_of_fault(source: &Source<'_>, fault: &str) -> usize {
     let accept = source.keys_in_order(&[At::Key("policy"), At::Key("accept")]);
     let policy = source.keys_in_order(&[At::Key("policy")]);
@@ -178,7 +178,7 @@ fn line_of_fault(source: &Source<'_>, fault: &str) -> usize {
         )
 }
 
-/// The bounds; a flag counts more than the file, the file more than the preset.
+/// The limits; a flag overrides the file, and the file overrides the preset.
 pub(super) fn limits_of(
     source: &Source<'_>,
     table: &LimitsTable,
@@ -192,26 +192,26 @@ pub(super) fn limits_of(
         return Err(CommandError::usage(format!(
             "--rounds must be 1 to {ROUNDS_MAX}, not {rounds}"
         ))
-        .hint("leave --rounds out to take limits.rounds of karve.toml"));
+        .hint("leave --rounds out to use limits.rounds of karve.toml"));
     }
     let hours = overrides.hours.or(table.hours);
     if let Some(hours) = hours.filter(|hours| !(*hours > 0.0 && *hours <= HOURS_MAX)) {
         let fault = format!("must be above 0 and at most {HOURS_MAX}, not {hours}");
         return Err(match overrides.hours {
             Some(_) => CommandError::usage(format!("--hours {fault}"))
-                .hint("leave --hours out to take limits.hours of karve.toml"),
+                .hint("leave --hours out to use limits.hours of karve.toml"),
             None => source
                 .error_at("limits.hours", format!("`limits.hours` {fault}"))
-                .hint("leave limits.hours out not to bound the time"),
+                .hint("leave limits.hours out for no time limit"),
         });
     }
     if let Some(usd) = table.agent_usd.filter(|usd| *usd < 0.0) {
         return Err(source
             .error_at(
                 "limits.agent_usd",
-                format!("`limits.agent_usd` must not be {usd}"),
+                format!("`limits.agent_usd` cannot be {usd}"),
             )
-            .hint("leave limits.agent_usd out not to bound the cost"));
+            .hint("leave limits.agent_usd out for no cost limit"));
     }
     let limits = Limits {
         rounds: overrides
@@ -229,7 +229,7 @@ pub(super) fn limits_of(
     Ok(limits)
 }
 
-/// How the device is kept quiet.
+/// How to keep the device quiet.
 pub(super) fn device_of(source: &Source<'_>, table: &DeviceTable) -> Result<DeviceRule> {
     let clocks = match (&table.lock, &table.unlock) {
         (None, None) => None,
@@ -239,20 +239,12 @@ pub(super) fn device_of(source: &Source<'_>, table: &DeviceTable) -> Result<Devi
         }),
         (Some(_), None) => {
             return Err(source
-                .error_at(
-                    "device.lock",
-                    "`device.lock` is there without `device.unlock`",
-                )
-                .hint(
-                    "add unlock to [device]: what undoes the lock, such as \"nvidia-smi -rgc\"",
-                ));
+                .error_at("device.lock", "`device.lock` needs `device.unlock`")
+                .hint("add unlock to [device], which undoes lock, such as \"nvidia-smi -rgc\""));
         }
         (None, Some(_)) => {
             return Err(source
-                .error_at(
-                    "device.unlock",
-                    "`device.unlock` is there without `device.lock`",
-                )
+                .error_at("device.unlock", "`device.unlock` needs `device.lock`")
                 .hint("add lock to [device], or leave unlock out"));
         }
     };
@@ -270,7 +262,7 @@ pub(super) fn device_of(source: &Source<'_>, table: &DeviceTable) -> Result<Devi
     })
 }
 
-/// A limit that no stop rule looks at would bound nothing.
+/// A limit that no stop rule checks would have no effect.
 fn refuse_idle_limits(source: &Source<'_>, limits: &Limits, policy: &Policy) -> Result<()> {
     let idle = [
         (
@@ -288,7 +280,7 @@ fn refuse_idle_limits(source: &Source<'_>, limits: &Limits, policy: &Policy) -> 
     ];
     for (is_set, rule, limit, word) in idle {
         if is_set && !policy.stop.contains(&rule) {
-            let message = format!("policy.stop does not look at limits.{limit}");
+            let message = format!("policy.stop does not check limits.{limit}");
             return Err(source.error_at("policy.stop", message).hint(format!(
                 "add \"{word}\" to policy.stop, or leave limits.{limit} out"
             )));
@@ -297,7 +289,7 @@ fn refuse_idle_limits(source: &Source<'_>, limits: &Limits, policy: &Policy) -> 
     Ok(())
 }
 
-/// At least a second, because no time at all is no bound but a refusal.
+/// At least a second, because a limit of zero would reject everything.
 fn seconds(hours: f64) -> u64 {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let seconds = (hours * 3_600.0).round() as u64;

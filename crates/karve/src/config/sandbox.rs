@@ -1,4 +1,4 @@
-//! `[sandbox]` of `karve.toml`: what commands and agents may see and touch.
+//! `[sandbox]` of `karve.toml`: what commands and agents may read and write.
 
 use super::file::File;
 use super::source::Source;
@@ -9,54 +9,54 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::{Component, Path};
 
-/// What commands and agents may see and touch.
+/// What commands and agents may read and write.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SandboxTable {
-    /// `auto` confines by what the host offers, `require` refuses to start where something is
-    /// missing, `off` confines nothing; `auto` by default.
+    /// `auto` sandboxes with what the host supports, `require` refuses to start if something is
+    /// missing, `off` disables the sandbox; `auto` by default.
     pub(super) mode: Option<ModeName>,
-    /// Whether the project's commands may use the network; not by default.
+    /// Whether the project's commands may use the network; false by default.
     #[serde(default)]
     pub(super) network: bool,
-    /// Whether the agent may use the network; it may by default.
+    /// Whether the agent may use the network; true by default.
     pub(super) agent_network: Option<bool>,
-    /// Files and directories outside the worktree that may be read although they are hidden.
+    /// Otherwise hidden files and directories outside the worktree that may be read.
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub(super) read: Vec<String>,
-    /// What tests and benchmarks may write: in the worktree such as `target`, or by a full path.
+    /// What tests and benchmarks may write: a worktree path such as `target`, or a full path.
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub(super) write: Vec<String>,
-    /// Variables that pass beside the usual ones; `NAME*` stands for all that start so.
+    /// Environment variables to pass in addition to the usual ones; `NAME*` matches a prefix.
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub(super) env: Vec<String>,
-    /// `run` empties home and caches before every command, `tree` keeps them for the commands of
+    /// `run` empties home and caches before every command, `tree` keeps them for commands in
     /// the same worktree; `run` by default.
     pub(super) caches: Option<CachesName>,
-    /// Memory that one command may use, in GiB; nine tenths of the machine by default.
+    /// Maximum memory for one command, in GiB; by default nine tenths of the machine's.
     #[schemars(range(min = 0.001, max = 1_000_000))]
     pub(super) memory_gib: Option<f64>,
-    /// Processes that one command may have at a time; 4096 by default.
+    /// Maximum number of processes of one command at a time; 4096 by default.
     #[schemars(range(min = 1, max = 4_000_000))]
     pub(super) processes: Option<u32>,
 }
 
-/// Whether commands and agents are confined.
+/// Whether commands and agents are sandboxed.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ModeName {
-    /// By what the host offers.
+    /// With what the host supports.
     Auto,
-    /// By all of it, or nothing runs.
+    /// With everything, or nothing runs.
     Require,
-    /// They are not.
+    /// Not at all.
     Off,
 }
 
-/// How long what a command leaves at home and in caches lives.
+/// How long files that a command leaves in home and caches are kept.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CachesName {
@@ -66,7 +66,7 @@ pub(super) enum CachesName {
     Tree,
 }
 
-/// What the file says of the sandbox.
+/// The sandbox settings of the file.
 pub(super) fn sandbox_of(source: &Source<'_>, file: &File) -> Result<SandboxRule> {
     let table = &file.sandbox;
     for path in &table.write {

@@ -1,10 +1,10 @@
-//! The JSON schema of `karve.toml`, for editors and for the check of a file's shape.
+//! The JSON schema of `karve.toml`, for editors and for checking a file's shape.
 
 use super::file::File;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-/// The schema as it stands in `karve.schema.json`.
+/// The schema as written in `karve.schema.json`.
 pub fn schema_json() -> String {
     format!("{:#}\n", schema())
 }
@@ -25,7 +25,7 @@ fn tidied(value: Value) -> Value {
     }
 }
 
-/// Keys sorted, and every alternative `null` gone.
+/// Sorts the keys and removes every `null` alternative.
 fn tidied_object(mut object: Map<String, Value>) -> Value {
     let is_null = |value: &Value| *value == "null" || value["type"] == "null";
     object.retain(|key, value| key != "format" || !value.is_string());

@@ -6,7 +6,7 @@ use karve_os::error::Result;
 use karve_os::text::shown;
 use std::path::Path;
 
-/// Refuses a list of globs that leave the directory or do not compile.
+/// Rejects globs that leave the directory or do not compile.
 pub(super) fn check_globs(source: &Source<'_>, path: &str, globs: &[String]) -> Result<()> {
     for (index, text) in globs.iter().enumerate() {
         let Some(reason) = fault_of(text) else {
@@ -34,7 +34,7 @@ fn fault_of(text: &str) -> Option<String> {
     } else if has("..") {
         Some("it leaves the directory with `..`".into())
     } else if text.starts_with("./") || has(".") {
-        Some("it contains `.` as a directory, which no path has".into())
+        Some("it contains `.` as a directory, which never matches".into())
     } else if text.contains(char::is_control) {
         Some("it contains a control character".into())
     } else {
@@ -42,7 +42,7 @@ fn fault_of(text: &str) -> Option<String> {
     }
 }
 
-/// Refuses a grant over what must never change: the file itself, git, and the campaigns.
+/// Rejects globs that match what must never change: the file itself, git, and the campaigns.
 pub(super) fn check_granted(source: &Source<'_>, granted: &[String], root: &str) -> Result<()> {
     check_globs(source, "sources.granted", granted)?;
     let root = root.trim_start_matches("./").trim_end_matches('/');
@@ -72,10 +72,10 @@ pub(super) fn check_granted(source: &Source<'_>, granted: &[String], root: &str)
             .iter()
             .find(|(_, paths)| paths.iter().any(|path| glob.is_match(path)));
         if let Some((what, _)) = covered {
-            let message = format!("the glob `{}` would grant {what}", shown(text));
+            let message = format!("the glob `{}` would make {what} editable", shown(text));
             return Err(source
                 .error(source.item_line("sources.granted", index), message)
-                .hint("name only the kernel's own files in sources.granted, like \"src/*.c\""));
+                .hint("list only the kernel's own files in sources.editable, like \"src/*.c\""));
         }
     }
     Ok(())

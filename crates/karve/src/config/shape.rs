@@ -1,7 +1,7 @@
 //! Checks a document against the schema of `karve.toml`: keys, types, words and ranges.
 //!
-//! This runs before deserialization and finds everything that could fail there, so that every
-//! message is ours: it names the line, the key, and what could stand there instead.
+//! This runs before deserialization and finds everything that could fail there, so every message
+//! is ours: it names the line, the key, and what is allowed there.
 
 use super::source::Source;
 use karve_os::error::{CommandError, Result};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Refuses a document that does not have the shape of the schema; the first fault by line.
+/// Rejects a document that does not match the schema; reports the first error by line.
 pub(super) fn check(source: &Source<'_>, schema: &Value) -> Result<()> {
     let mut checker = Checker {
         source,
@@ -65,12 +65,12 @@ impl Checker<'_> {
             DeValue::Integer(number) => {
                 let number = i64::from_str_radix(number.as_str(), number.radix());
                 match number {
-                    // A range is far below the point where the conversion loses anything.
+                    // Ranges are far below the point where the conversion loses precision.
                     #[allow(clippy::cast_precision_loss)]
                     Ok(number) => self.number(&fitting, number as f64, (line, path)),
                     Err(_) => self.fault(
                         line,
-                        &format!("the number of `{path}` is too large"),
+                        &format!("the number in `{path}` is too large"),
                         format!("write a smaller number for `{path}`"),
                     ),
                 }
@@ -98,7 +98,7 @@ impl Checker<'_> {
                 self.fault(
                     line,
                     &format!("`{path}` is empty"),
-                    format!("write what `{path}` is, or leave the key out if it is optional"),
+                    format!("set `{path}`, or leave the key out if it is optional"),
                 );
             }
             if text.contains('\0') {
@@ -162,7 +162,7 @@ impl Checker<'_> {
                 self.fault(line, &message, hint);
             }
         }
-        // A misspelt key may be the one that is missing.
+        // A misspelled key may be the one that is missing.
         for key in required(schema).filter(|_| all_known) {
             if !table.contains_key(key) {
                 self.missing(&schema["properties"][key], key, place);
@@ -226,7 +226,7 @@ fn branches(schema: &Value) -> Vec<&Value> {
     }
 }
 
-/// The alternative that a table means: the one that has its key, else the first.
+/// The alternative that matches a table: the one that has its key, otherwise the first.
 fn branch_of<'s>(branches: &[&'s Value], table: &DeTable<'_>) -> &'s Value {
     let means = |branch: &&&Value| required(branch).any(|key| table.contains_key(key));
     branches.iter().find(means).unwrap_or(&branches[0])
@@ -254,7 +254,7 @@ fn fits(schema: &Value, value: &DeValue<'_>) -> bool {
     }
 }
 
-/// The words a text may be; none if it is free.
+/// The words a string may be; none if it is free text.
 fn words(schema: &Value) -> Vec<&str> {
     match (&schema["const"], &schema["enum"]) {
         (Value::String(word), _) => vec![word],
@@ -281,7 +281,7 @@ fn required(schema: &Value) -> impl Iterator<Item = &str> {
 
 fn kind_of(value: &DeValue<'_>) -> &'static str {
     match value {
-        DeValue::String(_) => "a text",
+        DeValue::String(_) => "a string",
         DeValue::Integer(_) => "a whole number",
         DeValue::Float(_) => "a number with a fraction",
         DeValue::Boolean(_) => "true or false",
@@ -295,7 +295,7 @@ fn wanted(branches: &[&Value]) -> String {
     let mut words = Vec::new();
     for name in branches.iter().flat_map(|branch| types(branch)) {
         let word = match name {
-            "string" => "a text in quotes",
+            "string" => "a string in quotes",
             "integer" => "a whole number",
             "number" => "a number",
             "boolean" => "true or false",
@@ -309,7 +309,7 @@ fn wanted(branches: &[&Value]) -> String {
     words.join(" or ")
 }
 
-/// How a value could be written.
+/// An example of how to write a value.
 fn example(path: &str, branches: &[&Value]) -> String {
     let key = path.rsplit('.').next().unwrap_or(path);
     let schema = branches[0];

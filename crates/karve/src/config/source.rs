@@ -1,21 +1,21 @@
-//! The text of `karve.toml` with the place of every key, so that an error names its line.
+//! The text of `karve.toml` with the position of every key, so that an error names its line.
 
 use karve_os::error::{CommandError, Result};
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The file as text and as a tree with places.
+/// The file as text and as a tree with positions.
 #[derive(Debug)]
 pub(super) struct Source<'a> {
     /// The file's name, for errors.
     pub(super) name: &'a str,
-    /// What stands in it.
+    /// Its content.
     pub(super) text: &'a str,
     root: Spanned<DeValue<'a>>,
 }
 
-/// One step of the way to a value.
+/// One step of the path to a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum At<'a> {
     /// Into a table.
@@ -25,7 +25,7 @@ pub(super) enum At<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Reads the syntax.
+    /// Parses the TOML.
     pub(super) fn parse(name: &'a str, text: &'a str) -> Result<Self> {
         match DeTable::parse(text) {
             Ok(table) => {
@@ -47,17 +47,17 @@ impl<'a> Source<'a> {
         &self.root
     }
 
-    /// The line on which a span begins, from 1.
+    /// The line on which a span begins, counted from 1.
     pub(super) fn line_of(&self, span: Range<usize>) -> usize {
         line_at(self.text, span.start)
     }
 
-    /// The last line, where something missing can be added.
+    /// The last line, where missing tables can be added.
     pub(super) fn last_line(&self) -> usize {
         self.text.lines().count().max(1)
     }
 
-    /// The line of the key at a dotted path, or of the nearest table above it that is there.
+    /// The line of the key at a dotted path, or of its nearest existing parent table.
     pub(super) fn line(&self, path: &str) -> usize {
         let steps: Vec<At<'_>> = path.split('.').map(At::Key).collect();
         self.line_along(&steps)
@@ -70,7 +70,7 @@ impl<'a> Source<'a> {
         self.line_along(&steps)
     }
 
-    /// The line of a value, or of the nearest one above it that is there.
+    /// The line of a value, or of its nearest existing parent.
     pub(super) fn line_along(&self, steps: &[At<'_>]) -> usize {
         let (mut here, mut line) = (&self.root, None);
         for step in steps {
@@ -90,7 +90,7 @@ impl<'a> Source<'a> {
         line.unwrap_or_else(|| self.last_line())
     }
 
-    /// The keys of the table at the end of a way, in the order of the file.
+    /// The keys of the table at a path, in the order of the file.
     pub(super) fn keys_in_order(&self, steps: &[At<'_>]) -> Vec<String> {
         let mut here = &self.root;
         for step in steps {
@@ -123,7 +123,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The line of a byte, from 1.
+/// The line of a byte, counted from 1.
 fn line_at(text: &str, offset: usize) -> usize {
     let end = offset.min(text.len());
     1 + text.as_bytes()[..end]

@@ -1,4 +1,4 @@
-//! The whole way from text to charter, and every fault with its line and its hint.
+//! The whole path from text to charter, and every error with its line and its hint.
 
 use super::{AgendaWish, Asked, Loaded, Now, Overrides, parse, schema_json};
 use karve_agents::api;
@@ -22,10 +22,10 @@ use std::path::Path;
 
 /// A file with every table and nearly every key.
 const FULL: &str = include_str!("tests/full.toml");
-/// The shortest file that is accepted; the tables stand on known lines.
+/// The shortest file that is accepted; the tables are on known lines.
 const SHORT: &str = include_str!("tests/short.toml");
 
-/// Every fault of one value, as a table.
+/// Every error in a single value, as a table.
 const FAULTS: &str = include_str!("tests/faults.txt");
 
 fn read(text: &str) -> Result<Loaded, karve_os::error::CommandError> {
@@ -483,17 +483,17 @@ fn a_model_api_is_a_table_or_a_kind_with_its_model() {
         &of("command = \"x\"\nkind = \"openai\""),
         "takes no command",
     );
-    check(&of("base_url = \"ftp://x\""), "no address of a server");
-    check(&of("base_url = \"https://k@x\""), "no address of a server");
+    check(&of("base_url = \"ftp://x\""), "is not a server URL");
+    check(&of("base_url = \"https://k@x\""), "is not a server URL");
     check(
         &of("base_url = \"http://example.com\""),
-        "a key would go over the network",
+        "the key would be sent over the network",
     );
     check(&of("key_env = \"A\"\nkey_command = \"b\""), "not from both");
     check(&of("model = \"a b\""), "cannot be the name of a model");
     check(
         &of("max_tokens = 4_000\ncontext_tokens = 4_000"),
-        "leaves no room",
+        "does not fit into",
     );
     check(&of("price = { input = -1, output = 2 }"), "price.input");
     check(
@@ -556,7 +556,7 @@ fn faults_between_cases_and_commands_are_named() {
         &text,
         11,
         &[
-            "commands.bench uses {N}, which the case `odd` lacks",
+            "commands.bench uses {N}, which the case `odd` does not have",
             "[cases]",
         ],
     );
@@ -564,11 +564,11 @@ fn faults_between_cases_and_commands_are_named() {
     refuse(
         &text,
         11,
-        &["cannot stand inside quotes", "karve quotes it"],
+        &["cannot be used inside shell quotes", "karve quotes it"],
     );
     let text = short_with("[\"kernel.c\"]", "[\"runs/**\"]");
     let text = format!("{text}[campaign]\nroot = \"runs\"\n");
-    refuse(&text, 6, &["would grant runs"]);
+    refuse(&text, 6, &["would make runs editable"]);
 }
 
 #[test]
@@ -680,7 +680,7 @@ fn a_fault_in_an_argument_is_told_at_its_line() {
     refuse_with("draw = \"normal\"", "draw = \"constant\"", 15, pieces);
     let pieces = &["did you mean `denormals`?"];
     refuse_with("[\"denormals\"", "[\"denormal\"", 19, pieces);
-    let pieces = &["`M` is `big`, which is no number"];
+    let pieces = &["`M` is `big`, which is not a number"];
     refuse_with("M=2,K=3", "M=big,K=3", 14, pieces);
 }
 
@@ -709,7 +709,7 @@ fn a_contract_that_cannot_be_kept_is_refused() {
         "draw = \"normal\"",
         "draw = \"norml\"",
         15,
-        &["none that is known", "norml"],
+        &["not a known draw", "norml"],
     );
     refuse_with(
         "entry = \"f\"\n",
@@ -721,7 +721,7 @@ fn a_contract_that_cannot_be_kept_is_refused() {
         "\"k.so\"",
         "\"../k.so\"",
         11,
-        &["does not lie in the project"],
+        &["is not inside the project"],
     );
     refuse_with("entry = \"g\"", "command = \"x\"", 20, &["one reference"]);
     refuse_with(

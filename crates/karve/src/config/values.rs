@@ -1,4 +1,4 @@
-//! Values of `karve.toml` that may be written in more than one way.
+//! Values of `karve.toml` that can be written in more than one way.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A text, a number or a truth value, kept as text.
+/// A string, a number or a boolean, kept as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Scalar(pub(super) String);
 
@@ -15,7 +15,7 @@ pub(super) struct Scalar(pub(super) String);
 pub(super) enum CaseEntry {
     /// `"M=192,N=192"`.
     Text(String),
-    /// `{ name = "odd", M = 129 }`; without a name it is made of the parameters.
+    /// `{ name = "odd", M = 129 }`; without a name, it is derived from the parameters.
     Table {
         /// The value of `name`.
         name: Option<String>,
@@ -68,7 +68,7 @@ impl<'de> Deserialize<'de> for Scalar {
             type Value = Scalar;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text or a number")
+                f.write_str("a string or a number")
             }
 
             fn visit_str<E: de::Error>(self, value: &str) -> Result<Scalar, E> {

@@ -1,8 +1,8 @@
-//! Which file is the kernel, in which language, and which operation it performs.
+//! Which file is the kernel, its language, and the operation it performs.
 
 use super::{Files, name_of, stem_of};
 
-/// Operations by the words that name them, the more telling ones first.
+/// Operations by the words that name them, the more specific ones first.
 const OPERATIONS: [(&str, &str); 24] = [
     ("attention", "attention"),
     ("flash", "attention"),
@@ -30,7 +30,7 @@ const OPERATIONS: [(&str, &str); 24] = [
     ("dot", "dot"),
 ];
 
-/// Words in a name that say: this is the harness, not the kernel.
+/// Words in a name that mark a file as part of the harness, not the kernel.
 const HARNESS_WORDS: [&str; 13] = [
     "test",
     "bench",
@@ -47,7 +47,7 @@ const HARNESS_WORDS: [&str; 13] = [
     "docs",
 ];
 
-/// From this size on, a file is more than a kernel, in bytes.
+/// A file of at least this size, in bytes, is more than a kernel.
 const LARGE: usize = 48 * 1024;
 
 /// What a kernel is written in.
@@ -106,7 +106,7 @@ impl Kind {
         )
     }
 
-    /// By the end of the name, and for Python by what is imported.
+    /// By the file extension, and for Python by the imports.
     fn of(path: &str, text: &str) -> Option<Self> {
         let name = name_of(path);
         Some(match name.rsplit_once('.')?.1 {
@@ -135,7 +135,7 @@ fn imports(text: &str, module: &str) -> bool {
     })
 }
 
-/// The kernel, as far as the listing tells.
+/// The kernel, as far as the listing shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Guess {
     pub(super) file: String,
@@ -144,13 +144,13 @@ pub(super) struct Guess {
     pub(super) why: String,
 }
 
-/// The likeliest kernel.
+/// The most likely kernel.
 pub(super) fn guess(files: &Files<'_>) -> Guess {
     let scored = files.iter().filter_map(|(path, text)| {
         let kind = Kind::of(path, text)?;
         Some((score(path, text, kind), path, text, kind))
     });
-    // Of equals, the one nearest to the root, then the first by name.
+    // On a tie, the one closest to the root, then the first by name.
     let best = scored.max_by_key(|(score, path, _, _)| {
         (
             *score,
@@ -162,7 +162,7 @@ pub(super) fn guess(files: &Files<'_>) -> Guess {
             file: "kernel.c".to_owned(),
             kind: Kind::C,
             op: "kernel".to_owned(),
-            why: "No source file was found; kernel.c stands for it.".to_owned(),
+            why: "No source file was found; kernel.c is a placeholder.".to_owned(),
         };
     };
     let op = operation(path, text);
@@ -202,7 +202,7 @@ fn score(path: &str, text: &str, kind: Kind) -> i32 {
     score
 }
 
-/// Whether a word of the name, or of a directory above it, speaks of tests and the like.
+/// Whether a word of the name, or of a parent directory, suggests a test or similar.
 fn is_harness(path: &str) -> bool {
     path.split(['/', '_', '-', '.']).any(|word| {
         let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -212,7 +212,7 @@ fn is_harness(path: &str) -> bool {
     })
 }
 
-/// What only kernels contain.
+/// Whether the text has something that only kernels contain.
 fn markers(text: &str, kind: Kind) -> i32 {
     let has = |part: &str| text.contains(part);
     match kind {
@@ -227,7 +227,7 @@ fn markers(text: &str, kind: Kind) -> i32 {
     }
 }
 
-/// The operation by the file's name, else by its text, else the name itself.
+/// The operation by the file's name, otherwise by its text, otherwise the name itself.
 fn operation(path: &str, text: &str) -> String {
     let path = path.to_lowercase();
     let text = text.to_lowercase();
@@ -259,7 +259,7 @@ fn operation(path: &str, text: &str) -> String {
         })
 }
 
-/// Whether the word stands there, for short words only as a word of its own.
+/// Whether the text contains the word; short words must be separate words.
 fn has_word(place: &str, word: &str) -> bool {
     if word.len() >= 6 {
         return place.contains(word);

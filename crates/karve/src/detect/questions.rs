@@ -1,4 +1,4 @@
-//! What `karve init` asks, with the proposal as the default answer.
+//! The questions of `karve init`, with the proposal as the default answers.
 
 use super::Proposal;
 use karve_core::charter::Better;
@@ -8,11 +8,11 @@ use karve_os::error::{CommandError, Result};
 /// One question with its default answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// What [`apply_answer`] takes.
+    /// The key for [`apply_answer`].
     pub key: &'static str,
-    /// What is asked.
+    /// The text of the question.
     pub prompt: String,
-    /// What an empty answer means.
+    /// The value for an empty answer.
     pub default: String,
 }
 
@@ -41,18 +41,21 @@ pub fn questions(proposal: &Proposal) -> Vec<Question> {
         ask("build", "How is it built (\"none\" if it is not)?", build),
         ask(
             "test",
-            "Which command exits with 0 if and only if it is right?",
+            "Which command exits with 0 if and only if the kernel is correct?",
             &proposal.test,
         ),
         ask("bench", "Which command measures it?", &proposal.bench),
         ask(
             "format",
-            &format!("How does it print numbers ({})?", NAMES.join(", ")),
+            &format!(
+                "In which format does it print the numbers ({})?",
+                NAMES.join(", ")
+            ),
             &proposal.format,
         ),
         ask(
             "metric",
-            "What is the metric called there?",
+            "What is the metric called in that output?",
             &proposal.metric_name,
         ),
         ask("unit", "What is its unit?", &proposal.metric_unit),
@@ -65,7 +68,7 @@ pub fn questions(proposal: &Proposal) -> Vec<Question> {
     ]
 }
 
-/// Takes an answer; an empty one leaves the proposal as it is.
+/// Applies an answer; an empty one leaves the proposal unchanged.
 pub fn apply_answer(proposal: &mut Proposal, key: &str, answer: &str) -> Result<()> {
     let answer = answer.trim();
     if answer.is_empty() {
@@ -99,7 +102,7 @@ pub fn apply_answer(proposal: &mut Proposal, key: &str, answer: &str) -> Result<
         _ => {
             return Err(
                 CommandError::usage(format!("\"karve init\" does not ask for `{key}`"))
-                    .hint("edit karve.toml for everything that \"karve init\" does not ask"),
+                    .hint("edit karve.toml for everything that \"karve init\" does not ask about"),
             );
         }
     }
@@ -118,7 +121,7 @@ fn words(answer: &str) -> Vec<String> {
 
 fn one_of<T>(value: Option<T>, key: &str, answer: &str, known: &str) -> Result<T> {
     value.ok_or_else(|| {
-        CommandError::usage(format!("`{answer}` is no answer to `{key}`"))
+        CommandError::usage(format!("`{answer}` is not a valid answer for `{key}`"))
             .hint(format!("\"karve init\" takes one of: {known}"))
     })
 }

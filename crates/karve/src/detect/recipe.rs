@@ -1,10 +1,10 @@
-//! How the project is built, tested and measured: one recipe for each kind of project.
+//! How the project is built, tested and measured: one recipe per kind of project.
 
 use super::kernel::{Guess, Kind};
 use super::{Files, is_plain, name_of, stem_of};
 use karve_core::charter::Better;
 
-/// Commands, and how the numbers come out of them.
+/// Commands, and the format of their output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Recipe {
     pub(super) build: Option<String>,
@@ -17,7 +17,7 @@ pub(super) struct Recipe {
     pub(super) why: Vec<String>,
 }
 
-/// What is measured, as far as the sources tell.
+/// What is measured, as far as the sources show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MetricGuess {
     pub(super) name: String,
@@ -25,7 +25,7 @@ pub(super) struct MetricGuess {
     pub(super) better: Better,
 }
 
-/// The first recipe that fits; a Python kernel is looked for in Python projects first.
+/// The first recipe that fits; for a Python kernel, the Python recipes come first.
 pub(super) fn choose(files: &Files<'_>, kernel: &Guess) -> Recipe {
     let compiled = [make, cmake, cargo, nvcc];
     let interpreted = [pytest, python];
@@ -59,7 +59,7 @@ fn make(files: &Files<'_>, _: &Guess) -> Option<Recipe> {
             return Some(format!("./build/{program} {{case}} {{seed}}"));
         }
         let target = targets.iter().find(|target| has(target))?;
-        // A target with the sources as its needs is a program, not a task.
+        // A target that depends on the sources is a program, not a task.
         let line = text
             .lines()
             .find(|line| line.starts_with(&format!("{target}:")))?;
@@ -73,7 +73,7 @@ fn make(files: &Files<'_>, _: &Guess) -> Option<Recipe> {
     if test.is_none() && bench.is_none() {
         return None;
     }
-    let why = format!("{name} has targets to test and to measure.");
+    let why = format!("{name} has test and bench targets.");
     let why = match (&test, &bench) {
         (Some(_), Some(_)) => why,
         (None, _) => format!("{name} has no target called test or check; check the test command."),
@@ -111,7 +111,7 @@ fn cmake(files: &Files<'_>, _: &Guess) -> Option<Recipe> {
         "./build/{} {{case}} {{seed}}",
         program("bench").unwrap_or("bench")
     );
-    let why = "CMakeLists.txt says how it is built.".to_owned();
+    let why = "CMakeLists.txt defines the build.".to_owned();
     Some(measured(files, Some(build), (test, bench), why))
 }
 
@@ -122,11 +122,11 @@ fn cargo(files: &Files<'_>, _: &Guess) -> Option<Recipe> {
         "cargo test --release -q".to_owned(),
         "cargo bench -q".to_owned(),
     );
-    let why = "Cargo.toml says how it is built.".to_owned();
+    let why = "Cargo.toml defines the build.".to_owned();
     let mut recipe = measured(files, Some(build), commands, why);
-    // It locks the directory, even if everything is built.
+    // It locks the directory, even if everything is already built.
     recipe.write.push("target".to_owned());
-    let why = "\"cargo bench\" writes in target, so sandbox.write names it.";
+    let why = "\"cargo bench\" writes to target, so sandbox.write lists it.";
     recipe.why.push(why.to_owned());
     Some(recipe)
 }
@@ -177,7 +177,7 @@ fn pytest(files: &Files<'_>, _: &Guess) -> Option<Recipe> {
     let measures = files
         .iter()
         .any(|(_, text)| text.contains("def test_perf") || text.contains("--print-record"));
-    let why = format!("{sign} shows that pytest tests it.");
+    let why = format!("{sign} shows that it is tested with pytest.");
     let test = "python3 -m pytest -q".to_owned();
     if !measures && let Some(script) = files.first(is_python_bench) {
         let bench = format!("python3 {script} {{case}} {{seed}}");
@@ -194,10 +194,7 @@ fn pytest(files: &Files<'_>, _: &Guess) -> Option<Recipe> {
             unit: "ms".to_owned(),
             better: Better::Lower,
         },
-        why: vec![
-            why,
-            "Its test_perf tests print records of times.".to_owned(),
-        ],
+        why: vec![why, "Its test_perf tests print timing records.".to_owned()],
     })
 }
 
@@ -223,7 +220,7 @@ fn python(files: &Files<'_>, kernel: &Guess) -> Option<Recipe> {
     Some(measured(files, None, (test, bench), why))
 }
 
-/// Two scripts that the user writes: nothing is known about the project.
+/// Two scripts that the user has to write: nothing is known about the project.
 fn scripts() -> Recipe {
     let commands = (
         "sh test.sh {case} {seed}".to_owned(),
@@ -237,8 +234,8 @@ fn scripts() -> Recipe {
         format: "metric",
         metric: time_ms(),
         why: vec![
-            "No build system was recognised: test.sh must exit with 0 if the kernel is right, \
-             and bench.sh must print METRIC time_ms=<number> case=<name>."
+            "No build system was recognized: test.sh must exit with 0 if the kernel is correct, \
+            and bench.sh must print METRIC time_ms=<number> case=<name>."
                 .to_owned(),
         ],
     }

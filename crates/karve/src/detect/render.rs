@@ -8,11 +8,11 @@ use std::fmt::Write as _;
 /// The widest comment, in columns.
 const WIDTH: usize = 96;
 
-/// The text of a `karve.toml` that says what the proposal says; every comment helps to edit it.
+/// The text of a `karve.toml` for the proposal, with comments that help to edit it.
 pub fn render_karve_toml(proposal: &Proposal) -> String {
     let mut out = Text::default();
-    out.comment("What karve may do here, and what the kernel is judged by.");
-    out.comment("\"karve doctor\" checks this file, \"karve run\" begins.");
+    out.comment("What karve may do here, and how the kernel is judged.");
+    out.comment("\"karve doctor\" checks this file, \"karve run\" starts a campaign.");
     for why in &proposal.why {
         out.comment(&format!("- {why}"));
     }
@@ -31,11 +31,11 @@ fn target(out: &mut Text, proposal: &Proposal) {
     out.value("backend", &proposal.backend);
     out.value("language", &proposal.language);
     out.value("device", &proposal.device);
-    out.comment("When to be content: \"<1.2 ms\", \">500 TFLOPS\", \">60% peak\" or \">5x\".");
+    out.comment("Stop at this goal: \"<1.2 ms\", \">500 TFLOPS\", \">60% peak\" or \">5x\".");
     out.comment("goal = \">2x\"");
     out.table("sources");
     out.comment(
-        "Globs of the files that may be changed; everything else is protected. \"*\" stays",
+        "Globs of the files that may be changed; everything else is read-only. \"*\" stays",
     );
     out.comment("in one directory, \"**\" does not.");
     out.list("granted", &proposal.granted);
@@ -46,22 +46,20 @@ fn commands(out: &mut Text, proposal: &Proposal) {
     out.comment(
         "Run by sh in this directory. {case}, {seed} and the parameters of the case, such as",
     );
-    out.comment("{M}, are replaced and quoted; write {{ for a brace of the shell.");
+    out.comment("{M}, are replaced and quoted; write {{ for a literal brace.");
     match &proposal.build {
         Some(build) => out.value("build", build),
         None => out.comment("build = \"make -s\"   # if there is something to build"),
     }
-    out.comment("Exits with 0 if and only if the kernel is right.");
+    out.comment("Exits with 0 if and only if the kernel is correct.");
     out.value("test", &proposal.test);
-    out.comment("Prints the numbers; with {out} in it, writes them to the file of that name.");
+    out.comment("Prints the numbers; a command with {out} writes them to that file instead.");
     out.value("bench", &proposal.bench);
-    out.comment("auto: the profilers that are there say why the kernel is slow; or a command.");
+    out.comment("auto: installed profilers show why the kernel is slow; or a command of your own.");
     out.value("profile", PROFILE_AUTO);
-    out.comment(
-        "Prints METRIC peak_gflops=<number>; lets karve say how much of the device is used.",
-    );
+    out.comment("Prints METRIC peak_gflops=<number>; lets karve report the share of the peak.");
     out.comment("peak = \"./build/peak\"");
-    out.comment("Globs of what the build makes; if it is byte-identical, nothing is measured.");
+    out.comment("Globs of the build outputs; if they are byte-identical, nothing is measured.");
     out.comment("artifacts = [\"build/*.o\"]");
 }
 
@@ -81,7 +79,7 @@ fn numbers(out: &mut Text, proposal: &Proposal) {
             Better::Higher => "higher",
         },
     );
-    out.comment("Operations of one case over its parameters; gives the share of the peak.");
+    out.comment("Operations of one case, in terms of its parameters; gives the share of the peak.");
     out.comment("work = \"2*M*N*K\"");
     out.comment("Bytes that it must read and write, each once; \"karve roofline\" needs both.");
     out.comment("bytes = \"4*(M*K + K*N + M*N)\"");
@@ -92,9 +90,9 @@ fn cases(out: &mut Text, proposal: &Proposal) {
     out.comment(
         "Every case counts, and none may become slower. A name like \"M=256,N=256\" also gives",
     );
-    out.comment("the parameters; { name = \"odd\", M = 129 } gives them apart.");
+    out.comment("the parameters; { name = \"odd\", M = 129 } gives them separately.");
     out.list("list", &proposal.cases);
-    out.comment("Cases that no brief names; they show whether a gain is general.");
+    out.comment("Cases that briefs never mention; they show whether a gain is general.");
     out.comment("hidden = [\"M=100,N=50,K=60\"]");
     out.comment("Names of a few cases that are measured first, to drop a bad candidate early.");
     out.comment("quick = [\"M=256,N=256,K=256\"]");
@@ -102,10 +100,8 @@ fn cases(out: &mut Text, proposal: &Proposal) {
 
 fn rules(out: &mut Text) {
     out.table("policy");
-    out.comment("strict: a gain is at least 2%, and no case loses 2%. Others: primus, tilegym,");
-    out.comment(
-        "coordinator, hyper-mla. Every rule can be overridden here; see karve.schema.json.",
-    );
+    out.comment("strict: a gain is at least 2%, no case gets 2% slower. Others: primus, tilegym,");
+    out.comment("trtllm, hyper-mla. Every rule can be overridden here; see karve.schema.json.");
     out.value("preset", "strict");
     out.table("limits");
     out.0.push_str("rounds = 40\nhours = 8.0\n");
@@ -115,17 +111,17 @@ fn rules(out: &mut Text) {
     out.comment(
         "builtin tunes what it can without a model; [agents.mine] with command = \"…\" makes",
     );
-    out.comment("any program an agent that can be named here.");
+    out.comment("any program an agent that can be selected here.");
     out.value("name", "builtin");
 }
 
-/// Only where something is to be said: the sandbox is on by itself.
+/// Only if something needs to be set: the sandbox is on by default.
 fn sandbox(out: &mut Text, proposal: &Proposal) {
     if proposal.write.is_empty() {
         return;
     }
     out.table("sandbox");
-    out.comment("What the benchmark may write in its worktree; all else is read-only for it.");
+    out.comment("What the benchmark may write in its worktree; the rest is read-only for it.");
     out.list("write", &proposal.write);
 }
 
@@ -137,7 +133,7 @@ impl Text {
         let _ = write!(self.0, "\n[{name}]\n");
     }
 
-    /// A comment, broken into lines between words.
+    /// A comment, wrapped between words.
     fn comment(&mut self, text: &str) {
         let mut line = "#".to_owned();
         let plain = text.replace(char::is_control, " ");
@@ -162,7 +158,7 @@ impl Text {
     }
 }
 
-/// A TOML text; the crate knows the rules of escaping.
+/// A TOML string; the crate handles escaping.
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }

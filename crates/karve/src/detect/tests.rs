@@ -1,4 +1,4 @@
-//! One small project of each kind, and that every proposal is a file that karve accepts.
+//! One small project of each kind; karve must accept every proposed file.
 
 use super::{Found, Proposal, apply_answer, propose, questions, render_karve_toml};
 use crate::config::{self, Loaded, Now, Overrides};
@@ -29,7 +29,7 @@ fn accepted(proposal: &Proposal) -> Loaded {
     loaded.unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Proposes for the files, checks that karve accepts it, and compares the essence.
+/// Makes a proposal for the files, checks that karve accepts it, and compares the main parts.
 fn check(files: &[(&str, &str)], want: [&str; 6]) -> Proposal {
     let proposal = propose(&found(files));
     let charter = accepted(&proposal).charter;

@@ -4,13 +4,13 @@ use super::Site;
 use super::edit::Piece;
 use super::guide::Dialect;
 
-/// How it is written: by the names that the server has.
+/// Its conventions: tools have the names that the server gives them.
 pub(super) const DIALECT: Dialect = Dialect {
     prefix: "",
     arguments: "",
 };
 
-/// All that is installed.
+/// Everything that is installed.
 pub(super) fn pieces(_: &Site) -> Vec<Piece> {
     vec![Piece {
         path: "AGENTS.md".to_owned(),

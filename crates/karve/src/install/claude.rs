@@ -4,13 +4,13 @@ use super::edit::{How, Piece};
 use super::guide::{self, Dialect, May};
 use super::{Site, whole};
 
-/// How it writes things.
+/// Its conventions.
 pub(super) const DIALECT: Dialect = Dialect {
     prefix: "mcp__karve__",
     arguments: "$ARGUMENTS",
 };
 
-/// All that is installed.
+/// Everything that is installed.
 pub(super) fn pieces(site: &Site) -> Vec<Piece> {
     let registry = match site.is_project() {
         true => ".mcp.json",
@@ -47,7 +47,7 @@ pub(super) fn pieces(site: &Site) -> Vec<Piece> {
     pieces
 }
 
-/// What a sub-agent may use, each by its name.
+/// The tools that a sub-agent may use, by name.
 fn tools(may: May) -> String {
     let (own, asked): (&str, &[&str]) = match may {
         May::Look => ("Read, Grep, Glob, Bash", &guide::READING),

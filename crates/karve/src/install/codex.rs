@@ -1,24 +1,24 @@
-//! Codex: `config.toml` and sub-agents in `.codex`, skills in `.agents`. Its own commands are those
-//! of a user, so in a project they are skills.
+//! Codex: `config.toml` and sub-agents in `.codex`, skills in `.agents`. It has commands only for a
+//! user, so in a project they are skills.
 
 use super::edit::{How, Piece};
 use super::guide::{self, Dialect, May};
 use super::{Reach, Site, agents_md, whole};
 
-/// How it writes things.
+/// Its conventions.
 pub(super) const DIALECT: Dialect = Dialect {
     prefix: "mcp__karve__",
     arguments: "$ARGUMENTS",
 };
 
-/// In a skill there are no arguments. Other agents read `.agents` too, so tools have the names that
-/// the server gives them.
+/// A skill has no arguments. Other agents read `.agents` too, so tools have the names that the
+/// server gives them.
 const OF_SKILLS: Dialect = Dialect {
     prefix: "",
-    arguments: "what they wrote with it.",
+    arguments: "whatever the user wrote after it.",
 };
 
-/// All that is installed.
+/// Everything that is installed.
 pub(super) fn pieces(site: &Site) -> Vec<Piece> {
     let skills = match site.reach {
         Reach::Project | Reach::User => ".agents/skills",

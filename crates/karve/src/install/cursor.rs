@@ -4,13 +4,13 @@ use super::edit::{How, Piece};
 use super::guide::{self, Dialect, May};
 use super::{Site, whole};
 
-/// How it writes things. It shows tools by their own names, and adds what stands behind a command.
+/// Its conventions. It shows tools by their own names, and appends the text after a command.
 pub(super) const DIALECT: Dialect = Dialect {
     prefix: "",
-    arguments: "what stands behind the command.",
+    arguments: "the text after the command.",
 };
 
-/// All that is installed.
+/// Everything that is installed.
 pub(super) fn pieces(site: &Site) -> Vec<Piece> {
     let mut pieces = vec![Piece {
         path: site.own("mcp.json"),

@@ -1,5 +1,5 @@
-//! Files are looked at first, all of them; then they are written, each whole or not at all. If one
-//! cannot be written, those before it become what they were.
+//! All files are checked first; then each is written completely or not at all. If one cannot be
+//! written, the earlier ones are restored.
 
 use super::edit::{self, Change, Piece, Refused};
 use super::record::{Installed, Written};
@@ -12,21 +12,21 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What became of a file.
+/// What happened to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
-    /// It was made or changed.
+    /// It was created or changed.
     Wrote,
-    /// It was taken away.
+    /// It was removed.
     Removed,
 }
 
 /// What was done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// Each file that is not as it was.
+    /// Each file that changed.
     pub deeds: Vec<(Deed, String)>,
-    /// Whether there was anything of karve's before.
+    /// Whether anything of karve's was installed before.
     pub was_there: bool,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Ground {
     root: PathBuf,
     record: String,
     known: Installed,
-    /// What other tools have here; some of it may be the same as ours.
+    /// What other tools have installed here; some of it may be the same as ours.
     others: Vec<Installed>,
     was_there: bool,
 }
@@ -53,7 +53,7 @@ impl Ground {
     /// Reads what was installed there before, for this tool and, by their records, for others.
     pub(super) fn open(site: &Site, others: &[String]) -> Result<Self> {
         let root = fs::canonicalize(&site.root)
-            .context(|| format!("cannot go to {}", site.root.display()))
+            .context(|| format!("cannot open {}", site.root.display()))
             .map_err(|error| error.hint("name an existing directory with --project DIR"))?;
         let mut ground = Self {
             root,
@@ -66,7 +66,7 @@ impl Ground {
             ground.known = Installed::parse(&text, &ground.record)?;
             ground.was_there = true;
         }
-        // A record that cannot be read is told to who installs for that tool.
+        // An unreadable record is reported when that tool is installed.
         let read = |path: &String| {
             let text = ground.read(path).ok().flatten()?;
             Installed::parse(&text, path).ok()
@@ -75,8 +75,8 @@ impl Ground {
         Ok(ground)
     }
 
-    /// What is known of a file: by the record of this tool or, where both want the same, of
-    /// another; rather by one that says what stands there now.
+    /// What is known about a file: from the record of this tool or, if both want the same, of
+    /// another; the record that matches the current content is preferred.
     fn known_of(&self, path: &str, text: Option<&str>) -> Option<&Written> {
         let all = std::iter::once(&self.known).chain(&self.others);
         let all = all.filter_map(|installed| installed.of(path));
@@ -84,7 +84,7 @@ impl Ground {
         all.clone().find(is_there).or_else(|| all.clone().next())
     }
 
-    /// Puts all pieces in.
+    /// Writes all pieces.
     pub(super) fn put(&self, pieces: &[Piece], care: Care) -> Result<Done> {
         let mut steps = Vec::new();
         let mut written = Vec::new();
@@ -100,7 +100,7 @@ impl Ground {
                 change,
             });
         }
-        // What an earlier version wrote and this one does not.
+        // Pieces that an earlier version wrote and this one does not.
         let is_new = |old: &&Written| !pieces.iter().any(|piece| piece.path == old.path);
         for old in self.known.written.iter().filter(is_new) {
             steps.push(self.taken(old, care)?);
@@ -117,7 +117,7 @@ impl Ground {
         if installed.written.is_empty() && !self.was_there {
             return Ok(Done::default());
         }
-        // First, so that what is written after it can be taken away in any case.
+        // The record goes first, so that everything written after it can be removed in any case.
         let before = self.read(&self.record)?;
         let text = installed.render();
         steps.insert(
@@ -134,7 +134,7 @@ impl Ground {
         self.carry_out(&steps)
     }
 
-    /// Takes away all that is known to be karve's.
+    /// Removes everything that is known to be karve's.
     pub(super) fn take(&self, care: Care) -> Result<Done> {
         let mut steps = Vec::new();
         for written in &self.known.written {
@@ -149,7 +149,7 @@ impl Ground {
             });
         }
         let done = self.carry_out(&steps)?;
-        // The inner ones first; one that is not empty is somebody's.
+        // The inner ones first; a directory that is not empty is not karve's.
         let dirs: BTreeSet<&String> = self.known.dirs.iter().collect();
         for dir in dirs.into_iter().rev() {
             let _ = fs::remove_dir(self.root.join(dir));
@@ -161,7 +161,7 @@ impl Ground {
         let before = self.read(&written.path)?;
         let is_of_others = self.others.iter().any(|o| o.of(&written.path).is_some());
         let change = match is_of_others {
-            // It stays as long as it is installed for one of them.
+            // It stays as long as one of them needs it.
             true => Change::Stays,
             false => edit::take(written, before.as_deref(), care)
                 .map_err(|why| self.refused(&written.path, why))?,
@@ -176,19 +176,19 @@ impl Ground {
     fn refused(&self, path: &str, why: Refused) -> CommandError {
         match why {
             Refused::Changed => CommandError::usage(format!(
-                "{path} is not as karve left it, and nothing was changed"
+                "{path} is not as karve wrote it; nothing was changed"
             ))
-            .hint("look at it; --force overwrites or takes away what stands there"),
+            .hint("check the file; --force overwrites or removes it"),
             Refused::Malformed(why) => {
                 CommandError::usage(format!("{path} cannot be read, and nothing was changed"))
                     .cause(why)
-                    .hint(format!("mend {}", self.root.join(path).display()))
+                    .hint(format!("fix {}", self.root.join(path).display()))
             }
         }
     }
 
-    /// The text of a file; nothing if there is none. What is reached through a link is somebody
-    /// else's.
+    /// The text of a file; none if it does not exist. A file behind a symlink is not karve's to
+    /// change.
     fn read(&self, path: &str) -> Result<Option<String>> {
         let mut at = self.root.clone();
         for part in Path::new(path) {
@@ -197,7 +197,7 @@ impl Ground {
                 Ok(meta) if meta.is_symlink() => {
                     return Err(
                         CommandError::usage(format!("{} is a link", at.display())).hint(
-                            "karve writes through no link: put a file or directory there, or name \
+                            "karve never follows symlinks: put a file or directory there, or name \
                          another place with --project DIR",
                         ),
                     );
@@ -213,11 +213,11 @@ impl Ground {
             .map(Some)
             .context(|| format!("cannot read {}", at.display()))
             .map_err(|error| {
-                error.hint("put a file of text there, or name another place with --project DIR")
+                error.hint("put a text file there, or name another place with --project DIR")
             })
     }
 
-    /// Directories on the way to a file that are not there.
+    /// Directories on the path to a file that do not exist yet.
     fn missing_dirs(&self, path: &str) -> Vec<String> {
         let above = Path::new(path).ancestors().skip(1);
         let above = above.filter(|dir| !dir.as_os_str().is_empty());
@@ -245,7 +245,7 @@ impl Ground {
             if let Err(error) = came {
                 self.undo(&steps[..at], &made);
                 return Err(error.hint(format!(
-                    "nothing was changed; make room, or see who may write to {}",
+                    "nothing was changed; free disk space, or check who may write to {}",
                     self.root.display()
                 )));
             }
@@ -258,7 +258,7 @@ impl Ground {
         Ok(done)
     }
 
-    /// Makes files what they were, as far as that is possible.
+    /// Restores files as far as possible.
     fn undo(&self, steps: &[Step], made: &BTreeSet<String>) {
         for step in steps.iter().rev() {
             match (&step.change, &step.before) {
@@ -277,7 +277,7 @@ impl Ground {
         }
     }
 
-    /// Writes a file whole, with the rights that it had.
+    /// Writes a file atomically, and keeps its permissions.
     fn write(&self, path: &str, text: &str) -> Result<()> {
         let path = self.root.join(path);
         let cannot = || format!("cannot write {}", path.display());

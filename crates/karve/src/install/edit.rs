@@ -1,7 +1,7 @@
-//! How a piece gets into a file, and out of it again. Pure: texts go in, texts come out.
+//! How a piece gets into a file, and out of it again. Pure: text in, text out.
 //!
-//! What belongs to somebody else stays, byte for byte. What is not as karve left it is refused,
-//! unless force is asked for.
+//! What is not karve's stays, byte for byte. A piece that was changed since karve wrote it is
+//! refused, unless force is set.
 
 use super::Care;
 use super::jsonc::Document;
@@ -9,9 +9,9 @@ use super::record::{What, Written};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// What the entry is called that registers the server.
+/// The name of the entry that registers the server.
 const KEY: &str = "karve";
-/// Marks around a part of somebody else's text.
+/// Marks around karve's part of a shared file.
 const BEGIN: &str = "<!-- karve: begin; \"karve install\" writes this part -->\n";
 const END: &str = "<!-- karve: end -->\n";
 
@@ -37,7 +37,7 @@ pub(super) enum How {
     Section(String),
 }
 
-/// What becomes of a file.
+/// What happens to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Stays,
@@ -48,13 +48,13 @@ pub(super) enum Change {
 /// Why a file is left alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// It is not as karve left it, or was there before.
+    /// It was changed since karve wrote it, or was there before.
     Changed,
-    /// It cannot be understood.
+    /// It cannot be parsed.
     Malformed(String),
 }
 
-/// What becomes of a file, and what is to be remembered; nothing if it is not karve's.
+/// What happens to a file, and what to record; nothing if it is not karve's.
 type Put = (Change, Option<Written>);
 
 impl Piece {
@@ -72,7 +72,7 @@ impl Piece {
         }
     }
 
-    /// Puts it into a file that holds this text.
+    /// Adds it to a file with this text.
     pub(super) fn put(
         &self,
         before: Option<&str>,
@@ -82,7 +82,7 @@ impl Piece {
         if let (Some(text), Some(known)) = (before, known)
             && !self.is_in(text)?
         {
-            // An earlier version of it goes first.
+            // An earlier version of it is removed first.
             let bare = match take(known, Some(text), care)? {
                 Change::Stays => Some(text.to_owned()),
                 Change::Becomes(text) => Some(text),
@@ -96,8 +96,8 @@ impl Piece {
             return Ok((change, written));
         }
         if before.is_some_and(|text| self.is_in(text) == Ok(true)) {
-            // What is there and was not put there by karve is somebody else's, but for files that
-            // can only be karve's.
+            // Content that karve did not write is not karve's, except for files that can only be
+            // karve's.
             let written = match &self.how {
                 How::Whole(text) => Some(self.written(true, whole(text))),
                 _ => known.cloned(),
@@ -115,7 +115,7 @@ impl Piece {
         }
     }
 
-    /// Whether it is in a text as it should be.
+    /// Whether a text contains it unchanged.
     fn is_in(&self, text: &str) -> Result<bool, Refused> {
         Ok(match &self.how {
             How::Whole(whole) => whole == text,
@@ -159,7 +159,7 @@ impl Piece {
                 let put = document.with(within, KEY, value);
                 let (after, put) = put.map_err(Refused::Malformed)?;
                 if self.is_in(&after) != Ok(true) {
-                    return Err(Refused::Malformed(format!("{within} is no object")));
+                    return Err(Refused::Malformed(format!("{within} is not an object")));
                 }
                 let what = What::Json {
                     within: (*within).to_owned(),
@@ -190,7 +190,7 @@ impl Piece {
         let put = apart(&text) + &table(within, lines);
         let after = format!("{text}{put}");
         if self.is_in(&after) != Ok(true) {
-            return Err(Refused::Malformed(format!("{within} is no table")));
+            return Err(Refused::Malformed(format!("{within} is not a table")));
         }
         let what = What::Toml {
             within: within.to_owned(),
@@ -216,7 +216,7 @@ impl Piece {
     }
 }
 
-/// Takes away what was written to a file.
+/// Removes what was written to a file.
 pub(super) fn take(written: &Written, before: Option<&str>, care: Care) -> Result<Change, Refused> {
     let Some(text) = before else {
         return Ok(Change::Stays);
@@ -245,7 +245,7 @@ pub(super) fn take(written: &Written, before: Option<&str>, care: Care) -> Resul
             let cut = cut.map_err(Refused::Malformed)?;
             let ways = without_once(text, put).into_iter().chain([cut]);
             let mut ways = ways.filter(|after| lacks(after, &document.value, within));
-            let by_hand = || Refused::Malformed(format!("{within}.{KEY} cannot be cut out"));
+            let by_hand = || Refused::Malformed(format!("{within}.{KEY} cannot be removed"));
             ways.next().ok_or_else(by_hand)?
         }
         What::Toml { within, text: put } => {
@@ -283,7 +283,7 @@ fn is_bare(text: &str, what: &What) -> bool {
         What::Json { .. } => {
             let document = Document::read(text);
             let is_empty = |value: &Value| value.as_object().is_some_and(serde_json::Map::is_empty);
-            // A comment would be somebody's.
+            // A comment would be the user's.
             document.is_ok_and(|document| is_empty(&document.value)) && !text.contains('/')
         }
         What::Whole { .. } | What::Toml { .. } | What::Section { .. } => text.trim().is_empty(),
@@ -318,7 +318,7 @@ fn digest_of(text: &str) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A text without a part of it, if that is there exactly once.
+/// A text without a part that occurs in it exactly once.
 fn without_once(text: &str, part: &str) -> Option<String> {
     let mut found = text.match_indices(part);
     let (at, _) = found.next().filter(|_| !part.is_empty())?;
@@ -328,7 +328,7 @@ fn without_once(text: &str, part: &str) -> Option<String> {
     }
 }
 
-/// What keeps an addition apart from the text before it.
+/// What separates an addition from the text before it.
 fn apart(text: &str) -> String {
     match text {
         "" => String::new(),
@@ -369,7 +369,7 @@ fn entry<'a>(table: &'a toml::Table, within: &str) -> Option<&'a toml::Value> {
     table.get(within)?.get(KEY)
 }
 
-/// A text without the table of the server: its lines up to the next table that is not within it.
+/// A text without the server's table: its lines up to the next table outside it.
 fn without_table(text: &str, within: &str) -> Result<String, Refused> {
     let head = format!("[{within}.{KEY}]");
     let below = format!("[{within}.{KEY}.");
@@ -389,13 +389,13 @@ fn without_table(text: &str, within: &str) -> Result<String, Refused> {
         servers.remove(KEY);
     }
     let mut got = parse_toml(&out)?;
-    // The table around it may have been there only through it.
+    // The parent table may have existed only because of it.
     got.entry(within.to_owned())
         .or_insert_with(|| toml::Value::Table(toml::Table::new()));
     match got == want {
         true => Ok(out),
         false => Err(Refused::Malformed(format!(
-            "{within}.{KEY} is not written as a table of its own"
+            "{within}.{KEY} is not a separate table"
         ))),
     }
 }

@@ -4,13 +4,13 @@ use super::edit::{How, Piece};
 use super::guide::{self, Dialect};
 use super::{Site, whole};
 
-/// How it writes things.
+/// Its conventions.
 pub(super) const DIALECT: Dialect = Dialect {
     prefix: "mcp_karve_",
     arguments: "{{args}}",
 };
 
-/// All that is installed.
+/// Everything that is installed.
 pub(super) fn pieces(site: &Site) -> Vec<Piece> {
     let mut server = guide::server();
     server["timeout"] = (guide::CALL_S * 1_000).into();

@@ -1,5 +1,5 @@
-//! What agents are told, once for all tools. The texts are in `crates/karve/guides`; a tool fills
-//! in what it calls karve's tools, and where a command's arguments stand.
+//! The texts that agents read, once for all tools. They are in `crates/karve/guides`; each tool
+//! fills in its names for karve's tools and its placeholder for a command's arguments.
 
 use super::edit::How;
 use serde_json::{Value, json};
@@ -29,18 +29,18 @@ pub(super) const READING: [&str; 7] = [
     "report",
 ];
 
-/// When the skill is of use, in one line.
+/// When to use the skill, in one line.
 pub(super) const SKILL: &str = "Optimize a compute kernel under karve, the referee: propose one \
-                                hypothesis, make one change, hear the verdict. Use when a project \
-                                has a karve.toml, or when somebody asks to make a kernel faster.";
+                                hypothesis, make one change, get the verdict. Use when a project \
+                                has a karve.toml, or when the user asks to make a kernel faster.";
 
-/// The longest that a call of a tool takes: building, testing and measuring one round, in seconds.
+/// The longest a tool call takes: building, testing and measuring one round, in seconds.
 pub(super) const CALL_S: u64 = 3_600;
 
 /// What a sub-agent may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum May {
-    /// Read files, run karve's commands and ask its server.
+    /// Read files, run karve's commands and call its server.
     Look,
     /// Also change files.
     Edit,
@@ -63,12 +63,12 @@ pub(super) struct Order {
     text: &'static str,
 }
 
-/// How a tool writes what differs between tools.
+/// What differs between tools.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dialect {
-    /// What stands before the name of a tool of the server.
+    /// The prefix of the server's tool names.
     pub(super) prefix: &'static str,
-    /// What stands for the arguments of a command.
+    /// The placeholder for a command's arguments.
     pub(super) arguments: &'static str,
 }
 
@@ -102,8 +102,8 @@ macro_rules! orders {
 /// The sub-agents.
 pub(super) const SUB_AGENTS: [SubAgent; 8] = sub_agents! {
     "profiler", Look, "Says why a kernel is slow, from karve's profile; changes nothing.";
-    "kernel-designer", Edit, "Makes the one change of a hypothesis in the files of the desk.";
-    "reviewer", Look, "Reviews a change before it is handed in to karve; changes nothing.";
+    "kernel-designer", Edit, "Makes the one change of a hypothesis in the workspace files.";
+    "reviewer", Look, "Reviews a change before it is submitted to karve; changes nothing.";
     "cuda-graph", Edit, "Removes launch overhead with CUDA graphs, in a karve campaign.";
     "triton", Edit, "Writes and changes Triton kernels, in a karve campaign.";
     "tileir", Edit, "Adapts a Triton kernel to its TileIR backend, in a karve campaign.";
@@ -114,10 +114,10 @@ pub(super) const SUB_AGENTS: [SubAgent; 8] = sub_agents! {
 /// The slash commands.
 pub(super) const ORDERS: [Order; 5] = orders! {
     "optimize", "Run a karve campaign until it is finished";
-    "round", "One round of the karve campaign, in a direction of yours";
-    "status", "How the karve campaign stands";
-    "profile", "Why the kernel is slow, by karve's profile";
-    "report", "What the karve campaign achieved";
+    "round", "Run one round of the karve campaign, in a given direction";
+    "status", "Show the state of the karve campaign";
+    "profile", "Explain why the kernel is slow, from karve's profile";
+    "report", "Show what the karve campaign achieved";
 };
 
 impl Dialect {
@@ -135,12 +135,12 @@ impl Dialect {
         self.fill(guide!("skill.md"))
     }
 
-    /// A skill as the open standard has it.
+    /// A skill in the open standard's format.
     pub(super) fn skill_file(&self) -> String {
         with_front(&[("name", "karve"), ("description", SKILL)], &self.skill())
     }
 
-    /// The short form, for a file that is read in every conversation.
+    /// The short version, for a file that is read in every conversation.
     pub(super) fn section(&self) -> How {
         How::Section(self.fill(guide!("snippet.md")))
     }
@@ -163,7 +163,7 @@ pub(super) fn with_front(fields: &[(&str, &str)], text: &str) -> String {
     format!("---\n{fields}---\n\n{text}")
 }
 
-/// How the server is started, for tools that keep program and arguments apart.
+/// How to start the server, for tools that take program and arguments separately.
 pub(super) fn server() -> Value {
     json!({"command": "karve", "args": ["mcp", "--yes"]})
 }

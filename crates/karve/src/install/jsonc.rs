@@ -1,21 +1,21 @@
 //! JSON with comments and trailing commas, changed without touching the rest.
 //!
-//! Comments and trailing commas are blanked out, byte for byte, so that a place in the plain text
-//! is the same place in the text as it was written.
+//! Comments and trailing commas are replaced by blanks, byte for byte, so that offsets in the plain
+//! JSON are offsets in the original text.
 
 use serde_json::Value;
 use std::ops::Range;
 
-/// A text that was understood.
+/// A parsed text.
 #[derive(Debug)]
 pub(super) struct Document<'a> {
     text: &'a str,
     plain: String,
-    /// What it says.
+    /// Its value.
     pub(super) value: Value,
 }
 
-/// A member of an object: where it begins, and where its value is.
+/// A member of an object: where it starts, and where its value is.
 #[derive(Clone, Debug)]
 struct Member {
     key: String,
@@ -30,12 +30,12 @@ impl<'a> Document<'a> {
         let value: Value = serde_json::from_str(&plain).map_err(|error| error.to_string())?;
         match value.is_object() {
             true => Ok(Self { text, plain, value }),
-            false => Err("it is no JSON object".to_owned()),
+            false => Err("it is not a JSON object".to_owned()),
         }
     }
 
-    /// The text with an entry in an object of the root, which is made if it is not there; and what
-    /// was put in, right behind the brace that opens an object.
+    /// The text with an entry in an object of the root, which is created if it is missing; and what
+    /// was inserted, right after the brace that opens an object.
     pub(super) fn with(
         &self,
         within: &str,
@@ -48,10 +48,10 @@ impl<'a> Document<'a> {
             Some(member) => {
                 let open = member.value.start;
                 if !self.plain[open..].starts_with('{') {
-                    return Err(format!("{within} is no object"));
+                    return Err(format!("{within} is not an object"));
                 }
                 if self.member(open, key)?.is_some() {
-                    return Err(format!("{within} has {key} already"));
+                    return Err(format!("{within} already has {key}"));
                 }
                 self.put_at(open, 2, &unit, (key, value))
             }
@@ -63,8 +63,8 @@ impl<'a> Document<'a> {
         Ok(put)
     }
 
-    /// The text without an entry, and without the object that it was in if that is empty then and
-    /// `made` says that it was made for it.
+    /// The text without an entry, and without the object around it if that is now empty and `made`
+    /// says that it was created for the entry.
     pub(super) fn without(&self, within: &str, key: &str, made: bool) -> Result<String, String> {
         let root = self.open();
         let Some(outer) = self.member(root, within)? else {
@@ -81,7 +81,7 @@ impl<'a> Document<'a> {
         self.plain.find('{').unwrap_or(0)
     }
 
-    /// By what lines are indented: as the first member is, if it has a line of its own.
+    /// The indentation: that of the first member, if it is on its own line.
     fn unit(&self) -> Option<String> {
         let open = self.open();
         let members = self.members(open);
@@ -100,7 +100,7 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// The text with a member first in the object that opens there, and what was put in.
+    /// The text with a new first member in the object that opens there, and what was inserted.
     fn put_at(
         &self,
         open: usize,
@@ -134,7 +134,7 @@ impl<'a> Document<'a> {
         (text, put)
     }
 
-    /// The text without a member; what stands around it stays.
+    /// The text without a member; the text around it stays.
     fn cut(&self, open: usize, key: &str) -> Result<String, String> {
         let members = self.members(open);
         let Some(at) = members.iter().position(|member| member.key == key) else {
@@ -160,7 +160,7 @@ impl<'a> Document<'a> {
             }
         };
         let rest = &text[member.value.end..];
-        // A comma behind the last one belongs to it.
+        // A comma after the last one belongs to it.
         let blank = rest.len() - rest.trim_start().len();
         let rest = match rest[blank..].strip_prefix(',') {
             Some(rest) => rest,
@@ -174,7 +174,7 @@ impl<'a> Document<'a> {
         let mut found = members.into_iter().filter(|member| member.key == key);
         let first = found.next();
         match found.next() {
-            Some(_) => Err(format!("{key} stands there twice")),
+            Some(_) => Err(format!("{key} occurs twice")),
             None => Ok(first),
         }
     }
@@ -189,7 +189,7 @@ impl<'a> Document<'a> {
             let start = at;
             let end = end_of_string(plain, at);
             let key = serde_json::from_str(&plain[start..end]).unwrap_or_default();
-            // Behind the colon.
+            // After the colon.
             let from = after_space(plain, after_space(plain, end) + 1);
             let to = end_of_value(plain, from);
             members.push(Member {
@@ -206,7 +206,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// What stands between two members, if it is more than blanks: a comment, up to its line's end.
+/// What is between two members, if it is not only blanks: a comment, up to the end of its line.
 fn said(between: &str) -> &str {
     match between.trim().is_empty() {
         true => "",
@@ -214,7 +214,7 @@ fn said(between: &str) -> &str {
     }
 }
 
-/// Lines as they are two levels deeper, say, in a file that indents by something else.
+/// The lines, indented to a deeper level in the file's own indentation.
 fn reindented(lines: &str, unit: &str, depth: usize) -> String {
     let mut out = String::new();
     for (at, line) in lines.lines().enumerate() {
@@ -234,7 +234,7 @@ fn after_space(text: &str, at: usize) -> usize {
     at + (rest.len() - rest.trim_start().len())
 }
 
-/// Behind the quote that ends a string.
+/// The offset after the quote that ends a string.
 fn end_of_string(text: &str, start: usize) -> usize {
     let bytes = text.as_bytes();
     let mut at = start + 1;

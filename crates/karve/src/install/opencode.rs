@@ -5,19 +5,19 @@ use super::guide::{self, Dialect, May};
 use super::{Site, whole};
 use serde_json::json;
 
-/// How it writes things.
+/// Its conventions.
 pub(super) const DIALECT: Dialect = Dialect {
     prefix: "karve_",
     arguments: "$ARGUMENTS",
 };
 
-/// All that is installed.
+/// Everything that is installed.
 pub(super) fn pieces(site: &Site) -> Vec<Piece> {
     let in_place = |name: &str| match site.is_project() {
         true => name.to_owned(),
         false => site.own(name),
     };
-    // It reads either name; who writes comments has the longer one.
+    // It reads either name; a file with comments has the longer one.
     let with_comments = in_place("opencode.jsonc");
     let registry = match site.root.join(&with_comments).exists() {
         true => with_comments,

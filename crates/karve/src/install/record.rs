@@ -1,18 +1,18 @@
-//! What was written, so that exactly that can be taken away: a small file beside it.
+//! What was written, so that exactly that can be removed: a small file next to it.
 
 use karve_os::error::{CommandError, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Component, Path};
 
-/// The version of the form of a record.
+/// The format version of a record.
 const VERSION: u32 = 1;
 
-/// All that was written for one tool.
+/// Everything that was written for one tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Installed {
     pub(super) version: u32,
-    /// Directories that were made, from the root.
+    /// Directories that were created, relative to the root.
     pub(super) dirs: Vec<String>,
     /// What was written.
     pub(super) written: Vec<Written>,
@@ -21,15 +21,15 @@ pub(super) struct Installed {
 /// What was written to one file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Written {
-    /// The file, from the root.
+    /// The file, relative to the root.
     pub(super) path: String,
-    /// Whether it was not there before.
+    /// Whether it did not exist before.
     pub(super) made: bool,
     /// What was written.
     pub(super) what: What,
 }
 
-/// What was written, and how it is known again.
+/// What was written, and how it is recognized.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub(super) enum What {
@@ -49,7 +49,7 @@ pub(super) enum What {
 }
 
 impl Written {
-    /// Whether a file holds it, as far as its text tells.
+    /// Whether a file contains it, as far as its text shows.
     pub(super) fn is_in(&self, file: &str) -> bool {
         match &self.what {
             What::Section { text } => file.contains(text.as_str()),
@@ -69,7 +69,7 @@ impl Default for Installed {
 }
 
 impl Installed {
-    /// Reads a record. What it says is believed only as far as it could be ours.
+    /// Reads a record. It is trusted only for paths that could be ours.
     pub(super) fn parse(text: &str, path: &str) -> Result<Self> {
         let damaged = |why: &str| {
             CommandError::usage(format!("{path} is not as karve wrote it"))
@@ -80,7 +80,7 @@ impl Installed {
         };
         let read: Self = serde_json::from_str(text).map_err(|error| damaged(&error.to_string()))?;
         if read.version > VERSION {
-            return Err(damaged("a newer karve wrote it"));
+            return Err(damaged("a newer version of karve wrote it"));
         }
         for written in &read.written {
             let is_ours = match written.what {
@@ -91,7 +91,7 @@ impl Installed {
                 What::Json { .. } | What::Toml { .. } | What::Section { .. } => true,
             };
             if !is_below(&written.path) || !is_ours {
-                return Err(damaged(&format!("it names {:?}", written.path)));
+                return Err(damaged(&format!("it names the path {:?}", written.path)));
             }
         }
         match read.dirs.iter().find(|dir| !is_below(dir)) {
@@ -100,7 +100,7 @@ impl Installed {
         }
     }
 
-    /// The record as a file.
+    /// The record as file content.
     pub(super) fn render(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }

@@ -1,5 +1,5 @@
-//! What is written can be read by who it is for, names nothing that is not there, and can be taken
-//! away again without a trace.
+//! What is written can be read by its tool, names nothing that does not exist, and can be removed
+//! without a trace.
 
 use super::edit::{Change, How, Piece, Refused, take};
 use super::guide::{Dialect, READING, TOOLS};
@@ -68,7 +68,7 @@ fn dialect(tool: Tool) -> Dialect {
     }
 }
 
-/// The commands in a text: what stands in code and begins with karve.
+/// The commands in a text: code spans that start with karve.
 fn commands(text: &str) -> Vec<Vec<&str>> {
     let spans = text.split('`').skip(1).step_by(2);
     let words = spans.map(|span| span.split_whitespace().collect::<Vec<_>>());
@@ -98,7 +98,7 @@ fn every_command_that_is_named_is_there_with_its_flags() {
             }
         }
     }
-    // The check looks at something.
+    // The check is not vacuous.
     for name in ["next", "propose", "submit", "mcp", "profile", "verify"] {
         assert!(seen.contains(name), "{seen:?}");
     }
@@ -162,8 +162,8 @@ fn section_piece(text: &str) -> Piece {
     }
 }
 
-/// Puts a piece in, sees that a second time changes nothing, and takes it out: the text is as it
-/// was. Gives what was in between.
+/// Adds a piece, checks that adding it again changes nothing, and removes it: the text is
+/// restored. Returns the text in between.
 #[track_caller]
 fn there_and_back(piece: &Piece, before: Option<&str>) -> (String, Written) {
     let (change, written) = piece.put(before, None, Care::Unchanged).unwrap();
@@ -267,13 +267,13 @@ fn a_table_goes_into_toml_and_out_of_it_without_a_trace() {
     ] {
         there_and_back(&piece, Some(before));
     }
-    // Written in one line, nothing can be added behind it.
+    // It is written on one line, so nothing can be added after it.
     let inline = "mcp_servers = { o = { command = \"o\" } }\n";
     let refused = piece.put(Some(inline), None, Care::Unchanged);
     assert!(matches!(refused, Err(Refused::Malformed(_))), "{refused:?}");
     let refused = piece.put(Some("a = ["), None, Care::Force);
     assert!(matches!(refused, Err(Refused::Malformed(_))), "{refused:?}");
-    // Somebody put a table behind it and blanks into it.
+    // The user added a table after it and blanks inside it.
     let (_, written) = there_and_back(&piece, Some("a = 1\n"));
     let text = "a = 1\n\n[mcp_servers.karve]\ncommand   = \"karve\"\n\n[b]\nc = 1\n";
     let gone = take(&written, Some(text), Care::Unchanged);
@@ -293,7 +293,7 @@ fn a_section_goes_into_markdown_and_out_of_it_without_a_trace() {
         there_and_back(&piece, Some(before));
     }
     let (after, written) = there_and_back(&piece, None);
-    // Another version takes its place; what stands around it stays.
+    // Another version replaces it; the text around it stays.
     let around = format!("before\n{after}behind\n");
     let newer = section_piece("# karve, newer\n");
     let (change, _) = newer
@@ -395,7 +395,7 @@ proptest! {
             value.as_object_mut().unwrap().remove("mcpServers");
         }
         prop_assert_eq!(&value, &before);
-        // And if it was written anew by a program since.
+        // The same if a program has rewritten the file since.
         let anew = Document::read(&after).unwrap().value.to_string();
         let gone = take(&written, Some(&anew), Care::Unchanged).unwrap();
         if let Change::Becomes(text) = gone {
@@ -428,7 +428,7 @@ fn a_section_that_two_tools_share_stays_while_one_of_them_is_installed() {
             assert_eq!(both.matches("karve: begin").count(), 1, "{both}");
             uninstall(first, &whom, Care::Unchanged).unwrap();
             assert_eq!(fs::read_to_string(&file).unwrap(), both, "{first:?}");
-            // Installed again in between, it is the same.
+            // Installing again in between changes nothing.
             install(first, &whom, Care::Unchanged).unwrap();
             uninstall(first, &whom, Care::Unchanged).unwrap();
             uninstall(second, &whom, Care::Unchanged).unwrap();

@@ -1,6 +1,6 @@
-//! The entries that karve comes with: the files of `crates/karve/knowledge`, built in.
+//! The built-in entries: the files of `crates/karve/knowledge`.
 //!
-//! A new file is named in the list below. The tests read every file of the directory, lint all of
+//! Add a new file to the list below. The tests read every file of the directory, lint all of
 //! them, and write the index `docs/catalog.md`.
 
 use super::markdown::parse_entry;
@@ -145,7 +145,7 @@ pub const FILES: &[(&str, &str)] = files![
     "xcd-locality",
 ];
 
-/// All built-in entries, read once. That each of them is read is tested, so none is left out.
+/// All built-in entries, read once. A test checks that every one of them parses.
 pub fn built_in() -> Vec<Entry> {
     static READ: OnceLock<Vec<Entry>> = OnceLock::new();
     let read = || FILES.iter().filter_map(|(_, text)| parse_entry(text).ok());

@@ -1,8 +1,8 @@
-//! Other forms of knowledge, read into entries and written from them.
+//! Other formats for knowledge, imported as entries and exported from them.
 //!
-//! What a form has no place for stands in a section or in the line that `mark` writes; what is
-//! lost all the same is told. What was read from elsewhere is not verified, whatever it says of
-//! itself; that it is refuted is believed.
+//! What a format cannot store goes into a section or into the line that `mark` writes; what is
+//! still lost is reported. Imported entries are never verified, whatever they say about
+//! themselves; a refuted status is kept.
 
 mod casebook;
 mod mark;
@@ -21,27 +21,27 @@ use std::path::PathBuf;
 pub use pages::{render_cross_reference, render_index};
 pub use phrases::triggers_in;
 
-/// Characters of a cell.
+/// Most characters of a cell.
 const CELL_CHARS: usize = 300;
 
-/// A form of knowledge.
+/// A format for knowledge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Form {
-    /// Ours: Markdown with the whole record in its front matter
+    /// karve's own: Markdown with the whole record in its front matter
     Karve,
-    /// A: catalog pages under optimizations/ and anti-patterns/, with an index
+    /// hyper-mla: catalog pages under optimizations/ and anti-patterns/, with an index
     HyperMla,
-    /// B: casebook pages with front matter
+    /// trtllm: casebook pages with front matter
     Casebook,
-    /// C: tips.md, by device, operation and backend
+    /// primus: tips.md, by device, operation and backend
     Tips,
-    /// D: wiki pages with front matter
+    /// tilegym: wiki pages with front matter
     Wiki,
-    /// D: one playbook with lettered sections
+    /// tilegym: one playbook with lettered sections
     Playbook,
 }
 
-/// A text, and the path it has below the directory that was named.
+/// A text, and its path below the given directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// The path.
@@ -50,7 +50,7 @@ pub struct Page {
     pub text: String,
 }
 
-/// Reads a page; gives the entries that it holds.
+/// Reads a page; returns its entries.
 pub fn parse(form: Form, page: &Page) -> Result<Vec<Entry>, String> {
     let mut entries = match form {
         Form::Karve => vec![markdown::parse_entry(&page.text)?],
@@ -68,8 +68,8 @@ pub fn parse(form: Form, page: &Page) -> Result<Vec<Entry>, String> {
     Ok(entries)
 }
 
-/// What a form has no place for, and how many entries have it: each is written, read again and
-/// compared, so that this is what is lost and nothing else.
+/// What a format cannot store, and how many entries have it: each is written, read again and
+/// compared, so this is exactly what is lost.
 pub fn lost(form: Form, entries: &[&Entry]) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for entry in entries {
@@ -87,8 +87,8 @@ pub fn lost(form: Form, entries: &[&Entry]) -> Vec<(String, usize)> {
     counts.into_iter().collect()
 }
 
-/// The fields of an entry that came back otherwise than they went. That nobody else can verify an
-/// entry is no loss, and a summary that a form writes itself is no field of ours.
+/// The fields of an entry that changed in a round trip. The verified status, which is never
+/// imported, is not a loss, and a summary that a format writes itself is not one of our fields.
 fn lost_parts(entry: &Entry, again: &Entry) -> Vec<String> {
     let (was, is) = (record(entry), record(again));
     let kept = |name: &&String| *name != "status" && was.get(*name) != is.get(*name);
@@ -139,7 +139,7 @@ pub fn slug(title: &str) -> String {
     id.trim_matches('-').to_owned()
 }
 
-/// Sections under other headings; the rest stays as it is.
+/// Sections under other headings; the rest is unchanged.
 fn renamed(sections: Vec<Section>, names: &[(&str, &str)]) -> Vec<Section> {
     let rename = |mut section: Section| {
         let known = names
@@ -153,7 +153,7 @@ fn renamed(sections: Vec<Section>, names: &[(&str, &str)]) -> Vec<Section> {
     sections.into_iter().map(rename).collect()
 }
 
-/// The cells of a row of a table that is no rule.
+/// The cells of a table row that is not a separator.
 fn cells(line: &str) -> Option<Vec<String>> {
     table::cells(line).filter(|cells| !table::is_rule(cells))
 }

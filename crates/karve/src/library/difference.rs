@@ -4,12 +4,12 @@ use super::learn::CLAIMS;
 use karve_core::knowledge::{Entry, Evidence, Section};
 use serde_json::Value;
 
-/// Characters of a value that are shown.
+/// Most characters shown of a value.
 const VALUE_CHARS: usize = 60;
-/// Runs that are named.
+/// Most runs that are named.
 const RUNS_MAX: usize = 5;
 
-/// What is not the same, one line for each part.
+/// What differs, one line per part.
 pub fn differences(old: &Entry, new: &Entry) -> Vec<String> {
     let mut lines = Vec::new();
     let (was, is) = (record(old), record(new));
@@ -41,7 +41,7 @@ pub fn differences(old: &Entry, new: &Entry) -> Vec<String> {
     lines
 }
 
-/// The record of an entry by the names of its fields; what is empty is not there.
+/// The record of an entry by the names of its fields, without empty ones.
 pub(super) fn record(entry: &Entry) -> serde_json::Map<String, Value> {
     match serde_json::to_value(entry) {
         Ok(Value::Object(record)) => record,
@@ -58,8 +58,8 @@ fn shown(value: Option<&Value>) -> String {
     text.chars().take(VALUE_CHARS).collect()
 }
 
-/// Whether the new version is the old one with what rounds have shown since: more evidence and what
-/// follows from it, and not a word changed.
+/// Whether the new version is the old one plus what rounds have shown since: more evidence and its
+/// consequences, but no change to the text.
 pub fn only_learnt(old: &Entry, new: &Entry) -> bool {
     let words = |entry: &Entry| -> Vec<Section> {
         let own = entry.sections.iter().filter(|s| s.heading != CLAIMS);

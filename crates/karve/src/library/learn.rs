@@ -1,9 +1,9 @@
-//! What a round taught becomes evidence of an entry, staged until somebody promotes it.
+//! What was learned in a round becomes evidence of an entry, staged until the user promotes it.
 //!
-//! Doing it again changes nothing: evidence is known by its run. Nothing is deleted; what a
-//! measurement speaks against is narrowed, refuted or turned around by its own evidence. Where a
-//! measurement contradicts evidence of the same place that no campaign here has taken, that
-//! evidence is disputed: it stays, with the run that contradicts it, and counts no more.
+//! Repeating it changes nothing: evidence is identified by its run. Nothing is deleted; an entry
+//! that a measurement contradicts is narrowed, refuted or inverted by that evidence. Where a
+//! measurement contradicts evidence for the same target that no campaign here measured, that
+//! evidence is disputed: it stays, with the run that contradicts it, and no longer counts.
 
 use super::{Layer, Shelves};
 use karve_core::campaign::{Event, Record};
@@ -15,19 +15,19 @@ use karve_harness::store::{self, CampaignDir};
 use karve_os::error::Result;
 use std::path::Path;
 
-/// Evidence of one entry at most; the newest stays.
+/// Most evidence of one entry; the newest is kept.
 const EVIDENCE_MAX: usize = 60;
 /// Two runs that are slower by at least this turn an optimization into an anti-pattern.
 const SLOWER_RATIO: f64 = 0.97;
-/// The section with what agents said about rounds.
+/// The section with claims that agents made about rounds.
 pub const CLAIMS: &str = "Claims";
-/// Claims of one entry at most; the newest stay, and the logs have all.
+/// Most claims of one entry; the newest are kept, and the logs have all of them.
 const CLAIMS_MAX: usize = 24;
-/// Ratios of a log and of a file are the same if they differ by less than this share.
+/// Ratios of a log and of a file are equal if they differ by less than this share.
 const SAME_RATIO: f64 = 1e-3;
 
-/// Adds what a round taught to the staged layer; says what that makes of the entry, where it
-/// stands otherwise than before.
+/// Adds what was learned in a round to the staged layer; returns how the status of the entry
+/// changed, if it did.
 pub fn take_in(shelves: &Shelves, learning: &Learning, here: &Scope) -> Result<String> {
     let Some(dir) = shelves.dir(Layer::Staged) else {
         return Ok(String::new());
@@ -44,7 +44,7 @@ pub fn take_in(shelves: &Shelves, learning: &Learning, here: &Scope) -> Result<S
         change.commit()?;
         return Ok(became(&entry, &changed));
     }
-    // It was written before karve was killed: what it said then, it says again.
+    // It was written before karve was killed: report the same change again.
     let mut before = entry.clone();
     before.evidence.retain(|evidence| evidence.run != *run);
     let place = spent_after(&learning.evidence, here);
@@ -60,7 +60,7 @@ pub fn take_in(shelves: &Shelves, learning: &Learning, here: &Scope) -> Result<S
     Ok(became(&before, &entry))
 }
 
-/// What is new about how an entry stands; empty if nothing is.
+/// How the status of an entry changed; empty if it did not.
 fn became(before: &Entry, now: &Entry) -> String {
     let (was, is) = (assess(before), assess(now));
     let disputed = |entry: &Entry| {
@@ -87,7 +87,7 @@ fn became(before: &Entry, now: &Entry) -> String {
     facts.join("; ")
 }
 
-/// The entry with what a round showed; nothing if it has that already.
+/// The entry with the evidence of a round; none if it already has it.
 fn with_evidence(
     mut entry: Entry,
     learning: &Learning,
@@ -100,7 +100,7 @@ fn with_evidence(
     match effect_of(&learning.evidence) {
         Effect::Refutes => {
             dispute(&mut entry.evidence, run, (here, campaigns));
-            // It holds elsewhere, so it is narrowed here and stays as it is there.
+            // It holds elsewhere, so it is narrowed here and unchanged there.
             let scope = narrowed(&entry, here).filter(|scope| !entry.except.contains(scope));
             entry.except.extend(scope);
         }
@@ -110,7 +110,7 @@ fn with_evidence(
             entry.except.retain(|scope| scope != here && !same(scope));
         }
         Effect::Open => {
-            // Nothing more to gain after another way to the same end: a condition, no refutation.
+            // No further gain after an entry with the same effect: a condition, not a refutation.
             let scope = spent_after(&learning.evidence, here);
             let new = scope.filter(|scope| !entry.except.contains(scope));
             entry.except.extend(new);
@@ -128,7 +128,7 @@ fn with_evidence(
     Some(entry)
 }
 
-/// Adds what an agent said to the claims of an entry: quoted, with the round that it is about.
+/// Adds an agent's statement to the claims of an entry: quoted, with its round.
 fn quote(entry: &mut Entry, learning: &Learning) {
     let run = &learning.evidence.run;
     let said = learning.words.named().into_iter();
@@ -153,8 +153,8 @@ fn quote(entry: &mut Entry, learning: &Learning) {
     });
 }
 
-/// Evidence for something, of the place where a run has just shown the contrary, and which no
-/// campaign here has taken, counts no more.
+/// Supporting evidence no longer counts if a run has just shown the opposite for the same target
+/// and no campaign here measured it.
 fn dispute(evidence: &mut [Evidence], run: &str, (here, campaigns): (&Scope, Option<&Path>)) {
     for of in evidence {
         let against = effect_of(of) == Effect::Supports && is_of(of, here);
@@ -164,7 +164,7 @@ fn dispute(evidence: &mut [Evidence], run: &str, (here, campaigns): (&Scope, Opt
     }
 }
 
-/// Whether the log of a campaign here tells of a piece of evidence.
+/// Whether the log of a campaign here contains a piece of evidence.
 fn is_traced(campaigns: &Path, evidence: &Evidence) -> bool {
     let Some((name, _)) = evidence.run.rsplit_once("/round-") else {
         return false;
@@ -219,7 +219,7 @@ fn turn_around(entry: &mut Entry) {
     }
 }
 
-/// A finding that no entry tells of yet.
+/// A finding that no entry covers yet.
 fn new_tip(learning: &Learning, here: &Scope) -> Entry {
     let e = &learning.evidence;
     let interval = match (e.low, e.high) {
@@ -311,7 +311,7 @@ mod tests {
         let became = take_in(&shelves, &learning("b/round-4", 1.2), &here()).unwrap();
         assert_eq!(entry(&shelves).status, Status::Verified);
         assert_eq!(became, "x is verified by rule now: replicated in 2 runs");
-        // A karve that was killed before it wrote that down says it again.
+        // A karve that was killed before recording that reports it again.
         let again = take_in(&shelves, &learning("b/round-4", 1.2), &here()).unwrap();
         assert_eq!(again, became);
         let more = take_in(&shelves, &learning("c/round-1", 1.2), &here()).unwrap();
@@ -356,7 +356,7 @@ mod tests {
             (Kind::AntiPattern, Status::Verified)
         );
         assert!(turned.section("Instead").is_some());
-        // The project's own file is as it was.
+        // The project's own file is unchanged.
         let own = dir.path().join("project/x.md");
         assert!(super::super::read_entry(&own).unwrap().evidence.is_empty());
     }
@@ -373,7 +373,7 @@ mod tests {
         assert_eq!(narrowed.except, [here()]);
         assert_ne!(narrowed.status, Status::Refuted);
         assert_eq!(became, "x does not hold for device cpu; op softmax now");
-        // A later gain here takes that back.
+        // A later gain here reverts that.
         take_in(&shelves, &learning("c/round-1", 1.4), &here()).unwrap();
         assert!(entry(&shelves).except.is_empty());
     }
@@ -397,7 +397,7 @@ mod tests {
         assert_eq!(
             after("b/round-2", 0.8, &["y"]),
             became,
-            "said again after a kill"
+            "reported again after a kill"
         );
         let found = entry(&shelves);
         assert_eq!(found.except[0].after, ["y"]);
@@ -412,7 +412,7 @@ mod tests {
         let known = known.iter().find(|known| known.id == "x").unwrap();
         assert_ne!(known.status, Status::Refuted);
         assert_eq!(known.spent_after, ["y"]);
-        // Slower once more after it makes no anti-pattern of it; a gain there takes it back.
+        // Being slower again after it does not make it an anti-pattern; a gain there reverts it.
         after("c/round-2", 0.7, &["y"]);
         assert_eq!(entry(&shelves).kind, Kind::Tip);
         after("d/round-2", 1.3, &["y"]);

@@ -11,9 +11,9 @@
 use karve_core::knowledge::{Entry, Section};
 use std::fmt::Write;
 
-/// Characters of a line that are shown.
+/// Most characters shown of a line.
 const SHOWN_CHARS: usize = 60;
-/// Bytes of an entry at most.
+/// Most bytes of an entry.
 pub const ENTRY_BYTES_MAX: usize = 256 << 10;
 
 /// Reads an entry.
@@ -40,7 +40,7 @@ pub fn split_front_matter(text: &str) -> Result<(&str, &str), String> {
             rest.strip_prefix("\r\n")
                 .or_else(|| rest.strip_prefix('\n'))
         })
-        .ok_or("it does not begin with a line ---")?;
+        .ok_or("it does not start with a line ---")?;
     let mut at = 0;
     for line in rest.split_inclusive('\n') {
         if line.trim_end() == "---" {
@@ -51,15 +51,15 @@ pub fn split_front_matter(text: &str) -> Result<(&str, &str), String> {
     Err("its front matter does not end with a line ---".to_owned())
 }
 
-/// What is wrong with a front matter, in words: the line of the file, what it says, and what should
-/// be there. What a parser says of its own state helps nobody.
+/// Describes an error in a front matter: the line of the file, what it says, and what should be
+/// there. The parser's internal state would not help the reader.
 pub fn fault(head: &str, error: &serde_saphyr::Error) -> String {
     let at = error.without_snippet().location();
     let at = at.map(|at| (usize::try_from(at.line()), usize::try_from(at.column())));
     let Some((Ok(line), Ok(column))) = at.filter(|(line, _)| !matches!(line, Ok(0))) else {
-        return "its front matter is no YAML that can be read".to_owned();
+        return "its front matter is not valid YAML".to_owned();
     };
-    // What a parser misses at the end of a line, it tells of the next.
+    // The parser reports something missing at the end of a line for the next line.
     let lines: Vec<&str> = head.lines().collect();
     let at = line.min(lines.len()).max(1);
     let text = lines.get(at - 1).map_or("", |text| text.trim_end());
@@ -70,15 +70,15 @@ pub fn fault(head: &str, error: &serde_saphyr::Error) -> String {
     // The line --- comes before it.
     let line = at + 1;
     match key.and_then(|key| Some((key, expected(key)?))) {
-        Some((key, want)) => format!("line {line} says {says:?}; {key} is {want}"),
+        Some((key, want)) => format!("line {line} says {says:?}; {key} must be {want}"),
         None => format!(
-            "line {line} says {says:?}, which is no YAML for an entry: a key, a colon, a space, a \
-             value"
+            "line {line} says {says:?}, which is not YAML for an entry: a key, a colon, a space, \
+            a value"
         ),
     }
 }
 
-/// The key of the value that stands at a column, counted from 1.
+/// The key of the value at a column, counted from 1.
 fn key_before(line: &str, column: usize) -> Option<&str> {
     let end = line
         .char_indices()
@@ -103,30 +103,30 @@ fn expected(key: &str) -> Option<&'static str> {
         "scope" => "lists of words by device, backend, language, op, dtype, phase or threads",
         "except" => "a list of scopes",
         "device" | "backend" | "language" | "op" | "dtype" | "phase" | "threads" => {
-            "a list of words as [cpu, gpu]; in evidence, a text"
+            "a list of words like [cpu, gpu]; in evidence, a string"
         }
-        "aliases" | "counter-signals" => "a list of texts",
-        "triggers" => "a list of conditions, as ['l1_miss_pct > 5']",
-        "impact" => "two ratios, as {low: 1.1, high: 2.0}",
-        "apply" => "a list of actions, each with do and what it needs",
-        "do" => "one of knob, top, before-inner-loops, rewrite, flag, with all that it needs",
+        "aliases" | "counter-signals" => "a list of strings",
+        "triggers" => "a list of conditions like ['l1_miss_pct > 5']",
+        "impact" => "two ratios like {low: 1.1, high: 2.0}",
+        "apply" => "a list of actions, each with do and the keys it needs",
+        "do" => "one of knob, top, before-inner-loops, rewrite, flag, with the keys it needs",
         "evidence" => "a list of measurements",
         "before" | "after" | "ratio" | "low" | "high" => "a number",
         "n" => "a whole number",
         "failed" | "not-faster" | "reported" => "true or false",
         "interactions" => "lists of ids by depends-on, composes-with and so on",
         "depends-on" | "composes-with" | "incompatible-with" | "alternative-to"
-        | "contained-in" | "on-top-of" => "a list of ids, as [loop-order]",
-        "retracted" => "a date and why",
-        "files" | "values" => "a list of texts",
+        | "contained-in" | "on-top-of" => "a list of ids like [loop-order]",
+        "retracted" => "a date and a reason",
+        "files" | "values" => "a list of strings",
         "title" | "date" | "metric" | "workload" | "run" | "toolchain" | "note" | "parent"
         | "disputed" | "superseded-by" | "why" | "name" | "line" | "pattern" | "to" | "flag"
-        | "variable" => "a text; between quotes, if it holds a colon, a bracket or a #",
+        | "variable" => "a string; in quotes if it contains a colon, a bracket or a #",
         _ => return None,
     })
 }
 
-/// The title and the sections of a text. Headings inside fenced code are no headings.
+/// The title and the sections of a text. Headings inside fenced code do not count.
 pub fn parse_sections(body: &str) -> (String, Vec<Section>) {
     let mut title = String::new();
     let mut sections: Vec<Section> = Vec::new();
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_as_it_was() {
         let mut entry = parse_entry(SAMPLE).unwrap();
-        // Words that YAML could take for something else.
+        // Words that YAML could read as something else.
         entry.title = "yes: no # \"null\" 'x' [1, 2] {a} | > ~".into();
         entry.evidence[0].note = "first\nsecond: - #".into();
         entry.evidence.push(Evidence {
@@ -241,39 +241,39 @@ mod tests {
         let check = |text: &str, want: &str| {
             let error = parse_entry(text).unwrap_err();
             assert!(error.contains(want), "{error}");
-            // Nothing of the parser's own words comes through.
+            // None of the parser's own wording is shown.
             for word in [
                 "saphyr", "column", "serde", "untagged", "scalar", "deserial",
             ] {
                 assert!(!error.contains(word), "{error}");
             }
         };
-        check("# no front matter", "does not begin with a line ---");
+        check("# no front matter", "does not start with a line ---");
         check("---\nid: x\n", "does not end with a line ---");
         check("---\nid: [\n---\n", "line 2 says \"id: [\"");
         check(
             "---\nid: x\nkind: wonder\n---\n",
-            "line 3 says \"kind: wonder\"; kind is one of optimization, anti-pattern",
+            "line 3 says \"kind: wonder\"; kind must be one of optimization, anti-pattern",
         );
         check(
             "---\nid: x\ntriggers: 5\n---\n",
-            "triggers is a list of conditions",
+            "triggers must be a list of conditions",
         );
         check(
             "---\nimpact: {low: much, high: 2}\n---\n",
-            "low is a number",
+            "low must be a number",
         );
         check(
             "---\nscope:\n  op: gemm\n---\n",
-            "line 3 says \"op: gemm\"; op is a list",
+            "line 3 says \"op: gemm\"; op must be a list",
         );
         check(
             "---\nevidence:\n  - {metric: t, n: many}\n---\n",
-            "line 3 says \"- {metric: t, n: many}\"; n is a whole number",
+            "line 3 says \"- {metric: t, n: many}\"; n must be a whole number",
         );
         check(
             "---\napply:\n  - do: wonder\n---\n",
-            "do is one of knob, top",
+            "do must be one of knob, top",
         );
         check("---\nid: x\nid: y\n---\n", "line 3");
         check("---\ntitle: a: b\n---\n", "line 2");

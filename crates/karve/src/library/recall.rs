@@ -1,4 +1,4 @@
-//! What of the library a campaign remembers: the entries that hold where its target is.
+//! Which library entries a campaign loads: those that apply to its target.
 
 use super::{Layer, Stock, learn};
 use karve_core::knowledge::{
@@ -6,14 +6,14 @@ use karve_core::knowledge::{
 };
 use karve_core::profile::Diagnosis;
 
-/// Entries that a campaign remembers.
+/// Most entries that a campaign loads.
 const KNOWN_MAX: usize = 150;
-/// Refuted ones among them.
+/// Most refuted ones among them.
 const REFUTED_MAX: usize = 40;
-/// Characters of an entry's text that are remembered.
+/// Most characters of an entry's text.
 const TEXT_CHARS: usize = 700;
 
-/// The entries that hold in a situation, in the order of their ids.
+/// The entries that apply in a situation, ordered by id.
 pub fn known_in(stock: &Stock, at: &Situation) -> Vec<Known> {
     let mut found: Vec<Known> = Vec::new();
     let mut refuted = 0;
@@ -30,7 +30,7 @@ pub fn known_in(stock: &Stock, at: &Situation) -> Vec<Known> {
         }
         found.push(known);
     }
-    // What was measured or can be done by a machine stays, if there is more than there is room for.
+    // If there are too many, prefer entries that were measured or can be applied automatically.
     if found.len() > KNOWN_MAX {
         found.sort_by_key(|known| {
             let useful = known.n_evidence > 0 || !known.apply.is_empty();
@@ -42,7 +42,7 @@ pub fn known_in(stock: &Stock, at: &Situation) -> Vec<Known> {
     found
 }
 
-/// Names for each thing to try the entry that tells more of it, where there is one.
+/// Adds to each item to try the entry that says more about it, if there is one.
 pub fn name_entries(stock: &Stock, query: &Query<'_>, diagnosis: &mut Diagnosis) {
     for opportunity in &mut diagnosis.opportunities {
         let telling = stock.library.telling_of(opportunity, query);
@@ -50,7 +50,7 @@ pub fn name_entries(stock: &Stock, query: &Query<'_>, diagnosis: &mut Diagnosis)
     }
 }
 
-/// One entry as a campaign remembers it, where somebody is.
+/// One entry as a campaign in this situation loads it.
 pub fn known(stock: &Stock, entry: &Entry, layer: Layer, at: &Situation) -> Known {
     let standing = stock.library.standing(&entry.id);
     let mut status = standing.map_or(entry.status, |standing| standing.status);
@@ -84,7 +84,7 @@ pub fn known(stock: &Stock, entry: &Entry, layer: Layer, at: &Situation) -> Know
     }
 }
 
-/// Entries after which it was shown to give nothing more.
+/// Entries after which it was shown to give no further gain.
 fn spent_after(entry: &Entry, at: &Situation) -> Vec<String> {
     let spent = entry.except.iter();
     let spent = spent.filter(|scope| scope.whatever_it_has().holds(at));
@@ -94,7 +94,7 @@ fn spent_after(entry: &Entry, at: &Situation) -> Vec<String> {
     ids
 }
 
-/// How it works and how it is done.
+/// Its mechanism and how to implement it.
 fn text_of(entry: &Entry) -> String {
     let headings = match entry.kind {
         Kind::AntiPattern => ["Failure mode", "Instead"],

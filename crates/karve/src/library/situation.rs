@@ -1,4 +1,4 @@
-//! Where a project is, in all words that are true there.
+//! The situation of a project: all the words that describe its target.
 
 use karve_core::charter::Charter;
 use karve_core::knowledge::Situation;
@@ -6,7 +6,7 @@ use karve_profile::devices::Devices;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-/// Languages by other names of theirs, and by what they are made for.
+/// Aliases of languages, and what they target.
 const LANGUAGES: &[(&str, &[&str])] = &[
     ("c", &["c99", "c11", "c17", "c23", "gcc", "clang"]),
     ("c++", &["cpp", "cxx", "cc", "g++"]),
@@ -19,7 +19,7 @@ const LANGUAGES: &[(&str, &[&str])] = &[
     ("flydsl", &[]),
 ];
 
-/// What a backend runs on, where it says so.
+/// What a backend runs on, where it implies that.
 const RUNS_ON: &[(&str, &[&str])] = &[
     ("c", &["cpu"]),
     ("c++", &["cpu"]),
@@ -32,7 +32,7 @@ const RUNS_ON: &[(&str, &[&str])] = &[
     ("triton", &["gpu"]),
 ];
 
-/// Words for devices that devices.toml has no figures of, each with one that it has.
+/// Names of devices that devices.toml does not list, each with one that it does.
 const KIN: &[(&str, &str)] = &[
     ("gh200", "sm_90"),
     ("a800", "sm_80"),
@@ -51,10 +51,10 @@ const KIN: &[(&str, &str)] = &[
     ("graviton", "arm"),
 ];
 
-/// The devices that karve brings, read once.
+/// The built-in device table, read once.
 static DEVICES: LazyLock<Devices> = LazyLock::new(|| Devices::built_in().unwrap_or_default());
 
-/// All words that are true of a device.
+/// All words that describe a device.
 fn device_words(device: &str) -> Vec<String> {
     let lower = device.to_lowercase();
     let is_part = |c: char| !(c.is_alphanumeric() || c == '_');
@@ -67,7 +67,7 @@ fn device_words(device: &str) -> Vec<String> {
     words.into_iter().collect()
 }
 
-/// Where a campaign is.
+/// The situation of a campaign.
 pub fn situation_of(charter: &Charter) -> Situation {
     let target = &charter.target;
     let mut at = of_words(
@@ -86,7 +86,7 @@ pub fn situation_of(charter: &Charter) -> Situation {
     at
 }
 
-/// Where somebody is who says these words.
+/// The situation that these words describe.
 pub fn of_words(op: &str, backend: &str, language: &str, device: &str) -> Situation {
     let backends = with_names(backend);
     let mut languages = with_names(language);
@@ -113,7 +113,7 @@ fn borrowed(words: &[String]) -> Vec<&str> {
     words.iter().map(String::as_str).collect()
 }
 
-/// A word, and the language whose other name it is.
+/// A word, and the language that it is an alias of.
 fn with_names(word: &str) -> Vec<String> {
     let lower = word.trim().to_lowercase();
     if lower.is_empty() {

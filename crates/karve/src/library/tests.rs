@@ -94,7 +94,7 @@ fn an_id_names_one_file_and_leads_nowhere_else() {
     assert_eq!(stock.get("twin").unwrap().entry.title, "first");
     assert_eq!(stock.unreadable.len(), 4, "{:?}", stock.unreadable);
     assert!(stock.get("../../up").is_err());
-    // What is written is what is read.
+    // Whatever is written can be read again.
     shelves
         .write(Layer::Project, &entry("twin", "new"))
         .unwrap();

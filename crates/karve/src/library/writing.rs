@@ -1,14 +1,14 @@
-//! Changes of a library: one karve writes at a time, and a change is whole or nothing.
+//! Changes to a library: one karve writes at a time, and a change is atomic.
 //!
-//! Who writes holds `.lock` in the root of what is written: the staged layer's for what belongs to
-//! a project, the user's own for what belongs to a user. A change is staged under other names
-//! beside the files that it is about, and then moved into place. `.change.json` says how far it is,
-//! so that the next command can tell what a karve left that was killed:
+//! A writer holds `.lock` in the root it writes to: the staged layer's root for a project, the
+//! user's own root for a user. A change is first written under temporary names next to the files
+//! that it changes, then moved into place. `.change.json` records its progress, so the next
+//! command can recover what a killed karve left behind:
 //!
 //! ```text
-//! staging    not all of it is there: what was staged is removed, and nothing has changed
-//! moving     all of it is there: the rest is moved into place, and all has changed
-//! undoing    something could not be moved: what was moved is moved back
+//! staging    incomplete: the staged files are removed, and nothing has changed
+//! moving     complete: the rest is moved into place, and everything has changed
+//! undoing    a move failed: the files that were moved are moved back
 //! ```
 
 mod plan;
@@ -27,22 +27,22 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Who writes holds this file of a root.
+/// The file that a writer locks in a root.
 const LOCK: &str = ".lock";
 /// How long to wait for another writer.
 const WAIT: Duration = Duration::from_secs(20);
-/// How often to look whether it is through.
+/// How often to check whether it is done.
 const POLL: Duration = Duration::from_millis(40);
-/// Bytes of the lock file that are read, to name who holds it.
+/// Bytes of the lock file that are read, to name the holder.
 const HOLDER_BYTES_MAX: u64 = 100;
 
-/// The right to write to some layers; it ends with the process that has it.
+/// A lock on some layers for writing; released when its process ends.
 #[derive(Debug)]
 pub struct Held {
     roots: BTreeMap<PathBuf, File>,
 }
 
-/// Changes of some files, until they are made together.
+/// Changes to some files, made together on commit.
 #[derive(Debug)]
 pub struct Change<'a> {
     shelves: &'a Shelves,
@@ -53,8 +53,8 @@ pub struct Change<'a> {
 }
 
 impl Shelves {
-    /// Takes the right to write to some layers: waits for others that do, for a bounded time, and
-    /// settles what a karve left that was killed.
+    /// Locks some layers for writing: waits a bounded time for other writers, and recovers what a
+    /// killed karve left behind.
     pub fn hold(&self, layers: &[Layer]) -> Result<Held> {
         self.hold_within(layers, WAIT)
     }
@@ -62,12 +62,12 @@ impl Shelves {
     fn hold_within(&self, layers: &[Layer], wait: Duration) -> Result<Held> {
         let roots: Result<Vec<PathBuf>> = layers.iter().map(|layer| self.root(*layer)).collect();
         let mut roots = roots?;
-        // Always in the same order, so that no two wait for each other.
+        // Always in the same order, to avoid deadlocks.
         roots.sort();
         roots.dedup();
         let mut held = BTreeMap::new();
         for root in roots {
-            fs::create_dir_all(&root).context(|| format!("cannot make {}", root.display()))?;
+            fs::create_dir_all(&root).context(|| format!("cannot create {}", root.display()))?;
             if let (true, Some(campaigns)) = (self.is_staged(&root), root.parent()) {
                 store::ignore_in_git(campaigns)?;
             }
@@ -79,7 +79,7 @@ impl Shelves {
         Ok(Held { roots: held })
     }
 
-    /// A change of layers that are held.
+    /// A change to locked layers.
     pub fn change<'a>(&'a self, held: &'a Held) -> Change<'a> {
         Change {
             shelves: self,
@@ -90,7 +90,7 @@ impl Shelves {
         }
     }
 
-    /// Writes one entry to a layer; gives its path.
+    /// Writes one entry to a layer; returns its path.
     pub fn write(&self, layer: Layer, entry: &Entry) -> Result<PathBuf> {
         let held = self.hold(&[layer])?;
         let mut change = self.change(&held);
@@ -99,14 +99,14 @@ impl Shelves {
         Ok(path)
     }
 
-    /// Settles what a karve left that was killed, where nobody writes now; says what it was.
+    /// Recovers what a killed karve left behind, if there is no writer now; says what it was.
     pub(super) fn settle_left(&self) -> Vec<Result<String>> {
         let mut told = Vec::new();
         for root in self.roots() {
             if !root.join(PLAN).exists() {
                 continue;
             }
-            // Who has the lock settles it, and goes on.
+            // The holder of the lock recovers it and continues.
             if let Ok(_lock) = take(&root.join(LOCK), Duration::ZERO) {
                 told.extend(settle(self, &root).transpose());
             }
@@ -114,7 +114,7 @@ impl Shelves {
         told
     }
 
-    /// The roots of all layers that are there.
+    /// The roots of all existing layers.
     fn roots(&self) -> Vec<PathBuf> {
         let layers = self.dirs.values().map(|(layer, _)| *layer);
         let mut roots: Vec<PathBuf> = layers.filter_map(|layer| self.root(layer).ok()).collect();
@@ -123,7 +123,7 @@ impl Shelves {
         roots
     }
 
-    /// Where the lock of a layer is: one for all of a project, and one for all of a user.
+    /// The path of a layer's lock: one per project, and one per user.
     fn root(&self, layer: Layer) -> Result<PathBuf> {
         let own = self.usable_dir(layer)?;
         let of_project = match layer {
@@ -142,17 +142,17 @@ impl Shelves {
     }
 }
 
-/// Opens and locks a file; waits for who has it, so long at most.
+/// Opens and locks a file; waits for its holder, up to a limit.
 fn take(path: &Path, wait: Duration) -> Result<File> {
     let cannot = || format!("cannot lock {}", path.display());
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).read(true).write(true);
-    // A link would lead to a file of somebody else, and a pipe would never open.
+    // A symlink could point to someone else's file, and a pipe would never open.
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     let opened = options.open(path).context(cannot);
     let mut file = opened.map_err(|error| {
         error.hint(format!(
-            "{} must be a plain file that you may write to",
+            "{} must be a regular file that you can write to",
             path.display()
         ))
     })?;
@@ -179,25 +179,25 @@ fn busy(path: &Path, file: &mut File) -> CommandError {
         true => "another karve".to_owned(),
         false => format!("another karve ({holder})"),
     };
-    CommandError::new(ErrorKind::Busy, "the knowledge here is being written")
+    CommandError::new(ErrorKind::Busy, "another process is writing to the library")
         .cause(format!("{holder} holds {}", path.display()))
-        .hint("run the command again when that one is through; \"karve list\" shows what runs")
+        .hint("run the command again when that one is done; \"karve list\" shows what runs")
 }
 
 impl Change<'_> {
-    /// The entry of a layer itself, also where a nearer one hides it.
+    /// The entry of this layer, even if a nearer one overrides it.
     pub fn there(&mut self, layer: Layer, id: &str) -> Result<Option<Entry>> {
         let path = self.path_of(layer, id)?;
         Ok(read_entry(&path).ok().filter(|entry| entry.id == id))
     }
 
-    /// Writes an entry to a layer with the rest; gives its path.
+    /// Adds writing an entry to the change; returns its path.
     pub fn put(&mut self, layer: Layer, entry: &Entry) -> Result<PathBuf> {
         let path = self.path_of(layer, &entry.id)?;
         let text = render_entry(entry).map_err(|why| {
             CommandError::usage(format!("cannot write the entry {:?}", entry.id))
                 .cause(why)
-                .hint("mend it, then check it with \"karve knowledge lint FILE\"")
+                .hint("fix it, then check it with \"karve knowledge lint FILE\"")
         })?;
         let deed = match path.exists() {
             true => Deed::Replace,
@@ -207,13 +207,13 @@ impl Change<'_> {
         Ok(path)
     }
 
-    /// Removes a file of a layer with the rest.
+    /// Adds removing a file of a layer to the change.
     pub fn remove(&mut self, layer: Layer, path: &Path) -> Result<()> {
         self.add(layer, path, (Deed::Remove, String::new()))
     }
 
-    /// Makes all of it, or nothing. What belongs to a project and what belongs to a user are two
-    /// changes; the one that only removes comes last, so that nothing is lost between them.
+    /// Makes the whole change or nothing. Project files and user files are two changes; the one
+    /// that only removes comes last, so that nothing is lost between them.
     pub fn commit(self) -> Result<()> {
         let removes = |one: &Move| one.deed == Deed::Remove;
         let mut roots: Vec<(PathBuf, Batch)> = self.roots.into_iter().collect();
@@ -233,13 +233,13 @@ impl Change<'_> {
         let root = self.shelves.root(layer)?;
         assert!(
             self.held.roots.contains_key(&root),
-            "a layer is held before it is changed"
+            "a layer is locked before it is changed"
         );
         let dir = self.shelves.usable_dir(layer)?;
         let below = path.strip_prefix(dir).unwrap_or(path).to_owned();
         assert!(
             self.changed.insert(path.to_owned()),
-            "a file is changed once in a change"
+            "a change contains each file once"
         );
         let batch = self.roots.entry(root).or_insert_with(Batch::new);
         batch.plan.moves.push(Move {
@@ -251,11 +251,11 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Where an entry of a layer lies, or would. A file that was put elsewhere in the layer stays
-    /// where it is.
+    /// The path of an entry in a layer, whether or not it exists. A file that was put elsewhere in
+    /// the layer keeps its path.
     fn path_of(&mut self, layer: Layer, id: &str) -> Result<PathBuf> {
         if !is_id(id) {
-            return Err(CommandError::usage(format!("{id:?} is no id"))
+            return Err(CommandError::usage(format!("{id:?} is not a valid id"))
                 .hint("use lower-case letters, digits and hyphens; see docs/knowledge.md"));
         }
         let dir = self.shelves.usable_dir(layer)?;

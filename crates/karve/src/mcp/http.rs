@@ -1,5 +1,5 @@
-//! The server on HTTP: on loopback alone, only for who knows the token, and for no page of another
-//! host that a browser shows.
+//! The server over HTTP: on loopback only, only for clients that know the token, and not for web
+//! pages of other hosts in a browser.
 
 use super::Server;
 use http_body_util::{BodyExt, Full};
@@ -22,8 +22,8 @@ use tower_service::Service;
 /// Connections that are served at the same time.
 const CONNECTIONS_MAX: usize = 32;
 
-/// Where a page may come from that talks to the server, if a browser says so; a request from
-/// elsewhere is answered with 403. What is no browser sends no origin.
+/// The allowed origins of web pages that call the server; a request from another origin gets a
+/// 403. Clients other than browsers send no origin.
 const ORIGINS: [&str; 6] = [
     "http://localhost:*",
     "http://127.0.0.1:*",
@@ -83,7 +83,7 @@ pub async fn listen(address: SocketAddr) -> Result<TcpListener> {
         .map_err(|error| error.hint("name another port: --http 127.0.0.1:0 takes a free one"))
 }
 
-/// Whether two secrets are the same; how long it takes does not tell where they differ.
+/// Whether two secrets are equal, in constant time.
 fn is_same(given: &[u8], wanted: &[u8]) -> bool {
     let differs = given
         .iter()

@@ -1,8 +1,8 @@
-//! The server on standard input and output. A message that is too long is answered with an error,
-//! never kept, and never left unanswered.
+//! The server on standard input and output. A message that is too long gets an error response; it
+//! is never stored, and never left unanswered.
 //!
-//! The library below drops such a message without a word. So what comes is watched on its way: how
-//! long the message under way is, and its id, wherever in the message that stands.
+//! The library below silently drops such a message. So the input is inspected as it passes: the
+//! length of the current message, and its id, wherever in the message it is.
 
 use rmcp::RoleServer;
 use rmcp::model::{ErrorData, RequestId};
@@ -17,14 +17,14 @@ use tokio::sync::mpsc;
 
 /// Bytes of one message, at most.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
-/// Refusals that wait to be sent; of further messages at the same time a client hears nothing.
+/// Refusals that wait to be sent; more oversized messages at the same time get no response.
 const REFUSALS_MAX: usize = 64;
-/// Bytes of a name at the top of a message that are looked at.
+/// Bytes of a top-level key of a message that are checked.
 const NAME_BYTES_MAX: usize = 8;
 /// Bytes of an id.
 const ID_BYTES_MAX: usize = 256;
 
-/// Messages from one side, answers to the other.
+/// Messages from one side, responses to the other.
 pub(crate) struct Stdio<R: AsyncRead + Unpin, W: AsyncWrite> {
     inner: AsyncRwTransport<RoleServer, Watched<R>, W>,
     refused: mpsc::Receiver<Option<RequestId>>,
@@ -48,7 +48,7 @@ where
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let why = format!(
             "the message is longer than {} bytes: send less at once, or change the files in the \
-             desk that next names",
+             workspace that next names",
             self.bytes_max
         );
         let error = ErrorData::invalid_request(why, None);
@@ -91,7 +91,7 @@ where
             tokio::select! {
                 biased;
                 Some(id) = self.refused.recv() => {
-                    // By itself, for who waits here may stop to.
+                    // In its own task, because the future that waits here may be dropped.
                     tokio::spawn(self.refusal(id));
                 }
                 came = self.inner.receive() => break came,
@@ -110,7 +110,7 @@ where
     }
 }
 
-/// What is read, and looked at meanwhile.
+/// The input, inspected as it is read.
 struct Watched<R> {
     read: R,
     seen: Envelope,
@@ -132,7 +132,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Watched<R> {
                 continue;
             }
             let message = std::mem::take(&mut self.seen);
-            // As it is counted below: with what ends it.
+            // Counted like the library does: with the terminator.
             if message.bytes >= self.bytes_max {
                 let _ = self.refuse.try_send(message.id());
             }
@@ -149,11 +149,11 @@ struct Envelope {
     depth: usize,
     in_string: bool,
     escaped: bool,
-    /// Whether a value at the top is under way, not a name.
+    /// Whether the current top-level token is a value, not a key.
     in_value: bool,
-    /// The name at the top that is, or was, under way.
+    /// The current or last top-level key.
     name: Vec<u8>,
-    /// The value of the id as it is written.
+    /// The raw value of the id.
     id: Vec<u8>,
 }
 
@@ -195,20 +195,20 @@ impl Envelope {
         self.name == b"\"id\""
     }
 
-    /// Keeps what belongs to a name at the top, or to the value of the id.
+    /// Keeps the bytes of a top-level key, or of the value of the id.
     fn keep(&mut self, byte: u8) {
         if self.depth != 1 {
             return;
         }
         match self.in_value {
-            // One byte more than is of use, so that what is too long is not taken for the rest.
+            // One byte more than needed, so that a truncated value is recognized as too long.
             false if self.name.len() <= NAME_BYTES_MAX => self.name.push(byte),
             true if self.is_id() && self.id.len() <= ID_BYTES_MAX => self.id.push(byte),
             true | false => {}
         }
     }
 
-    /// The id, if there is one that can be read.
+    /// The id, if there is a valid one.
     fn id(&self) -> Option<RequestId> {
         match self.id.len() <= ID_BYTES_MAX {
             true => serde_json::from_slice(&self.id).ok(),
@@ -253,7 +253,7 @@ mod tests {
         check(&format!("{{\"id\":\"{long}\"}}"), None);
     }
 
-    /// What the other side hears.
+    /// What the other side receives.
     async fn line(stream: &UnixStream) -> String {
         let mut text = Vec::new();
         while !text.ends_with(b"\n") {
@@ -281,7 +281,7 @@ mod tests {
         let heard = stdio.receive().await.unwrap();
         let heard = serde_json::to_value(&heard).unwrap();
         assert_eq!(heard["id"], 9, "{heard}");
-        // Both refusals were told, or will be before the end.
+        // Both refusals were sent, or will be before the end.
         assert!(stdio.receive().await.is_none());
         let mut ids = Vec::new();
         for _ in 0..2 {

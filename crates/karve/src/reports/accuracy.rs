@@ -1,4 +1,4 @@
-//! How far the results of candidates were from the reference, in tables.
+//! Numerical errors of the candidates against the reference, as tables.
 
 use super::page::Page;
 use super::source::Source;
@@ -12,9 +12,9 @@ const COLUMNS: [&str; 6] = [
     "Tensor",
     "Case",
     "Largest error",
-    "In last places",
+    "Largest error (ULP)",
     "Signal to noise (dB)",
-    "Beside the parent",
+    "Error vs parent",
 ];
 
 /// Every tensor of every case, for the summary of a round.
@@ -22,7 +22,7 @@ pub(super) fn of_round(source: &Source<'_>, round: &RoundSummary, page: &mut Pag
     if round.errors.is_empty() {
         return;
     }
-    page.block("How far its results were from the reference, at their worst:");
+    page.block("Its largest errors against the reference:");
     let rows = round.errors.iter().map(|error| row(source, error));
     page.table(&COLUMNS, &rows.collect::<Vec<_>>());
 }
@@ -54,8 +54,8 @@ pub(super) fn of_campaign(source: &Source<'_>, page: &mut Page) {
     }
     page.section("Accuracy");
     page.block(
-        "How far the results of the kept kernels were from the reference, on the worst case, and \
-         how that compares with the kernel before on the same inputs: 1.000x is as far as that.",
+        "The errors of the kept kernels against the reference, on the worst case, and relative to \
+         the previous kernel on the same inputs: 1.000x is the same error.",
     );
     let columns: Vec<&str> = ["Round"].into_iter().chain(COLUMNS).collect();
     page.table(&columns, &rows);

@@ -1,4 +1,4 @@
-//! The agenda of a campaign: what became of each item.
+//! The agenda of a campaign: the outcome of each item.
 
 use super::page::Page;
 use super::source::Source;
@@ -7,7 +7,7 @@ use karve_core::view::ItemView;
 
 const COLUMNS: [&str; 6] = ["Item", "Asks", "Expected", "Effort", "Became", "Why"];
 
-/// A section with a row for each item, in the order in which they are taken up.
+/// A section with a row for each item, in the order of the agenda.
 pub(super) fn section(source: &Source<'_>, page: &mut Page) {
     let Some(agenda) = &source.charter.agenda else {
         return;
@@ -39,7 +39,7 @@ pub(super) fn section(source: &Source<'_>, page: &mut Page) {
     }
 }
 
-/// What became of an item, with its rounds and its figure.
+/// The outcome of an item, with its rounds and its figure.
 pub(super) fn became(item: &ItemView) -> String {
     let rounds: Vec<String> = item.rounds.iter().map(u32::to_string).collect();
     let rounds = match rounds.len() {
@@ -53,7 +53,7 @@ pub(super) fn became(item: &ItemView) -> String {
     }
 }
 
-/// Why it was dropped or skipped; a round says it without names that must not be told.
+/// Why it was dropped or skipped, without the names of hidden cases.
 pub(super) fn why(source: &Source<'_>, item: &ItemView) -> String {
     let last = item.rounds.last().filter(|_| item.state == "dropped");
     let mut rounds = source.campaign.rounds().iter();

@@ -1,5 +1,5 @@
-//! A profile as A's contract has it, in both published variants: valid for our own reader, and
-//! honest where the contract has no word for what was found.
+//! A profile in the hyper-mla contract, in both published variants: valid for karve's own parser,
+//! and explicit if the contract has no class for the finding.
 
 use super::profile::{Against, Change, Page, Shown, cell, line};
 use karve_core::profile::classify::with_derived;
@@ -10,14 +10,14 @@ use karve_profile::profilers::contract::{
 };
 use std::fmt::Write;
 
-/// Rows of the comparison at most.
+/// The most rows of the comparison.
 const VERSUS_ROWS: usize = 16;
-/// Characters of a name of the title.
+/// The most characters of a name in the title.
 const NAME_CHARS: usize = 120;
-/// The counters of the stages, which a comparison tells first.
+/// The counters of the stages, which come first in a comparison.
 const STAGE_COUNTERS: [&str; 4] = ["duration_us", "tensor_pct", "dram_pct", "occupancy_pct"];
 
-/// A profile as a report of the contract.
+/// A profile as a report that satisfies the contract.
 pub(super) fn render(variant: Variant, page: &Page<'_>) -> String {
     let mut text = heading(variant, page);
     text.push_str("### Stages\n");
@@ -112,13 +112,13 @@ fn heading(variant: Variant, page: &Page<'_>) -> String {
     }
 }
 
-/// Without what parts the title.
+/// Without the separators of the title.
 fn plain(name: &str) -> String {
     let parts = |c: char| if "|,=\\".contains(c) { '_' } else { c };
     name.chars().map(parts).collect()
 }
 
-/// A figure of a stage; what is no time or no percentage is not told as one.
+/// A figure of a stage; a value that is out of range is left blank.
 fn figure(shown: &Shown, name: &str) -> String {
     let most = if name.ends_with("_pct") {
         PERCENT_MAX
@@ -130,8 +130,8 @@ fn figure(shown: &Shown, name: &str) -> String {
     told.map_or_else(|| NONE.to_owned(), short)
 }
 
-/// The class that the contract has for a bottleneck. Where too little is busy, something waits;
-/// what is balanced is told by the unit that is used more.
+/// The contract's class for a bottleneck. Low utilization counts as latency; a balanced kernel
+/// gets the class of the unit that is used more.
 fn class_of(shown: &Shown) -> Class {
     match shown.diagnosis.bottleneck {
         Bottleneck::Memory => Class::Memory,
@@ -159,7 +159,7 @@ fn class_of(shown: &Shown) -> Class {
     }
 }
 
-/// Whether the contract has the very class.
+/// Whether the contract has exactly this class.
 fn is_told(shown: &Shown) -> bool {
     let own = shown.diagnosis.bottleneck.name();
     class_of(shown).name().eq_ignore_ascii_case(own)
@@ -174,7 +174,7 @@ fn stage_class(shown: &Shown) -> String {
     }
 }
 
-/// The root cause, with the class as it was found where the contract has none like it.
+/// The root cause, with the original class if the contract does not have it.
 fn root_cause(shown: &Shown) -> String {
     let class = class_of(shown).name().to_lowercase();
     let own = shown.diagnosis.bottleneck;
@@ -183,10 +183,10 @@ fn root_cause(shown: &Shown) -> String {
         return cause;
     }
     if own == Bottleneck::Unknown {
-        return format!("It is not known, told as {class} since a class must be named: {cause}");
+        return format!("Unknown, reported as {class} because a class is required: {cause}");
     }
     let own = own.name();
-    format!("It is {own}, told as {class} since the contract has no such class: {cause}")
+    format!("It is {own}, reported as {class} because the contract has no such class: {cause}")
 }
 
 fn one_try(opportunity: &Opportunity) -> String {
@@ -195,16 +195,16 @@ fn one_try(opportunity: &Opportunity) -> String {
         gain => short(gain),
     };
     let told = line(&opportunity.trigger, 160);
-    // What a profiler said in words rests on the gain that it told.
+    // A profiler's free-text advice is based on the gain that the profiler estimated.
     let trigger = match pairs(&told) {
         Some(_) => told,
-        None => format!("told_gain_pct={}", short(opportunity.gain_pct)),
+        None => format!("estimated_gain_pct={}", short(opportunity.gain_pct)),
     };
     let name = filled(line(&opportunity.name, NAME_CHARS));
     format!("{name} — est. {gain}% gain — trigger: {trigger}")
 }
 
-/// The figures of the stages first, then what moved.
+/// The figures of the stages first, then the counters that changed.
 fn push_versus(text: &mut String, against: &Against, kernel: &str) {
     let of_stage = |name: &&str| {
         let mut counters = against.counters.iter();

@@ -1,4 +1,4 @@
-//! `results/`: the coordinator's formats, for one optimization and for all of them.
+//! `results/`: the trtllm formats, for one optimization and for all of them.
 
 use super::figures::{change, deciding, estimated, goal, headline, speedup_now, with_unit};
 use super::ledgers::changed_files;
@@ -12,7 +12,7 @@ use super::text::{
 };
 use karve_core::campaign::RoundSummary;
 
-const VALIDATION_COLUMNS: [&str; 5] = ["Metric", "Before", "After", "Change", "Says"];
+const VALIDATION_COLUMNS: [&str; 5] = ["Metric", "Before", "After", "Change", "Result"];
 const CUMULATIVE_COLUMNS: [&str; 6] = [
     "Step",
     "Optimization",
@@ -22,7 +22,7 @@ const CUMULATIVE_COLUMNS: [&str; 6] = [
     "SOL points",
 ];
 
-/// The coordinator's words for a verdict.
+/// The trtllm terms for a verdict.
 fn status(round: &RoundSummary) -> &'static str {
     if round.verdict.keeps() {
         "Applied"
@@ -45,7 +45,7 @@ pub(super) fn render_optimization(source: &Source<'_>, round: &RoundSummary) -> 
         checkbox(source.campaign.baseline().is_some(), "baseline measured"),
         checkbox(
             !round.parent.is_empty(),
-            &format!("parent kept as {}", code(&short(&round.parent))),
+            &format!("parent saved as {}", code(&short(&round.parent))),
         ),
         checkbox(
             round.hypothesis.is_some(),
@@ -53,7 +53,7 @@ pub(super) fn render_optimization(source: &Source<'_>, round: &RoundSummary) -> 
         ),
         checkbox(
             passed == Some(true),
-            "built and correct on every case of the set",
+            "builds and is correct on every case of the set",
         ),
         checkbox(deciding(round).is_some(), "measured against the parent"),
     ]);

@@ -1,4 +1,4 @@
-//! What the agent cost: by what it was asked for, and for each percent of gain.
+//! The cost of the agent: by task, and per percent of gain.
 
 use super::page::Page;
 use super::source::Source;
@@ -6,15 +6,15 @@ use super::text::{CELL_MAX, NO_VALUE, decimals};
 use karve_core::spending::Usage;
 use karve_core::spending::{Asked, PerPercent};
 
-const COLUMNS: [&str; 4] = ["Asked to", "Turns", "Tokens", "USD"];
+const COLUMNS: [&str; 4] = ["Task", "Turns", "Tokens", "USD"];
 
-/// The section; nothing where an agent told nothing.
+/// The section; empty if no agent reported its usage.
 pub(super) fn section(source: &Source<'_>, page: &mut Page) {
     let campaign = source.campaign;
     if campaign.cost().is_none() {
         return;
     }
-    page.section("What the agent cost");
+    page.section("Agent cost");
     let rows = Asked::ALL.map(|asked| (asked, campaign.spending().of(asked)));
     let rows = rows.into_iter().filter(|(_, spent)| spent.turns > 0);
     let rows: Vec<Vec<String>> = rows
@@ -30,7 +30,7 @@ pub(super) fn section(source: &Source<'_>, page: &mut Page) {
     page.table(&COLUMNS, &rows);
     page.block(match campaign.view().cost.per_percent {
         Some(price) => format!(
-            "{} for each percent of gain: all that was used, dropped rounds included, divided by \
+            "{} per percent of gain: the total usage, including dropped rounds, divided by \
              the gain of {:.1}%{}.",
             sum(&price),
             price.gain_percent,
@@ -39,11 +39,11 @@ pub(super) fn section(source: &Source<'_>, page: &mut Page) {
                 None => ", the product of the kept gains",
             }
         ),
-        None => "Nothing was gained, so there is no price of a percent.".to_owned(),
+        None => "There was no gain, so there is no cost per percent.".to_owned(),
     });
 }
 
-/// Everybody who proposed or implemented, and what that cost.
+/// All agents that proposed or implemented, and their cost.
 pub(super) fn agents(source: &Source<'_>) -> String {
     let campaign = source.campaign;
     let named = campaign.agents().into_iter();
@@ -52,16 +52,16 @@ pub(super) fn agents(source: &Source<'_>) -> String {
     format!("Agent: {}, {cost}", named.join(", "))
 }
 
-/// What agents told of what they used, in words: nothing is not the same as no cost.
+/// The reported usage of the agents as text: not reported is not the same as free.
 fn told_of(used: Usage) -> String {
     match (used.tokens, used.usd) {
-        (0, usd) if usd <= 0.0 => "cost not told".to_owned(),
-        (tokens, usd) if usd <= 0.0 => format!("{tokens} tokens, USD not told"),
+        (0, usd) if usd <= 0.0 => "cost not reported".to_owned(),
+        (tokens, usd) if usd <= 0.0 => format!("{tokens} tokens, USD not reported"),
         (_, usd) => format!("{usd:.2} USD"),
     }
 }
 
-/// What an agent does not tell is unknown.
+/// A value that the agent did not report is unknown.
 fn told(is_told: bool, text: String) -> String {
     match is_told {
         true => text,
@@ -69,7 +69,7 @@ fn told(is_told: bool, text: String) -> String {
     }
 }
 
-/// What a percent cost, in words.
+/// The cost of a percent as text.
 pub fn sum(price: &PerPercent) -> String {
     let usd = price.usd.map(|usd| format!("{} USD", significant(usd)));
     let tokens = price.tokens.map(|tokens| format!("{tokens:.0} tokens"));
@@ -77,7 +77,7 @@ pub fn sum(price: &PerPercent) -> String {
     parts.join(" and ")
 }
 
-/// Money with enough digits to be told from nothing.
+/// Money with enough digits to differ from zero.
 fn significant(usd: f64) -> String {
     match usd {
         usd if usd >= 0.01 => format!("{usd:.2}"),
@@ -98,8 +98,8 @@ mod tests {
                 estimated: false,
             })
         };
-        assert_eq!(told(0, 0.0), "cost not told");
-        assert_eq!(told(500, 0.0), "500 tokens, USD not told");
+        assert_eq!(told(0, 0.0), "cost not reported");
+        assert_eq!(told(500, 0.0), "500 tokens, USD not reported");
         assert_eq!(told(500, 0.2), "0.20 USD");
     }
 }

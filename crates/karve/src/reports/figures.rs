@@ -1,5 +1,5 @@
-//! Figures that several reports show. Ratios, aggregates and medians are the core's; here they
-//! are only turned into the units of a table.
+//! Figures that several reports show. The core computes ratios, aggregates and medians; here
+//! they are only converted to the units of a table.
 
 use super::source::Source;
 use super::text::{interval, number, ratio};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Operations per second in a TFLOPS.
 const TERA: f64 = 1e12;
 
-/// What is computed once for a file.
+/// Values that are computed once per file.
 pub(super) struct Figures<'a> {
     source: &'a Source<'a>,
     medians: BTreeMap<usize, f64>,
@@ -41,7 +41,7 @@ impl<'a> Figures<'a> {
         }
     }
 
-    /// Median reading of a case at the baseline, in the metric's unit.
+    /// The median baseline reading of a case, in the metric's unit.
     pub(super) fn baseline_median(&self, case: usize) -> Option<f64> {
         self.medians.get(&case).copied()
     }
@@ -103,9 +103,9 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// Original against final, if the campaign has come to its end and measured it.
+/// Original against final, if the campaign is finished and measured it.
 pub(super) fn headline<'a>(source: &Source<'a>) -> Option<&'a Comparison> {
-    // A campaign that was extended and runs again has only the duel of its former end.
+    // An extended campaign that runs again has only the duel of its previous end.
     let ended = source.campaign.stop_reason().is_some();
     source.campaign.final_comparison().filter(|_| ended)
 }
@@ -132,12 +132,12 @@ pub(super) fn estimated(estimate: &Estimate) -> String {
     }
 }
 
-/// What a case's interval says, in words.
+/// The result of a case by its interval, as text.
 pub(super) fn change(change: Change) -> &'static str {
     match change {
         Change::Improved => "faster",
         Change::Regressed => "slower",
-        Change::NotToldApart => "not told apart",
+        Change::NotToldApart => "inconclusive",
     }
 }
 
@@ -152,7 +152,7 @@ pub(super) fn with_unit(source: &Source<'_>, value: Option<f64>) -> String {
     }
 }
 
-/// The goal as people write it, not escaped.
+/// The goal as text, not escaped.
 pub(super) fn goal(source: &Source<'_>) -> Option<String> {
     use super::text::typed;
     let unit = source.line(&source.charter.metric.unit, 20);

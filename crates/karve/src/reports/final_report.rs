@@ -1,4 +1,4 @@
-//! `REPORT.md`: what a campaign achieved, how that is known, and how to check it.
+//! `REPORT.md`: what a campaign achieved, the evidence for it, and how to check it.
 
 use super::accuracy;
 use super::agenda;
@@ -30,7 +30,7 @@ const CASE_COLUMNS: [&str; 7] = [
     "Final",
     "Speedup",
     "95% interval",
-    "Says",
+    "Result",
 ];
 const ROUND_COLUMNS: [&str; 6] = [
     "Round",
@@ -41,7 +41,7 @@ const ROUND_COLUMNS: [&str; 6] = [
     "Why",
 ];
 
-/// The final report, as `karve report` prints it. Hidden cases have numbers.
+/// The final report, as `karve report` prints it. Hidden cases appear as numbers.
 pub fn render_final_report(campaign: &Campaign) -> String {
     let Some(source) = Source::guarded(campaign) else {
         return "# No target is defined yet\n".to_owned();
@@ -65,25 +65,25 @@ pub fn render_final_report(campaign: &Campaign) -> String {
     cost::section(source, &mut page);
     ending(source, &mut page);
     files(source, &mut page);
-    page.section("How to check and to use it");
+    page.section("How to check and use the result");
     page.list(&[
         "`karve verify` judges every verdict again from the stored readings.".to_owned(),
         "`karve diff` shows the change from the base to the result.".to_owned(),
-        "`karve apply --branch NAME` puts the result on a branch.".to_owned(),
+        "`karve apply --branch NAME` creates a branch with the result.".to_owned(),
     ]);
     page.finish()
 }
 
-/// What a reader must know before anything else, if the end does not bear out the rounds.
+/// The warning at the top if the final duel does not confirm the rounds.
 pub(super) const NOT_CONFIRMED: &str = "The final duel does not confirm a gain: the original may \
-                                        be as fast as the result. Do not use it as it is.";
+                                        be as fast as the result. Do not use the result as is.";
 
-/// One sentence: how much faster, and how that is known. Not for tables.
+/// One sentence: the speedup, and how it was measured. Not for tables.
 pub(super) fn headline_sentence(source: &Source<'_>) -> String {
     let kept = source.campaign.lineage().kept().len();
     match headline(source) {
         Some(comparison) => format!(
-            "{} against the original, measured by turns over {} of {} ({} hidden)",
+            "{} against the original, measured interleaved over {} of {} ({} hidden)",
             estimated(&comparison.overall),
             counted(comparison.blocks as usize, "block"),
             counted(comparison.cases.len(), "case"),
@@ -106,7 +106,7 @@ fn summary(source: &Source<'_>, page: &mut Page) {
         page.block(NOT_CONFIRMED);
     }
     if !campaign.is_finished() {
-        page.block("The campaign is not finished; everything below is as of now.");
+        page.block("The campaign is not finished; everything below is preliminary.");
     }
     page.list(&[
         format!(
@@ -131,7 +131,7 @@ fn summary(source: &Source<'_>, page: &mut Page) {
             campaign.lineage().kept().len(),
             campaign.rounds().len()
         ),
-        format!("Time of work: {}", time_of_work(campaign)),
+        format!("Working time: {}", time_of_work(campaign)),
         cost::agents(source),
         format!("Started: {}", text(&source.charter.created)),
         format!(
@@ -165,7 +165,7 @@ fn cases(source: &Source<'_>, page: &mut Page) {
         }
         return;
     }
-    page.block("Original and result were not measured against each other. The baseline:");
+    page.block("The original and the result were not measured against each other. The baseline:");
     let figures = Figures::of(source);
     let visible = source.charter.visible_cases();
     let rows: Vec<Vec<String>> = visible
@@ -229,7 +229,7 @@ fn rounds(source: &Source<'_>, page: &mut Page) {
         page.list(&lessons);
     }
     if !learnt.is_empty() {
-        page.section("What the library learnt");
+        page.section("What the library learned");
         page.list(&learnt);
     }
 }
@@ -254,7 +254,7 @@ fn peak(source: &Source<'_>, page: &mut Page) {
     let floors = floors(source);
     if !floors.is_empty() {
         page.block(format!(
-            "No call can take less than {floors}, whatever the device has at work: see \
+            "No call can take less than {floors}, even with the whole device: see \
              docs/integrity.md."
         ));
     }
@@ -265,17 +265,17 @@ fn peak(source: &Source<'_>, page: &mut Page) {
     if before.is_none() {
         page.block(match roofline::has_rows(source) {
             true => {
-                "`commands.peak` measured no peak to compare with; the roofline below tells the \
-                 share case by case."
+                "`commands.peak` measured no peak to compare with; the roofline below shows the \
+                 share for each case."
             }
-            false => "The peak of the device was not measured, or the work of a case is not known.",
+            false => "The peak of the device was not measured, or the work of a case is unknown.",
         });
         return;
     }
     page.block(format!("{} before, {} after.", share(before), share(after)));
 }
 
-/// The least time of a call on each visible case, as far as the roofline tells.
+/// The minimum time of a call on each visible case, if the roofline gives one.
 fn floors(source: &Source<'_>) -> String {
     let campaign = source.campaign;
     let floor = |case: usize| {
@@ -286,12 +286,12 @@ fn floors(source: &Source<'_>) -> String {
     floors.collect::<Vec<_>>().join(", ")
 }
 
-/// The rule, the evidence and the environment, for a reader who doubts.
+/// The rule, the evidence and the environment, so that a reader can check the claim.
 pub(super) fn measured_items(source: &Source<'_>) -> Vec<String> {
     let accept = &source.charter.policy.accept;
     let guard = accept.case_regress_ratio.map_or_else(
-        || "single cases are not guarded".to_owned(),
-        |regress| format!("no case may lose {}", limit(regress)),
+        || "there is no limit for single cases".to_owned(),
+        |regress| format!("no case may be slower by {}", limit(regress)),
     );
     let blocks: u32 = source
         .campaign
@@ -304,22 +304,22 @@ pub(super) fn measured_items(source: &Source<'_>) -> Vec<String> {
     let last = headline(source).map_or(0, |comparison| comparison.blocks);
     let mut items = vec![
         format!(
-            "Rule: preset {}; a keep needs a gain of at least {} with proof of more than {}; \
+            "Rule: preset {}; a keep needs a gain of at least {}, with evidence for more than {}; \
              {guard}.",
             source.charter.policy.preset.name(),
             limit(accept.effect_ratio),
             limit(accept.null_ratio)
         ),
         format!(
-            "Evidence: {} for a keep, {} for a drop or a guard; the chance of any false keep in \
-             the whole campaign is at most {}%.",
+            "Evidence: {} for a keep, {} for a drop or a guard; the probability of any false keep \
+             in the whole campaign is at most {}%.",
             typed(source.charter.keep_evidence()),
             typed(accept.guard_evidence),
             typed(accept.alpha * 100.0)
         ),
         format!(
-            "Pairs: parent and candidate ran by turns on the same seeds, {blocks} blocks in the \
-             rounds and {last} at the end; what warms up at the start of a duel does not count."
+            "Pairs: parent and candidate ran interleaved on the same seeds, {blocks} blocks in the \
+             rounds and {last} at the end; the warm-up at the start of a duel does not count."
         ),
     ];
     items.extend(control_items(source));
@@ -328,8 +328,7 @@ pub(super) fn measured_items(source: &Source<'_>) -> Vec<String> {
         items.push(format!("Harness: pinned, hash {}.", code(&hash)));
         let facts = &preparation.environment.facts;
         if !facts.contains_key("sandbox") {
-            items
-                .push("Sandbox: off; commands and agents could see and touch what you can.".into());
+            items.push("Sandbox: off; commands and agents had the same access as you.".into());
         }
         items.extend(facts.iter().map(|(name, value)| {
             format!(
@@ -341,7 +340,7 @@ pub(super) fn measured_items(source: &Source<'_>) -> Vec<String> {
     items
 }
 
-/// What the controls say about the host: what it could not have shown, and by which clocks.
+/// What the controls show about the host: its resolution, and by which clocks.
 fn control_items(source: &Source<'_>) -> Vec<String> {
     let campaign = source.campaign;
     let mut items = Vec::new();
@@ -354,12 +353,12 @@ fn control_items(source: &Source<'_>) -> Vec<String> {
     let slower = |result: &&ControlResult| result.control.kind == ControlKind::Slower;
     if let Some(result) = campaign.controls().iter().rev().find(slower) {
         let noticed = if result.shows_slowdown() {
-            "and was noticed"
+            "and was detected"
         } else {
-            "and was not noticed: a change of that size may go unseen here"
+            "and was not detected: a change of that size may be missed on this host"
         };
         items.push(format!(
-            "Positive control: {} more work showed as {} {noticed}.",
+            "Positive control: {} more work measured as {} {noticed}.",
             limit(CONTROL_SLOWDOWN),
             estimated(&result.comparison.overall)
         ));
@@ -376,36 +375,36 @@ fn control_items(source: &Source<'_>) -> Vec<String> {
     items
 }
 
-/// How many gains were tried in other layouts of their code, and what came of that.
+/// How many gains were measured again in other code layouts, and how many were kept.
 fn layout_item(source: &Source<'_>) -> Option<String> {
     let rounds = source.campaign.rounds().iter();
     let tried: Vec<_> = rounds.filter(|round| round.layouts.is_some()).collect();
     let kept = tried.iter().filter(|round| round.verdict.keeps()).count();
     (!tried.is_empty()).then(|| {
         format!(
-            "Layouts: gains tried again in other layouts of the same code: {}, kept after that: \
+            "Layouts: gains measured again in other layouts of the same code: {}, kept after that: \
              {kept}.",
             tried.len()
         )
     })
 }
 
-/// What the last control of equal kernels showed, in words.
+/// The result of the last A/A test, as text.
 pub(super) fn host_noise(campaign: &Campaign) -> Option<String> {
     let (last, metric) = (campaign.host_noise()?, &campaign.charter()?.metric);
     let shown = format!(
-        "the incumbent against its own copy showed {} over {} blocks, evidence {}",
+        "the A/A test of the incumbent showed {} over {} blocks, evidence {}",
         estimated(&last.comparison.overall),
         last.comparison.blocks,
         typed((last.evidence() * 10.0).round() / 10.0)
     );
     Some(match campaign.detectable() {
         Some(least) => format!(
-            "{shown}; a round could have shown {} or more, by {}",
+            "{shown}; a round can detect {} or more, by {}",
             limit(least.ratio),
             least.clock.called(metric)
         ),
-        None => format!("{shown}; too noisy to say what a round could have shown"),
+        None => format!("{shown}; too noisy to say what a round can detect"),
     })
 }
 
@@ -416,7 +415,7 @@ fn measured(source: &Source<'_>, page: &mut Page) {
     if !faults.is_empty() {
         let noticed = faults.iter().filter(|fault| fault.noticed).count();
         items.push(format!(
-            "Engagement: faults planted in the kernel before the baseline: {}, noticed by the \
+            "Mutation check: bugs planted in the kernel before the baseline: {}, caught by the \
              tests: {noticed}.",
             faults.len()
         ));
@@ -425,7 +424,7 @@ fn measured(source: &Source<'_>, page: &mut Page) {
 }
 
 fn inflation(source: &Source<'_>, page: &mut Page) {
-    page.section("Inflation gap of single rounds");
+    page.section("Inflation gap of the rounds");
     let view = source.campaign.view();
     let product = ratio(Some(view.cumulative_ratio));
     match view
@@ -433,31 +432,28 @@ fn inflation(source: &Source<'_>, page: &mut Page) {
         .filter(|_| headline(source).is_some())
     {
         Some(percent) => page.block(format!(
-            "{percent:+.1}%: by so much does the product of the kept gains, {product}, differ from \
-             what the final duel shows on the same cases. Above 0 it overstates: gains that were \
-             chosen for being high are a little too high. The headline does not contain that."
+            "{percent:+.1}%: the difference between the product of the kept gains, {product}, and \
+             the final duel on the same cases. Above 0, the product is too high: gains that \
+             are selected for being high are biased upward. The headline is free of this bias."
         )),
         None => page.block(format!(
-            "The kept gains multiply to {product}. What was chosen for being high is a little too \
-             high; only a final duel shows by how much."
+            "The kept gains multiply to {product}. Gains that are selected for being high are \
+             biased upward; only a final duel shows by how much."
         )),
     }
 }
 
 fn ending(source: &Source<'_>, page: &mut Page) {
-    page.section("How it ended");
+    page.section("Why it stopped");
     let mut items = vec![match source.campaign.stop_reason() {
         Some(reason) => format!(
             "{}.",
             escaped(&capital(&source.stop(reason, PARAGRAPH_MAX)))
         ),
-        None => "It has not ended.".to_owned(),
+        None => "It is not finished.".to_owned(),
     }];
     if let Some(last) = source.campaign.rounds().last() {
-        items.push(format!(
-            "The last round was settled at {}.",
-            stamp(last.at_ms)
-        ));
+        items.push(format!("The last round ended at {}.", stamp(last.at_ms)));
     }
     page.list(&items);
     let questions: Vec<String> = strategy::queue(source.campaign)
@@ -483,8 +479,8 @@ fn files(source: &Source<'_>, page: &mut Page) {
         .map(|kept| format!("rounds/round-{}", kept.round))
         .collect();
     page.list(&[
-        "`events.jsonl`: everything that happened; all else is derived from it".to_owned(),
-        "`manifest.yaml`: what was agreed".to_owned(),
+        "`events.jsonl`: the full event log; everything else is derived from it".to_owned(),
+        "`manifest.yaml`: the charter".to_owned(),
         "`logs/optimize.md`, `logs/performance_trend.md`, `logs/cost.md`: the history".to_owned(),
         "`rounds/round-N/summary.md`, `results/round-N.md`: one round".to_owned(),
         "`results/optimizations.md`, `perf_results.md`: all rounds in one table".to_owned(),

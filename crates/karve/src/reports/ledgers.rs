@@ -54,7 +54,7 @@ pub(super) fn render_perf_results(source: &Source<'_>) -> String {
     table(&ITERATION_COLUMNS, &rows) + "\n"
 }
 
-/// What was not shown to be right is not right.
+/// A candidate counts as correct only if a check passed.
 fn correctness(gate: Option<&Gate>) -> &'static str {
     if gate.is_some_and(Gate::passed) {
         "PASS"
@@ -63,7 +63,7 @@ fn correctness(gate: Option<&Gate>) -> &'static str {
     }
 }
 
-/// Keep, revert or crash: a crash is what did not get as far as a result.
+/// Keep, revert or crash: a crash is a round without a result.
 fn iteration_status(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Keep { .. } | Verdict::KeepGated { .. } => "keep",
@@ -100,9 +100,9 @@ fn gate_status(gate: &Gate) -> &'static str {
     }
 }
 
-/// `logs/cost.md`: what each round took.
+/// `logs/cost.md`: the cost of each round.
 pub(super) fn render_cost(source: &Source<'_>) -> String {
-    // A sum of nothing known is unknown.
+    // The sum is unknown if no part is known.
     let usd = |usd: f64| decimals((usd > 0.0).then_some(usd), 4);
     let mut total = 0.0;
     let rows: Vec<Vec<String>> = source
@@ -138,7 +138,7 @@ struct Ineffective {
     modified_files: Vec<String>,
 }
 
-/// Rounds whose idea was shown to gain nothing; what failed to build or to run was not shown.
+/// Rounds whose idea was measured without a gain; a failed build or run is not a measurement.
 pub(super) fn ineffective<'a>(source: &Source<'a>) -> Vec<&'a RoundSummary> {
     let shown = |round: &&RoundSummary| match &round.verdict {
         Verdict::Keep { .. } | Verdict::KeepGated { .. } | Verdict::Undecided { .. } => false,
@@ -182,7 +182,7 @@ pub(super) fn render_ineffective(source: &Source<'_>) -> String {
             reason: source.why(round, CELL_MAX),
             modified_files: changed_files(source, round),
         };
-        // Numbers, texts and a list of texts can always be written.
+        // Numbers, strings and a list of strings always serialize.
         serde_json::to_string(&line).unwrap_or_default() + "\n"
     });
     lines.collect()

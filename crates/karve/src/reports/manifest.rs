@@ -6,7 +6,7 @@ use super::text::yaml;
 use karve_core::charter::{Branch, Mode};
 use karve_numerics::case::CaseSet;
 
-/// Characters of a command or a constraint.
+/// The most characters of a command or a constraint.
 const COMMAND_MAX: usize = 2_000;
 
 /// The manifest. Hidden cases are counted, not listed.
@@ -108,7 +108,7 @@ fn listed(items: impl Iterator<Item = String>) -> Vec<String> {
     items.map(|item| format!("  - {item}")).collect()
 }
 
-/// A key whose list is empty would be null; it is written as an empty list.
+/// A key with an empty list would be null, so it is written as an empty list.
 fn no_empty_lists(lines: Vec<String>) -> Vec<String> {
     let has_items = |index: usize| {
         let next = lines.get(index + 1);

@@ -14,11 +14,11 @@ use karve_core::campaign::{Campaign, RoundSummary};
 use karve_core::charter::Charter;
 use karve_core::hypothesis::Hypothesis;
 
-/// Columns of the paragraphs of a commit message.
+/// The width of the paragraphs of a commit message, in columns.
 const MESSAGE_WIDTH: usize = 72;
-/// Characters of the summary in the first line of a commit message.
+/// The most characters of the summary in the first line of a commit message.
 const SUBJECT_MAX: usize = 72;
-/// Characters of a name in the first line of a commit message.
+/// The most characters of a name in the first line of a commit message.
 const NAME_MAX: usize = 40;
 
 /// The message of a candidate's commit, before its verdict is known.
@@ -28,7 +28,7 @@ pub fn render_candidate_message(charter: &Charter, round: u32, hypothesis: &Hypo
     paragraphs(&[text, hypothesis_paragraph(&guard, hypothesis)])
 }
 
-/// The message of a settled round: what was expected, what came of it, and the details.
+/// The message of a finished round: the expectation, the result, and the details.
 pub fn render_commit_message(campaign: &Campaign, round: &RoundSummary) -> String {
     let Some(source) = Source::guarded(campaign) else {
         return String::new();
@@ -88,7 +88,7 @@ fn hypothesis_paragraph(guard: &Guard, hypothesis: &Hypothesis) -> String {
     format!("Hypothesis: I expect {expected} because {mechanism}")
 }
 
-/// The first text as it is, the others wrapped.
+/// The first text unchanged, the others wrapped.
 fn paragraphs(texts: &[String]) -> String {
     let wrap = |(index, text): (usize, &String)| match index {
         0 => text.trim_end().to_owned(),
@@ -99,7 +99,7 @@ fn paragraphs(texts: &[String]) -> String {
 }
 
 /// A pull request: the title in the first line, then the body. Titles of hypotheses are code, so
-/// that nobody is mentioned and no issue is closed by what an agent wrote.
+/// that text written by an agent cannot mention users or close issues.
 pub fn render_pull_request(campaign: &Campaign) -> String {
     let Some(source) = Source::guarded(campaign) else {
         return "No target is defined yet\n".to_owned();
@@ -116,7 +116,7 @@ pub fn render_pull_request(campaign: &Campaign) -> String {
         escaped(&with_unit(source, campaign.baseline_aggregate())),
         escaped(&with_unit(source, campaign.aggregate_at(now)))
     );
-    // Where the peak is not known, there is nothing to say of it.
+    // If the peak is unknown, it is left out.
     let peak = campaign.peak_share_at(1.0).map(|before| {
         format!(
             "Share of the measured peak: {} before, {} after",
@@ -174,7 +174,7 @@ fn files(source: &Source<'_>) -> String {
 
 fn case_table(source: &Source<'_>, page: &mut Page) {
     let Some(comparison) = headline(source) else {
-        page.block("Original and result were not measured against each other.");
+        page.block("The original and the result were not measured against each other.");
         return;
     };
     let rows: Vec<Vec<String>> = comparison
@@ -191,7 +191,14 @@ fn case_table(source: &Source<'_>, page: &mut Page) {
             ]
         })
         .collect();
-    let columns = ["Case", "Before", "After", "Speedup", "95% interval", "Says"];
+    let columns = [
+        "Case",
+        "Before",
+        "After",
+        "Speedup",
+        "95% interval",
+        "Result",
+    ];
     page.table(&columns, &rows);
 }
 

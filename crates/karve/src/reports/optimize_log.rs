@@ -24,7 +24,7 @@ pub(super) fn render_optimize_log(source: &Source<'_>) -> String {
     baseline(source, &mut page);
     page.section("Optimization History");
     if source.campaign.rounds().is_empty() {
-        page.block("No round is settled yet.");
+        page.block("No round has finished yet.");
     }
     for round in source.campaign.rounds() {
         history(source, round, &mut page);
@@ -180,27 +180,27 @@ fn current_best(source: &Source<'_>, page: &mut Page) {
     ]);
 }
 
-/// What shows that the present direction is spent, in words, not escaped.
+/// What shows that the current direction is exhausted, as text, not escaped.
 pub(super) fn trigger(trigger: &Trigger) -> String {
     match trigger {
         Trigger::DropsInARow { rounds } => format!("{rounds} rounds in a row were not kept"),
         Trigger::MicroAdjustments { rounds } => {
-            format!("the last {rounds} rounds changed next to nothing")
+            format!("the last {rounds} rounds made almost no difference")
         }
         Trigger::SameBottleneck { bottleneck } => {
-            format!("the last rounds aimed at {bottleneck} in vain")
+            format!("the last rounds targeted {bottleneck} without a gain")
         }
-        Trigger::ParameterJitter { knob } => format!("the last rounds only turned {knob}"),
+        Trigger::ParameterJitter { knob } => format!("the last rounds only changed {knob}"),
     }
 }
 
-/// Ideas to try, from the directive and the directions that nobody took, not escaped.
+/// Ideas to try, from the directive and the directions not tried yet, not escaped.
 pub(super) fn open_directions(source: &Source<'_>) -> Vec<String> {
     let directive = strategy::directive(source.campaign);
     let mut items: Vec<String> = Vec::new();
     if let Some(turn_to) = directive.turn_to {
         let why: Vec<String> = directive.triggers.iter().map(trigger).collect();
-        items.push(format!("turn to {}: {}", turn_to.name(), why.join("; ")));
+        items.push(format!("switch to {}: {}", turn_to.name(), why.join("; ")));
     }
     if let Some(action) = directive.action {
         items.push(streak_action(action).to_owned());
@@ -208,7 +208,7 @@ pub(super) fn open_directions(source: &Source<'_>) -> Vec<String> {
     if let Some(hint) = directive.gate {
         let predicate = hint.predicate.unwrap_or_else(|| "a predicate".to_owned());
         items.push(format!(
-            "keep round {} behind {predicate}: faster on {}, slower on {}",
+            "apply round {} only if {predicate}: faster on {}, slower on {}",
             hint.round,
             list(&hint.won),
             list(&hint.lost)
@@ -296,8 +296,8 @@ fn final_report(source: &Source<'_>, page: &mut Page) {
         ),
         format!("Inflation gap in percent: {}", decimals(percent, 3)),
         format!("Rounds kept: {} of {}", view.kept, view.rounds_done),
-        format!("Time of work: {}", time_of_work(source.campaign)),
-        "All of it: REPORT.md".to_owned(),
+        format!("Working time: {}", time_of_work(source.campaign)),
+        "Full report: REPORT.md".to_owned(),
     ]);
 }
 
@@ -310,12 +310,12 @@ fn termination(source: &Source<'_>, page: &mut Page) {
             "Result: stop, because {}",
             escaped(&source.stop(reason, CELL_MAX))
         ),
-        None => "Result: none of these holds; the campaign goes on".to_owned(),
+        None => "Result: none of these applies; the campaign continues".to_owned(),
     });
     page.list(&items);
 }
 
-/// A reason to stop, and where the campaign stands.
+/// A stop rule, and the current state of the campaign.
 fn stop_rule(source: &Source<'_>, rule: StopRule) -> String {
     let (campaign, limits) = (source.campaign, source.charter.limits);
     match rule {
@@ -338,7 +338,7 @@ fn stop_rule(source: &Source<'_>, rule: StopRule) -> String {
                 .wall_s
                 .map(|wall_s| duration(wall_s.saturating_mul(1_000)));
             let limit = limit.unwrap_or_else(|| "no limit".to_owned());
-            format!("Time of work: {} of {limit}", duration(campaign.spent_ms()))
+            format!("Working time: {} of {limit}", duration(campaign.spent_ms()))
         }
         StopRule::AgentCost => {
             let limit = limits.agent_usd.map(|usd| format!("{usd:.2} USD"));

@@ -1,12 +1,12 @@
 //! A Markdown page, block by block, with one empty line between two blocks.
 
-/// A Markdown page under construction. What is put in must be escaped already.
+/// A Markdown page under construction. The caller escapes the text.
 pub(super) struct Page {
     blocks: Vec<String>,
 }
 
 impl Page {
-    /// A page with nothing on it.
+    /// An empty page.
     pub(super) fn new() -> Self {
         Self { blocks: Vec::new() }
     }
@@ -18,7 +18,7 @@ impl Page {
         page
     }
 
-    /// A block as it is.
+    /// A block, unchanged.
     pub(super) fn block(&mut self, text: impl Into<String>) {
         self.blocks.push(text.into());
     }

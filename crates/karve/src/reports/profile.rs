@@ -1,4 +1,4 @@
-//! A profile for people: our own page, A's contract, and the report forms of B and C.
+//! A profile for people: karve's own page, the hyper-mla contract, and the trtllm and primus forms.
 
 use super::contract;
 use super::text::{bounded, escaped, one_line};
@@ -10,44 +10,44 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Kernels that are shown in full.
+/// How many kernels are shown in full.
 const KERNELS_SHOWN: usize = 4;
 
-/// Whose report.
+/// The report format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Form {
-    /// Ours
+    /// karve's own report
     Karve,
-    /// A's contract of profilers, the configuration behind the title
+    /// The hyper-mla profiler contract, with the configuration in the title
     HyperMla,
-    /// A's contract of profilers, the configuration in a table
+    /// The hyper-mla profiler contract, with the configuration in a table
     HyperMlaTable,
-    /// B's analysis: summary, metrics, findings, recommendations
+    /// The trtllm analysis: summary, metrics, findings, recommendations
     Coordinator,
-    /// C's profile summary
+    /// The primus profile summary
     Primus,
 }
 
-/// A kernel with what follows from its counters.
+/// A kernel with its diagnosis.
 #[derive(Clone, Debug, Serialize)]
 pub struct Shown {
     /// The kernel and its counters.
     pub kernel: KernelProfile,
     /// What limits it.
     pub diagnosis: Diagnosis,
-    /// Entries of the library that fit.
+    /// Matching entries of the library.
     pub entries: Vec<Fitting>,
-    /// What moved since an earlier profile, if there is one of this kernel.
+    /// The changes since an earlier profile, if there is one of this kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<Against>,
 }
 
-/// A kernel against an earlier profile of it.
+/// A kernel compared with an earlier profile of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Against {
     /// The kernel there.
     pub kernel: String,
-    /// The counters that the same tool told of both.
+    /// The counters that the same tool reported for both.
     pub counters: Vec<Change>,
 }
 
@@ -60,17 +60,17 @@ pub struct Change {
     pub before: f64,
     /// After.
     pub after: f64,
-    /// In percent of what it was; nothing from zero.
+    /// The change in percent; nothing if it was zero before.
     pub change_pct: Option<f64>,
-    /// Whether that is good; nothing where it stood still, or is neither good nor bad.
+    /// Whether that is good; nothing if it is unchanged, or neither good nor bad.
     pub is_better: Option<bool>,
-    /// Whether it moved by more than a trifle.
+    /// Whether it changed by more than a minimal amount.
     pub has_moved: bool,
-    /// Whether it goes with a time that was read once of each: then nothing follows from it.
+    /// Whether it depends on a time that was read only once on each side: then it is inconclusive.
     pub is_one_reading: bool,
 }
 
-/// Counters that go with the time of one run.
+/// Counters that depend on the time of one run.
 const OF_ONE_RUN: [&str; 9] = [
     "duration_us",
     "ceiling_pct",
@@ -82,11 +82,11 @@ const OF_ONE_RUN: [&str; 9] = [
     "migrations",
     "page_faults",
 ];
-/// Who reads them once, on a host where others may be at work.
+/// The tools that read them once, on a host that may be busy.
 const READ_ONCE: [&str; 3] = ["perf", "benchmark", "roofline"];
 
 impl Form {
-    /// Whether it is A's contract, in either variant.
+    /// Whether it is the hyper-mla contract, in either variant.
     pub fn is_contract(self) -> bool {
         match self {
             Self::HyperMla | Self::HyperMlaTable => true,
@@ -96,13 +96,13 @@ impl Form {
 }
 
 impl Against {
-    /// Whether no counter was read of both.
+    /// Whether the two have no counter in common.
     pub fn is_empty(&self) -> bool {
         self.counters.is_empty()
     }
 
-    /// Compares what the same tool told of both: figures of different tools are no figures of one
-    /// thing.
+    /// Compares what the same tool reported for both: figures of different tools are not
+    /// comparable.
     pub fn of(before: &KernelProfile, after: &KernelProfile) -> Self {
         let tool = |kernel: &KernelProfile, name: &str| {
             let counter = kernel.counters.get(name);
@@ -144,36 +144,36 @@ impl Change {
     }
 }
 
-/// All that a report tells.
+/// The contents of a report.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Page<'a> {
     /// What was profiled.
     pub title: &'a str,
-    /// The operation or kernel; that of the first kernel where it is empty.
+    /// The operation or kernel; the name of the first kernel if it is empty.
     pub kernel: &'a str,
     /// Which version of it.
     pub version: &'a str,
-    /// The parameters of the case, as far as they are known.
+    /// The known parameters of the case.
     pub configuration: &'a [(String, String)],
     /// The kernels, the one that takes longest first.
     pub shown: &'a [Shown],
-    /// What a reader should know besides.
+    /// What else a reader should know.
     pub notes: &'a [String],
     /// What the kernels are compared with.
     pub against: Option<&'a str>,
 }
 
-/// An entry of the library that fits.
+/// A matching entry of the library.
 #[derive(Clone, Debug, Serialize)]
 pub struct Fitting {
     /// The entry.
     pub id: String,
     /// One line.
     pub title: String,
-    /// What it tells to gain, where it does.
+    /// The gain that it claims, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub impact: Option<String>,
-    /// Why it fits.
+    /// Why it matches.
     pub why: String,
 }
 
@@ -214,7 +214,7 @@ fn render_kernel(shown: &Shown, text: &mut String) {
         against,
     } = shown;
     let asked = diagnosis.asked.map_or_else(String::new, |asked| {
-        format!(", since those of {} decide nothing here", asked.name())
+        format!(", because the {} rules are inconclusive here", asked.name())
     });
     let _ = writeln!(
         text,
@@ -230,12 +230,12 @@ fn render_kernel(shown: &Shown, text: &mut String) {
         let entry = entry.map_or_else(String::new, |id| {
             let known = entries.iter().find(|entry| entry.id == *id);
             let impact = known.and_then(|entry| entry.impact.as_ref());
-            let impact = impact.map(|range| format!(", which tells of {range}"));
+            let impact = impact.map(|range| format!(", which reports {range}"));
             format!("; see {id}{}", impact.unwrap_or_default())
         });
         let _ = writeln!(
             text,
-            "try       {}: by these counters about {:.0}% of the time ({}){entry}",
+            "try       {}: could save about {:.0}% of the time by these counters ({}){entry}",
             line(&opportunity.name, 200),
             opportunity.gain_pct,
             line(&opportunity.trigger, 160)
@@ -244,7 +244,7 @@ fn render_kernel(shown: &Shown, text: &mut String) {
     for health in diagnosis.health.iter().filter(|health| !health.healthy) {
         let _ = writeln!(
             text,
-            "unwell    {} = {}, healthy is {}: {}",
+            "unhealthy {} = {}, healthy is {}: {}",
             health.counter,
             short(health.value),
             health.want,
@@ -253,7 +253,7 @@ fn render_kernel(shown: &Shown, text: &mut String) {
     }
     for entry in entries {
         let why = line(&entry.why, 160);
-        let _ = writeln!(text, "knows     {}: {} ({why})", entry.id, entry.title);
+        let _ = writeln!(text, "library   {}: {} ({why})", entry.id, entry.title);
     }
     if let Some(against) = against {
         render_against(against, &kernel.name, text);
@@ -268,7 +268,7 @@ fn render_kernel(shown: &Shown, text: &mut String) {
     }
 }
 
-/// The counters that moved, the time first, and how many stood still.
+/// The counters that changed, the time first, and how many did not.
 fn render_against(against: &Against, kernel: &str, text: &mut String) {
     if against.kernel != kernel {
         let _ = writeln!(text, "before    {}", line(&against.kernel, 160));
@@ -283,16 +283,16 @@ fn render_against(against: &Against, kernel: &str, text: &mut String) {
     for change in &once {
         let _ = writeln!(
             text,
-            "once      {}: {}, one reading of each: no comparison",
+            "once      {}: {}, only one reading each: not comparable",
             change.counter,
             change.describe()
         );
     }
     let still = against.counters.len() - moved.len() - once.len();
-    let _ = writeln!(text, "still     {still} counters that both profiles have");
+    let _ = writeln!(text, "unchanged {still} counters that both profiles have");
 }
 
-/// Text from elsewhere as one line of at most so many characters.
+/// Untrusted text as one line of at most this many characters.
 pub(super) fn line(text: &str, max: usize) -> String {
     bounded(&one_line(text), max)
 }
@@ -306,7 +306,7 @@ fn percent(kernel: &KernelProfile, name: &str) -> String {
     kernel.value(name).map_or_else(|| "-".to_owned(), short)
 }
 
-/// B's analysis.
+/// The trtllm analysis.
 fn render_analysis(title: &str, shown: &[Shown]) -> String {
     let mut text = format!("## Summary\n\n{}\n", line(title, 160));
     for Shown { diagnosis, .. } in shown.iter().take(KERNELS_SHOWN) {
@@ -336,7 +336,7 @@ fn render_analysis(title: &str, shown: &[Shown]) -> String {
         let _ = writeln!(text, "\n- {kernel}: {}", diagnosis.root_cause);
     }
     text.push_str("\n## Recommendations\n\n");
-    // Each advice once, for the kernel that it promises most.
+    // Each piece of advice once, for the kernel where it promises most.
     let of_kernel = |shown: &'_ Shown| {
         let tries = shown.diagnosis.opportunities.clone().into_iter();
         let kernel = line(&shown.kernel.name, 80);
@@ -363,7 +363,7 @@ fn render_analysis(title: &str, shown: &[Shown]) -> String {
     text
 }
 
-/// C's profile summary.
+/// The primus profile summary.
 fn render_summary(title: &str, shown: &[Shown], notes: &[String]) -> String {
     let mut text = format!(
         "# Profile summary: {}\n\n## Top kernels\n\n",

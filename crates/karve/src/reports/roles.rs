@@ -1,4 +1,4 @@
-//! Who was asked in a round and why, and what a reviewer said of it beside what the figures say.
+//! Which role ran in a round and why, and the review next to the measured figures.
 
 use super::page::Page;
 use super::source::Source;
@@ -8,7 +8,7 @@ use karve_core::campaign::signals_of;
 use karve_core::policy::ReviewRule;
 use karve_core::roles::Review;
 
-/// Who was asked, with every rule that spoke.
+/// The role that was chosen, with every rule that applied.
 pub(super) fn asked(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
     let Some(route) = &round.route else {
         return;
@@ -19,7 +19,7 @@ pub(super) fn asked(source: &Source<'_>, round: &RoundSummary, page: &mut Page) 
     page.list(&route.lines().into_iter().map(line).collect::<Vec<_>>());
 }
 
-/// What was said before the gate, and the same signals from the figures.
+/// The review before the gate, and the same signals from the figures.
 pub(super) fn reviews(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
     if round.reviews.is_empty() {
         return;
@@ -48,14 +48,14 @@ pub(super) fn reviews(source: &Source<'_>, round: &RoundSummary, page: &mut Page
     page.block(decided(source.charter.policy.review, round));
 }
 
-/// Who decided: where the policy skips what a reviewer doubts, nobody else was asked.
+/// What decided: if the policy skips doubted candidates, gate and duel were not run.
 fn decided(rule: ReviewRule, round: &RoundSummary) -> &'static str {
     let doubted = round.reviews.last().is_some_and(Review::doubts);
     let is_measured = round.comparison.is_some() || round.quick.is_some();
     match (rule, &round.gate) {
         (ReviewRule::Skip, _) if doubted => {
-            "The policy drops what a reviewer doubts (`policy.review = \"skip\"`): the gate and \
-             the duel were not asked about this candidate."
+            "The policy drops candidates that a reviewer doubts (`policy.review = \"skip\"`): the \
+             gate and the duel were not run for this candidate."
         }
         (_, _) if is_measured => "A review is advice: the gate and the duel decided.",
         (_, Some(_)) => "A review is advice: the gate decided.",
@@ -63,7 +63,7 @@ fn decided(rule: ReviewRule, round: &RoundSummary) -> &'static str {
     }
 }
 
-/// What reviewers said, round by round, for the final report.
+/// The reviews, round by round, for the final report.
 pub(super) fn section(source: &Source<'_>, page: &mut Page) {
     let rounds = source.campaign.rounds().iter();
     let said = rounds.flat_map(|round| round.reviews.iter().map(move |review| (round, review)));
@@ -75,7 +75,7 @@ pub(super) fn section(source: &Source<'_>, page: &mut Page) {
         })
         .collect();
     if !lines.is_empty() {
-        page.section("What reviewers said");
+        page.section("Reviews");
         page.list(&lines);
     }
 }

@@ -1,6 +1,6 @@
-//! the roofline of a campaign: how near each case was to what the device allows, before and after.
+//! The roofline of a campaign: how close each case was to the device limit, before and after.
 //!
-//! Only what the events tell is used: the roof that was measured with the baseline, and the times.
+//! Only the events are used: the roof that was measured with the baseline, and the times.
 
 use super::page::Page;
 use super::source::Source;
@@ -12,7 +12,7 @@ use karve_profile::roofline::cases::{self, Times};
 use karve_profile::roofline::plot::{self, Point, RoofLine};
 use karve_profile::roofline::text::{rate, time};
 
-/// Where the plot lies.
+/// The path of the plot.
 pub(super) const PLOT: &str = "roofline.svg";
 
 const COLUMNS: [&str; 7] = [
@@ -20,7 +20,7 @@ const COLUMNS: [&str; 7] = [
     "Operations per byte",
     "Ceiling",
     "Limit",
-    "Least time",
+    "Minimum time",
     "Baseline share",
     "Final share",
 ];
@@ -71,16 +71,16 @@ pub(super) fn section(source: &Source<'_>, page: &mut Page) {
             cores,
             ..
         }) => format!(
-            "The roof is that of {} of the host, at the level of the caches that holds the bytes \
-             of a case, as `karve roofline` shows it. ",
+            "The roof is that of {} of the host, at the cache level that holds the bytes of a \
+             case, as `karve roofline` shows it. ",
             cores.name()
         ),
         Some(_) | None => String::new(),
     };
     page.block(format!(
-        "A call cannot be faster than its operations and its bytes allow. {whose}The share is the \
-         least time over the measured one; above 100% the bytes lay in a faster cache than the \
-         one that was measured, or more cores took part. `{PLOT}` shows it."
+        "A call cannot be faster than its operations and bytes allow. {whose}The share is the \
+         minimum time divided by the measured time; above 100%, the bytes were in a faster cache \
+         than the measured one, or more cores were used. `{PLOT}` is the plot."
     ));
     let limit = |row: &Row| match (row.before.limit, &row.level) {
         (Limit::Compute, _) => "compute".to_owned(),
@@ -174,7 +174,7 @@ fn lines(roof: &Roof) -> Vec<RoofLine> {
     roof.rates.iter().enumerate().map(line).collect()
 }
 
-/// Bytes as people say them.
+/// Bytes with a unit.
 fn size(bytes: u64) -> String {
     match bytes {
         b if b >= 1 << 20 => format!("{} MiB", b >> 20),

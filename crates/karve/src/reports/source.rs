@@ -1,10 +1,10 @@
-//! What every report draws from: the campaign, and which names may be told.
+//! The source of every report: the campaign, and which names may be shown.
 //!
-//! Whatever is rendered here may be read by an agent: as a file of a campaign, through the server,
-//! or because it runs `karve report`. An agent must not learn the hidden cases, not even when the
-//! campaign is finished, for the next one is judged on the same ones. `Source` is the one place
-//! that withholds them: a hidden case has a number instead of its name, and names are taken out of
-//! free text such as logs and lessons. A person finds the names in `karve.toml`.
+//! An agent may read everything rendered here: as a file of a campaign, through the server, or by
+//! running `karve report`. An agent must not learn the hidden cases, even after the campaign is
+//! finished, because the next one is judged on the same cases. `Source` is the only place that
+//! hides them: a hidden case has a number instead of its name, and names are removed from free
+//! text such as logs and lessons. A person finds the names in `karve.toml`.
 
 use super::text::{bounded, escaped, fenced, one_line, printable};
 use karve_core::campaign::{Campaign, RoundSummary, StopReason};
@@ -14,15 +14,15 @@ use karve_core::measurement::Gate;
 use karve_core::verdict::{DropReason, Verdict};
 use karve_numerics::case::CaseSet;
 
-/// What stands for the name of a hidden case.
+/// The placeholder for the name of a hidden case.
 const WITHHELD: &str = "(hidden)";
 
-/// How a reader finds out which hidden case is meant.
-pub(super) const HIDDEN_CASES: &str = "Hidden cases are numbered as `cases.hidden` in `karve.toml` \
-                                       lists them. Their names are in no report, because an \
-                                       agent may read it.";
+/// How a reader can identify a hidden case.
+pub(super) const HIDDEN_CASES: &str = "Hidden cases are numbered in the order of `cases.hidden` \
+                                       in `karve.toml`. Their names are not in any report, \
+                                       because an agent may read it.";
 
-/// A campaign with its charter, and the names that must not be told.
+/// A campaign with its charter, and the names that must stay hidden.
 pub(super) struct Source<'a> {
     /// The campaign.
     pub(super) campaign: &'a Campaign,
@@ -31,19 +31,19 @@ pub(super) struct Source<'a> {
     guard: Guard,
 }
 
-/// Names that must not be told, longest first.
+/// Names that must stay hidden, longest first.
 pub(super) struct Guard {
     names: Vec<String>,
 }
 
 impl Guard {
-    /// Withholds the hidden cases of a charter.
+    /// Hides the hidden cases of a charter.
     pub(super) fn of(charter: &Charter) -> Self {
         let hidden = charter.cases.iter().filter(|c| c.set == CaseSet::Hidden);
         Self::withholding(hidden.map(|case| case.name.clone()))
     }
 
-    /// The same for a campaign, in which a case may have been renamed when it was made smaller.
+    /// The same for a campaign, in which a case may have been renamed when it was shrunk.
     fn of_campaign(campaign: &Campaign, charter: &Charter) -> Self {
         let measured = charter.all_cases().into_iter();
         let measured = measured.filter_map(|index| campaign.case(index));
@@ -60,7 +60,7 @@ impl Guard {
         Self { names }
     }
 
-    /// The text, line structure and all, without the names.
+    /// The text with its line breaks, without the names.
     pub(super) fn clean(&self, text: &str) -> String {
         self.names
             .iter()
@@ -80,7 +80,7 @@ impl Guard {
 
 /// Replaces a name wherever it is not part of a longer word.
 fn withhold(text: &str, name: &str) -> String {
-    // Lower case of ASCII only, so that positions stay the same.
+    // Lowercase ASCII only, so that positions stay the same.
     let (lower, wanted) = (text.to_ascii_lowercase(), name.to_ascii_lowercase());
     let mut clean = String::with_capacity(text.len());
     let mut from = 0;
@@ -102,7 +102,7 @@ fn withhold(text: &str, name: &str) -> String {
 }
 
 impl<'a> Source<'a> {
-    /// What may be told of a campaign; `None` before the target is defined.
+    /// What may be shown of a campaign; `None` before the target is defined.
     pub(super) fn guarded(campaign: &'a Campaign) -> Option<Self> {
         let charter = campaign.charter()?;
         let guard = Guard::of_campaign(campaign, charter);
@@ -123,7 +123,7 @@ impl<'a> Source<'a> {
         escaped(&self.line(text, max))
     }
 
-    /// A text without the names, otherwise as it is.
+    /// A text without the names, otherwise unchanged.
     pub(super) fn clean(&self, text: &str) -> String {
         self.guard.clean(text)
     }
@@ -133,13 +133,13 @@ impl<'a> Source<'a> {
         fenced(&self.guard.clean(&printable(log)))
     }
 
-    /// The name of a case, not escaped; of a hidden one its number among the hidden ones.
+    /// The name of a case, not escaped; for a hidden one, its number among the hidden ones.
     pub(super) fn case(&self, case: usize) -> String {
         let hidden = self.charter.hidden_cases();
         if let Some(at) = hidden.iter().position(|hidden| *hidden == case) {
             return format!("hidden case {}", at + 1);
         }
-        // The name as it is measured: a case that was made smaller has another one.
+        // The name as measured: a case that was shrunk has another one.
         let measured = self.campaign.case(case).map(|case| case.name);
         one_line(&measured.unwrap_or_else(|| self.campaign.case_name(case)))
     }
@@ -149,7 +149,7 @@ impl<'a> Source<'a> {
         self.charter.cases.len() - self.charter.visible_cases().len()
     }
 
-    /// What the gate said; the log of a hidden case is not told either.
+    /// The result of the gate; the log of a hidden case is not shown either.
     pub(super) fn gate(&self, gate: &Gate) -> String {
         match gate {
             Gate::WrongResult { case, .. } if self.guard.withholds(case) => {
@@ -159,7 +159,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The log of a gate that failed, if it has one that may be told.
+    /// The log of a failed gate, if it has one that may be shown.
     pub(super) fn excerpt<'b>(&self, gate: &'b Gate) -> Option<&'b str> {
         let excerpt = match gate {
             Gate::WrongResult { case, .. } if self.guard.withholds(case) => return None,
@@ -187,7 +187,7 @@ impl<'a> Source<'a> {
     pub(super) fn stop(&self, reason: &StopReason, max: usize) -> String {
         let why = match reason {
             StopReason::BaselineFailed { gate } => {
-                format!("the unchanged kernel does not pass: {}", self.gate(gate))
+                format!("the unchanged kernel fails: {}", self.gate(gate))
             }
             reason => reason.describe(),
         };
@@ -202,7 +202,7 @@ impl<'a> Source<'a> {
     /// What a round taught, as one bounded line, not escaped; empty if it taught nothing.
     pub(super) fn lesson(&self, round: &RoundSummary, max: usize) -> String {
         match &round.gate {
-            // Its words may hold the log of the hidden case.
+            // Its text may contain the log of the hidden case.
             Some(Gate::WrongResult { case, .. }) if self.guard.withholds(case) => {
                 "wrong on a hidden case".to_owned()
             }
@@ -210,7 +210,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// A round of that number, if it is settled.
+    /// The round with that number, if it is finished.
     pub(super) fn round(&self, number: u32) -> Option<&'a RoundSummary> {
         let rounds = self.campaign.rounds();
         rounds.iter().find(|round| round.number == number)

@@ -1,6 +1,6 @@
 //! `rounds/round-N/summary.md`: one round, from the hypothesis to what comes next.
 //!
-//! It depends on the rounds up to its own only, so that it never changes again.
+//! It depends only on the rounds up to its own, so it never changes again.
 
 use super::accuracy;
 use super::figures::{change, deciding, estimated};
@@ -36,7 +36,7 @@ pub(super) fn render_summary(source: &Source<'_>, round: &RoundSummary) -> Strin
         format!("Time: {}", stamp(round.at_ms)),
         format!("Parent: {}", code(&short(&round.parent))),
         format!("Candidate: {}", candidate(round)),
-        format!("Time of work: {}", duration(round.spent_ms)),
+        format!("Working time: {}", duration(round.spent_ms)),
     ]);
     hypothesis(source, round, &mut page);
     roles::asked(source, round, &mut page);
@@ -86,7 +86,7 @@ pub(super) fn lesson(source: &Source<'_>, round: &RoundSummary) -> String {
 fn hypothesis(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
     page.section("Hypothesis");
     let Some(hypothesis) = &round.hypothesis else {
-        page.block("There was none.");
+        page.block("None.");
         let refused = round.refused.iter().map(|r| source.markdown(r, CELL_MAX));
         page.list(&refused.collect::<Vec<_>>());
         return;
@@ -102,16 +102,16 @@ fn hypothesis(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
         format!("Direction: {}", hypothesis.direction.name()),
     ];
     if let Some(task) = &round.task {
-        items.push(format!("Item of the agenda: {}", text(task)));
+        items.push(format!("Agenda item: {}", text(task)));
     }
     if !hypothesis.counters.is_empty() {
         items.push(format!(
-            "Counters expected to move: {}",
+            "Counters expected to change: {}",
             text(&list(&hypothesis.counters))
         ));
     }
     if let Some(gate) = &hypothesis.gate {
-        items.push(format!("Meant for: {}", text(gate)));
+        items.push(format!("Intended for: {}", text(gate)));
     }
     page.list(&items);
 }
@@ -152,32 +152,34 @@ fn single_change(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
     }
     if !candidate.out_of_scope.is_empty() {
         let left_out = source.markdown(&list(&candidate.out_of_scope), PARAGRAPH_MAX);
-        items.push(format!("Left out, beyond the grant: {left_out}"));
+        items.push(format!(
+            "Discarded changes outside the editable files: {left_out}"
+        ));
     }
     items.extend(variants(source, round));
     if round.retries > 0 {
-        items.push(format!("Attempts to mend: {}", round.retries));
+        items.push(format!("Repair attempts: {}", round.retries));
     }
     page.list(&items);
 }
 
-/// The realizations of the hypothesis, where there were several.
+/// The implementations of the hypothesis, if there were several.
 fn variants(source: &Source<'_>, round: &RoundSummary) -> Vec<String> {
     let of = |made: &Made| {
         let tryout = round.tryouts.iter().find(|of| of.variant == made.variant);
         let seen = match (&made.candidate, tryout) {
             (None, _) => source.markdown(&made.why, CELL_MAX),
-            (Some(_), None) => "not looked at".to_owned(),
+            (Some(_), None) => "not tried".to_owned(),
             (Some(_), Some(tryout)) => {
                 let gate = source.markdown(&source.gate(&tryout.gate), CELL_MAX);
                 match tryout.value() {
-                    Some(value) => format!("{gate}, read {}", reading_of(source, value)),
+                    Some(value) => format!("{gate}, measured {}", reading_of(source, value)),
                     None => gate,
                 }
             }
         };
         let mark = match round.chosen == Some(made.variant) {
-            true => "; this one went on",
+            true => "; this one was chosen",
             false => "",
         };
         format!(
@@ -189,7 +191,7 @@ fn variants(source: &Source<'_>, round: &RoundSummary) -> Vec<String> {
     round.variants.iter().map(of).collect()
 }
 
-/// A reading that chose a variant, in the unit of the metric; a rate was turned over.
+/// A reading that selected a variant, in the unit of the metric; rates are inverted.
 fn reading_of(source: &Source<'_>, value: f64) -> String {
     let metric = &source.charter.metric;
     let value = match metric.better {
@@ -220,7 +222,7 @@ fn results(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
     accuracy::of_round(source, round, page);
 }
 
-/// What the same code showed in other layouts.
+/// The results of the same code in other layouts.
 fn layouts(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
     let Some(layouts) = &round.layouts else {
         return;
@@ -254,7 +256,7 @@ fn case_rows(source: &Source<'_>, comparison: &Comparison) -> Vec<Vec<String>> {
 fn attribution(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
     page.section("Attribution");
     let (Some(hypothesis), Some((comparison, _))) = (&round.hypothesis, deciding(round)) else {
-        page.block("Nothing was measured, so nothing can be attributed.");
+        page.block("Nothing was measured, so no effect can be attributed.");
         return;
     };
     let cases = |wanted: Change| -> String {
@@ -263,7 +265,7 @@ fn attribution(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
         escaped(&list(&names))
     };
     page.block(
-        "Parent and candidate ran by turns on the same seeds and with the same harness; only the \
+        "Parent and candidate ran interleaved on the same seeds with the same harness; only the \
          files above differ between them.",
     );
     page.list(&[
@@ -274,7 +276,7 @@ fn attribution(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
         ),
         format!("Faster: {}", cases(Change::Improved)),
         format!("Slower: {}", cases(Change::Regressed)),
-        format!("Not told apart: {}", cases(Change::NotToldApart)),
+        format!("Inconclusive: {}", cases(Change::NotToldApart)),
     ]);
 }
 
@@ -305,7 +307,7 @@ fn next_direction(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
     page.list(&items);
 }
 
-/// What a rung of the escalation ladder asks for.
+/// What a step of the escalation ladder asks for.
 pub(super) fn streak_action(action: StreakAction) -> &'static str {
     match action {
         StreakAction::Diagnose => "say why the last change failed before the next one",

@@ -1,4 +1,4 @@
-//! What `karve run` prints at its end: plain text, narrow, the most important line first.
+//! The summary that `karve run` prints at the end: plain text, narrow, most important line first.
 
 use super::agenda::{became, why};
 use super::figures::{headline, speedup_now, with_unit};
@@ -8,14 +8,14 @@ use super::text::{interval, ratio, share, time_of_work, wrapped};
 use karve_core::campaign::{Campaign, RoundSummary};
 use karve_os::text::counted;
 
-/// Columns of the summary.
+/// The width of the summary, in columns.
 const WIDTH: usize = 100;
 /// Where the text after a label starts.
 const LABEL: usize = 12;
-/// Characters of a title or a reason.
+/// The most characters of a title or a reason.
 const REASON_MAX: usize = 160;
 
-/// The end of a campaign for a terminal, at most 100 columns wide. Hidden cases are not told.
+/// The end of a campaign for a terminal, at most 100 columns wide. Hidden cases are not shown.
 pub fn render_terminal_summary(campaign: &Campaign) -> String {
     let Some(source) = Source::guarded(campaign) else {
         return "No target is defined yet.\n".to_owned();
@@ -105,7 +105,7 @@ fn figures(source: &Source<'_>) -> Vec<String> {
     lines
 }
 
-/// What became of each item of the agenda.
+/// The outcome of each item of the agenda.
 fn agenda_lines(source: &Source<'_>) -> Vec<String> {
     let items = source.campaign.view().agenda;
     if items.is_empty() {

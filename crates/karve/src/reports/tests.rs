@@ -51,7 +51,7 @@ fn check_golden(name: &str, text: &str) {
         std::fs::write(&path, text).unwrap();
     }
     let want = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(text, want, "{name} differs; KARVE_BLESS=1 writes it anew");
+    assert_eq!(text, want, "{name} differs; KARVE_BLESS=1 rewrites it");
 }
 
 #[test]
@@ -271,8 +271,8 @@ fn layouts_and_the_positive_control_are_told_in_words() {
     let report = render_final_report(&campaign);
     for part in [
         "other layouts of the same code: 1, kept after that: 1.",
-        "3% more work showed as 0.971x",
-        "and was noticed.",
+        "3% more work measured as 0.971x",
+        "and was detected.",
         "or more, by wall time.",
     ] {
         assert!(report.contains(part), "no {part:?} in {report}");
@@ -284,7 +284,7 @@ fn layouts_and_the_positive_control_are_told_in_words() {
     let shown = "1.250x, 1.250x, 0.875x by wall time";
     assert!(summary.contains(shown), "{summary}");
     let report = render_final_report(&campaign);
-    for part in ["1, kept after that: 0.", "and was not noticed: a change"] {
+    for part in ["1, kept after that: 0.", "and was not detected: a change"] {
         assert!(report.contains(part), "no {part:?} in {report}");
     }
 }

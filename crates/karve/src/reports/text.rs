@@ -9,37 +9,37 @@ use karve_core::campaign::Campaign;
 use karve_core::comparison::Estimate;
 use karve_core::score::percent_change;
 
-/// Characters of a title.
+/// The most characters of a title.
 pub(super) const TITLE_MAX: usize = 100;
-/// Characters of one table cell.
+/// The most characters of one table cell.
 pub(super) const CELL_MAX: usize = 200;
-/// Characters of a paragraph from outside.
+/// The most characters of an untrusted paragraph.
 pub(super) const PARAGRAPH_MAX: usize = 1_200;
-/// Characters of a log that are shown; its end is kept.
+/// How many characters of a log are shown; its end is kept.
 pub(super) const EXCERPT_MAX: usize = 4_000;
-/// Entries of a list of files or names; the rest is counted.
+/// The most entries of a list of files or names; the rest is counted.
 const LIST_MAX: usize = 20;
-/// Characters of a commit that are shown.
+/// How many characters of a commit are shown.
 const COMMIT_CHARS: usize = 12;
 /// Significant digits of a reading.
 const DIGITS: i32 = 5;
-/// Where there is no value.
+/// Shown if there is no value.
 pub(super) const NO_VALUE: &str = "-";
 
-/// Characters that are invisible or turn the direction of writing.
+/// Characters that are invisible or change the text direction.
 fn is_unseen(c: char) -> bool {
     matches!(c, '\u{00ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
         || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
         || matches!(c, '\u{e0000}'..='\u{e007f}')
 }
 
-/// The text without escape sequences of terminals.
+/// The text without terminal escape sequences.
 fn without_escapes(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         if c == '\u{1b}' && chars.next_if_eq(&'[').is_some() {
-            // The parameters end with a letter, or with anything that is no parameter.
+            // The parameters end with a letter, or with anything that is not a parameter.
             while chars.next_if(|c| matches!(c, ' '..='?')).is_some() {}
             let _final_byte = chars.next_if(|c| matches!(c, '@'..='~'));
         } else {
@@ -49,7 +49,7 @@ fn without_escapes(text: &str) -> String {
     kept
 }
 
-/// Whether a text is one line already; nearly all are, and a long campaign has thousands.
+/// Whether a text is already one line; nearly all are, and a long campaign has thousands.
 fn is_one_line(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && !text.contains("  ")
@@ -70,7 +70,7 @@ pub(super) fn one_line(text: &str) -> String {
     seen.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// At most `max` characters, with a sign where something was cut off.
+/// At most `max` characters, with an ellipsis if something was cut off.
 pub(super) fn bounded(text: &str, max: usize) -> String {
     if text.chars().count() <= max {
         return text.to_owned();
@@ -174,7 +174,7 @@ pub(super) fn list(names: &[String]) -> String {
     }
 }
 
-/// A name of files made of what every file system takes.
+/// A file name with only characters that every file system accepts.
 pub(super) fn file_name(text: &str) -> String {
     let name: String = bounded(text, TITLE_MAX)
         .chars()
@@ -218,16 +218,16 @@ pub(super) fn duration(ms: u64) -> String {
     }
 }
 
-/// How long a campaign has worked, and how long it waited beside that.
+/// How long a campaign has worked, and how long it also waited.
 pub(super) fn time_of_work(campaign: &Campaign) -> String {
     let work = duration(campaign.spent_ms());
     match campaign.waited_ms() {
         0 => work,
-        waited => format!("{work}, and {} of waiting for the device", duration(waited)),
+        waited => format!("{work}, plus {} waiting for the device", duration(waited)),
     }
 }
 
-/// A value with so many decimals, or the sign for none.
+/// A value with this many decimals, or the placeholder for none.
 pub(super) fn decimals(value: Option<f64>, decimals: usize) -> String {
     match value {
         Some(value) if value.is_finite() => format!("{value:.decimals$}"),
@@ -296,7 +296,7 @@ pub(super) fn number(value: Option<f64>) -> String {
     format!("{value:.*}", decimals as usize)
 }
 
-/// A plain number without trailing zeros, for what a person once typed.
+/// A plain number without trailing zeros, for values that a person typed.
 pub(super) fn typed(value: f64) -> String {
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

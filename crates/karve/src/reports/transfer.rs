@@ -9,7 +9,7 @@ use karve_core::attribution::{AttributionRow, GAP_MAX_PERCENT, Honesty};
 use karve_core::campaign::RoundSummary;
 use karve_core::integrity::{self, AuditMode, Bucket, Finding, Transfer};
 
-/// Findings that are listed.
+/// The most findings that are listed.
 const LISTED_MAX: usize = 20;
 
 const COLUMNS: [&str; 4] = [
@@ -27,7 +27,7 @@ pub(super) fn transfer_check(source: &Source<'_>, round: &RoundSummary, page: &m
     }
     page.section("Real-training transfer check");
     if source.charter.audit.mode == AuditMode::Off {
-        page.block("The audit is off, so nothing is known about this.");
+        page.block("The audit is off, so this was not checked.");
         return;
     }
     let classified = integrity::classify(&round.findings);
@@ -36,16 +36,16 @@ pub(super) fn transfer_check(source: &Source<'_>, round: &RoundSummary, page: &m
     let ratio = round.ratio();
     let real = match classified.transfer() {
         Transfer::AsReal => ratio.map_or(NO_VALUE.to_owned(), |_| {
-            format!("{}, since it transfers one to one", percent(ratio))
+            format!("{}, because it transfers one to one", percent(ratio))
         }),
         Transfer::WithAsterisk => match source.charter.audit.weight_share {
             Some(share) => {
                 let bound = ratio.map(|ratio| ratio.min(1.0 + share));
                 format!("{}, bounded by audit.weight_share", percent(bound))
             }
-            None => "not known, since audit.weight_share is not given".to_owned(),
+            None => "unknown, because audit.weight_share is not set".to_owned(),
         },
-        Transfer::Overfit => "none: real use has other inputs in every call".to_owned(),
+        Transfer::Overfit => "none: in real use every call has different inputs".to_owned(),
     };
     page.list(&[
         format!(
@@ -58,7 +58,7 @@ pub(super) fn transfer_check(source: &Source<'_>, round: &RoundSummary, page: &m
         format!("Estimated real gain: {real}"),
         match classified.transfer() {
             Transfer::AsReal | Transfer::WithAsterisk if !kept => {
-                "Decision: none, since the round was not kept".to_owned()
+                "Decision: none, because the round was not kept".to_owned()
             }
             transfer => format!("Decision: {}", transfer.decision()),
         },
@@ -85,11 +85,11 @@ fn listed(source: &Source<'_>, findings: &[Finding]) -> Vec<String> {
     lines
 }
 
-/// The audit table of the report, and what follows from it.
+/// The audit table of the report, and its verdict.
 pub(super) fn attribution(source: &Source<'_>, page: &mut Page) {
     page.section("Real-training audit");
     if source.charter.audit.mode == AuditMode::Off {
-        page.block("The audit is off (`[audit]` in karve.toml), so nothing is known about this.");
+        page.block("The audit is off (`[audit]` in karve.toml), so this was not checked.");
         return;
     }
     let shown = headline(source).map(|comparison| comparison.overall.ratio);
@@ -99,8 +99,8 @@ pub(super) fn attribution(source: &Source<'_>, page: &mut Page) {
         return;
     }
     page.block(
-        "Where each gain comes from: K1 to K4 hold in real use, W1 holds within a bound, and W2 \
-         and W3 only in the benchmark. docs/integrity.md says what each of them is.",
+        "Where each gain comes from: K1 to K4 apply in real use, W1 applies up to a bound, and W2 \
+         and W3 only in the benchmark. docs/integrity.md defines them.",
     );
     let rows: Vec<Vec<String>> = done.rows.iter().map(|row| table_row(source, row)).collect();
     page.table(&COLUMNS, &rows);
@@ -122,8 +122,8 @@ pub(super) fn attribution(source: &Source<'_>, page: &mut Page) {
     ];
     if done.honesty == Honesty::Inflated {
         items.push(format!(
-            "A gap of more than {GAP_MAX_PERCENT}% should be rolled back: the rounds above that \
-             are W1, W2 or W3 are where it comes from."
+            "A gap of more than {GAP_MAX_PERCENT}% should be rolled back: it comes from the rounds \
+             above that are W1, W2 or W3."
         ));
     }
     page.list(&items);
@@ -137,14 +137,14 @@ pub(super) fn attribution(source: &Source<'_>, page: &mut Page) {
         .collect();
     if !found.is_empty() {
         page.block(
-            "What the audit found in kept rounds. What is suspicious asks a person to look; the \
-             verdict above counts only where gains come from:",
+            "Audit findings in kept rounds. A person should review suspicious ones; the verdict \
+             above depends only on where the gains come from:",
         );
         page.list(&found);
     }
 }
 
-/// A rounding error is no gap.
+/// A rounding error is not a gap.
 fn flat(percent: f64) -> f64 {
     if percent.abs() < 0.05 { 0.0 } else { percent }
 }

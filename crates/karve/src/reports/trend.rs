@@ -1,4 +1,4 @@
-//! `logs/performance_trend.md`: one row for the baseline and one for each settled round.
+//! `logs/performance_trend.md`: one row for the baseline and one for each finished round.
 
 use super::figures::{Figures, deciding};
 use super::page::Page;
@@ -19,7 +19,7 @@ const COLUMNS: [&str; 10] = [
     "Key Finding",
 ];
 
-/// What the vs Baseline column says of the baseline, and of a pass that is not measured.
+/// The vs Baseline column for the baseline, and for a pass that is not measured.
 const NOT_COMPARED: &str = "—";
 
 /// Which of the columns the campaign's one metric belongs to.
@@ -31,7 +31,7 @@ enum Pass {
 }
 
 impl Pass {
-    /// By the name of the metric; what does not say otherwise is a forward pass.
+    /// By the name of the metric; the default is a forward pass.
     fn of(metric: &str) -> Self {
         let name = metric.to_lowercase();
         let says = |words: &[&str]| words.iter().any(|word| name.contains(word));
@@ -80,13 +80,13 @@ pub(super) fn render_trend(source: &Source<'_>) -> String {
     let mut page = Page::titled("Performance trend");
     page.block(
         "Fwd and Bwd are medians of the candidate's own readings, mean and maximum over the \
-         visible cases; they are left out where only some cases were measured. Combined Step and \
-         vs Baseline follow from the paired comparisons of the rounds.",
+         visible cases; they are left out if only some cases were measured. Combined Step and \
+         vs Baseline come from the paired comparisons of the rounds.",
     );
     let baseline_number = source.charter.policy.baseline_number;
     if baseline_number > 0 {
         page.block(format!(
-            "Row {baseline_number} is the baseline, so that round N stands in row \
+            "Row {baseline_number} is the baseline, so round N is in row \
              N+{baseline_number}."
         ));
     }
@@ -133,7 +133,7 @@ fn round_row(
     row
 }
 
-/// The words of this format for a verdict.
+/// The terms of this format for a verdict.
 pub(super) fn status(round: &RoundSummary) -> &'static str {
     if round.verdict.keeps() {
         "ACCEPTED"
@@ -142,7 +142,7 @@ pub(super) fn status(round: &RoundSummary) -> &'static str {
     }
 }
 
-/// What a round taught, or else why it ended as it did.
+/// The lesson of a round, or else the reason for its verdict.
 fn finding(source: &Source<'_>, round: &RoundSummary) -> String {
     match source.lesson(round, CELL_MAX).as_str() {
         "" => escaped(&source.why(round, CELL_MAX)),

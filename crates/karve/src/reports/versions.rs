@@ -1,4 +1,4 @@
-//! `docs/kernels/<op>.md`: the devlog, in which every candidate is a version beside the others.
+//! `docs/kernels/<op>.md`: the devlog, in which every candidate is a separate version.
 
 use super::figures::{Figures, with_unit};
 use super::optimize_log::open_directions;
@@ -10,7 +10,7 @@ use super::text::{
 };
 use karve_core::campaign::RoundSummary;
 
-/// Where nothing was measured.
+/// Shown if nothing was measured.
 const NOT_MEASURED: &str = "n/a";
 
 const COLUMNS: [&str; 10] = [
@@ -91,7 +91,7 @@ fn performance(source: &Source<'_>, page: &mut Page) {
     ]);
 }
 
-/// The one type that all visible cases name, if they do.
+/// The data type that all visible cases share, if they do.
 fn dtype(source: &Source<'_>) -> String {
     let visible = source.charter.visible_cases();
     let mut types: Vec<String> = visible

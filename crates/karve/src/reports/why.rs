@@ -1,5 +1,5 @@
-//! Why the kernel was slow, and what was known and learnt about that: two sections of the final
-//! report.
+//! Why the kernel was slow, and what the library knew and learned about it: two sections of the
+//! final report.
 
 use super::page::Page;
 use super::profile::{Against, Change};
@@ -11,14 +11,14 @@ use karve_core::profile::predicate::short;
 use karve_core::profile::{KernelProfile, Profile};
 use std::collections::BTreeSet;
 
-/// Counters that are shown before and after.
+/// How many counters are shown before and after.
 const COUNTERS_SHOWN: usize = 12;
-/// Characters of a commit that are shown.
+/// How many characters of a commit are shown.
 const COMMIT_CHARS: usize = 10;
-/// Rounds that are shown with what they foretold.
+/// How many rounds are shown with their predictions.
 const FORETOLD_SHOWN: usize = 20;
 
-/// What the profilers said first and last; nothing where nothing was profiled.
+/// The first and the last profile; nothing if nothing was profiled.
 pub(super) fn profile_section(source: &Source<'_>, page: &mut Page) {
     let campaign = source.campaign;
     let (Some(first), Some(last)) = (campaign.first_profile(), campaign.profile()) else {
@@ -30,16 +30,16 @@ pub(super) fn profile_section(source: &Source<'_>, page: &mut Page) {
     let when = if is_final {
         "At the end"
     } else {
-        "Looked at last"
+        "Last profile"
     };
-    let whose = if same { "The kernel" } else { "At first" };
+    let whose = if same { "The kernel" } else { "At the start" };
     let mut lines = vec![diagnosis(source, whose, first)];
     if !same {
         lines.push(diagnosis(source, when, last));
     }
     if !is_final {
         lines.push(format!(
-            "The final kernel, {}, was not profiled: the campaign ended before the next look.",
+            "The final kernel, {}, was not profiled: the campaign ended before the next profile.",
             code(&short_of(campaign.incumbent()))
         ));
     }
@@ -53,7 +53,7 @@ pub(super) fn profile_section(source: &Source<'_>, page: &mut Page) {
             format!("; see {}", code(&source.line(id, CELL_MAX)))
         });
         lines.push(format!(
-            "Left to try: {}, by these counters about {:.0}% of the time ({}){entry}",
+            "Left to try: {}, could save about {:.0}% of the time by these counters ({}){entry}",
             source.markdown(&opportunity.name, CELL_MAX),
             opportunity.gain_pct,
             source.markdown(&opportunity.trigger, CELL_MAX)
@@ -65,7 +65,7 @@ pub(super) fn profile_section(source: &Source<'_>, page: &mut Page) {
             compared((first, last), when, page);
         } else {
             lines.push(format!(
-                "Nothing is compared: the one is {}, the other {}.",
+                "Not compared, because the kernels differ: {} and {}.",
                 code(&source.line(&first.name, CELL_MAX)),
                 code(&source.line(&last.name, CELL_MAX))
             ));
@@ -77,7 +77,7 @@ pub(super) fn profile_section(source: &Source<'_>, page: &mut Page) {
     foretold(source, page);
 }
 
-/// What moved, of what the same tool told of the same function.
+/// The counters that changed, as reported by the same tool for the same function.
 fn compared((first, last): (&KernelProfile, &KernelProfile), when: &str, page: &mut Page) {
     let moved = Against::of(first, last).counters.into_iter();
     let rows: Vec<Vec<String>> = moved
@@ -86,7 +86,7 @@ fn compared((first, last): (&KernelProfile, &KernelProfile), when: &str, page: &
         .map(|change| row(&change))
         .collect();
     if !rows.is_empty() {
-        page.table(&["Counter", "At first", when, "Change"], &rows);
+        page.table(&["Counter", "At the start", when, "Change"], &rows);
     }
 }
 
@@ -94,7 +94,7 @@ fn short_of(commit: &str) -> String {
     commit.chars().take(COMMIT_CHARS).collect()
 }
 
-/// Of which commit, function and tools, what limits it and why.
+/// The commit, function and tools of a profile, what limits the kernel and why.
 fn diagnosis(source: &Source<'_>, when: &str, profile: &Profile) -> String {
     let text = |text: &str| source.markdown(text, PARAGRAPH_MAX);
     let commit = code(&short_of(&profile.commit));
@@ -110,7 +110,7 @@ fn diagnosis(source: &Source<'_>, when: &str, profile: &Profile) -> String {
     };
     match (&profile.diagnosis, &profile.skipped) {
         (Some(found), _) => format!(
-            "{of}: {}-bound by the rules of {}. {} ({})",
+            "{of}: {}-bound by the {} rules. {} ({})",
             found.bottleneck.name(),
             found.rules.name(),
             text(&found.root_cause),
@@ -132,7 +132,7 @@ fn row(moved: &Change) -> Vec<String> {
     ]
 }
 
-/// What hypotheses expected of counters, and what became of it.
+/// The counter predictions of the hypotheses, and what was measured.
 fn foretold(source: &Source<'_>, page: &mut Page) {
     let rounds = source.campaign.rounds().iter();
     let told = rounds.filter(|round| !round.lesson.foretold.is_empty());
@@ -141,7 +141,7 @@ fn foretold(source: &Source<'_>, page: &mut Page) {
         .map(|round| {
             let all: Vec<String> = round.lesson.foretold.iter().map(|f| f.describe()).collect();
             let all = source.markdown(&all.join("; "), PARAGRAPH_MAX);
-            format!("Round {} foretold: {all}", round.number)
+            format!("Round {} predicted: {all}", round.number)
         })
         .collect();
     if !lines.is_empty() {
@@ -163,8 +163,8 @@ pub(super) fn knowledge_section(source: &Source<'_>, page: &mut Page) {
     }
     page.section("Knowledge");
     let held = match known.len() {
-        1 => "1 entry of the library held for this target.".to_owned(),
-        n => format!("{n} entries of the library held for this target."),
+        1 => "1 library entry matched this target.".to_owned(),
+        n => format!("{n} library entries matched this target."),
     };
     page.block(held);
     let rows: Vec<Vec<String>> = learnt
@@ -175,19 +175,19 @@ pub(super) fn knowledge_section(source: &Source<'_>, page: &mut Page) {
         page.block("No round was evidence for or against an entry.");
         return;
     }
-    page.table(&["Round", "Entry", "Change", "Measured", "Says"], &rows);
+    page.table(&["Round", "Entry", "Change", "Measured", "Result"], &rows);
     page.block(
-        "Each row is staged as evidence in `.karve/knowledge`; `karve knowledge show ENTRY` tells \
-         how the entry stands, `karve knowledge promote ENTRY` takes it into the project.",
+        "Each row is staged as evidence in `.karve/knowledge`; `karve knowledge show ENTRY` shows \
+         the state of the entry, `karve knowledge promote ENTRY` adds it to the project.",
     );
 }
 
 fn entry(source: &Source<'_>, round: &RoundSummary) -> Option<Vec<String>> {
     let learning = round.lesson.learning.as_ref()?;
     let says = match (effect_of(&learning.evidence), learning.is_new) {
-        (Effect::Supports, true) => "a new finding",
-        (Effect::Supports, false) => "for it",
-        (Effect::Refutes, _) => "against it",
+        (Effect::Supports, true) => "new finding",
+        (Effect::Supports, false) => "supports it",
+        (Effect::Refutes, _) => "refutes it",
         (Effect::Open, _) => "open",
     };
     Some(vec![

@@ -1,19 +1,19 @@
-//! What is kept of what was said in a turn: its beginning and its end, in bounded memory. The end
-//! holds the answer, so what is too long is cut in its middle.
+//! The part of a turn's conversation that is kept: its beginning and its end, in bounded memory.
+//! The end holds the answer, so a long conversation is cut in the middle.
 
 use super::{Utterance, Who};
 use karve_agents::told::Told;
 use std::collections::VecDeque;
 
-/// Utterances of one turn that are kept from its beginning.
+/// Messages of one turn that are kept from its beginning.
 pub(super) const FIRST_MAX: usize = 60;
-/// Utterances that are kept from its end.
+/// Messages that are kept from its end.
 pub(super) const LAST_MAX: usize = 140;
-/// Characters of what an agent says at once.
+/// Characters of one message of an agent.
 pub(super) const SAID_CHARS_MAX: usize = 4_000;
-/// Characters of what goes to a tool, or comes from it.
+/// Characters of a tool's input or output.
 const TOOL_CHARS_MAX: usize = 600;
-/// Characters of the name of a tool.
+/// Characters of a tool's name.
 const NAME_CHARS_MAX: usize = 100;
 
 /// The beginning and the end of a turn.
@@ -25,13 +25,13 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Takes in what was said next.
+    /// Adds the next message.
     pub(super) fn push(&mut self, told: Told) {
         let (who, tool, text, failed) = match told {
             Told::More(text) => match self.latest() {
                 Some(latest) if latest.who == Who::Agent => {
                     latest.text.push_str(&text);
-                    // Not at every piece, for each takes a look at all of it.
+                    // Not at every piece, because each check scans the whole text.
                     if latest.text.len() > 8 * SAID_CHARS_MAX {
                         latest.text = cut(&latest.text, SAID_CHARS_MAX);
                     }
@@ -69,7 +69,7 @@ impl Kept {
         }
     }
 
-    /// Utterances in the middle that are not kept.
+    /// Messages in the middle that are not kept.
     pub(super) fn left_out(&self) -> usize {
         self.left_out
     }
@@ -81,14 +81,14 @@ impl Kept {
         }
     }
 
-    /// Nothing is added to the latest any more.
+    /// Nothing more is added to the latest message.
     fn end_latest(&mut self) {
         if let Some(latest) = self.latest() {
             latest.text = cut(&latest.text, chars_max(latest.who));
         }
     }
 
-    /// All that is kept, in order.
+    /// Everything that is kept, in order.
     pub(super) fn finish(mut self) -> Vec<Utterance> {
         self.end_latest();
         if self.left_out > 0 {
@@ -96,7 +96,7 @@ impl Kept {
             self.first.push(Utterance {
                 who: Who::Note,
                 tool: None,
-                text: format!("{count} more were said here"),
+                text: format!("{count} more messages here"),
                 failed: false,
             });
         }
@@ -112,7 +112,7 @@ fn chars_max(who: Who) -> usize {
     }
 }
 
-/// A text that is no longer than it may: its beginning and its end, with a mark between.
+/// A text within its limit: its beginning and its end, with a mark between them.
 fn cut(text: &str, chars_max: usize) -> String {
     let count = match text.len() <= chars_max {
         true => return text.to_owned(),

@@ -1,27 +1,27 @@
-//! What came of the turns of an event, in words: as the campaign took it in, not as the agent
-//! meant it.
+//! The outcome of the turns of an event, in words: as the campaign recorded it, not as the agent
+//! described it.
 
 use karve_core::campaign::{Campaign, Event, Record, last_usage};
 use karve_core::knowledge::Lesson;
 use karve_core::spending::Usage;
 
-/// A turn that an event tells of.
+/// A turn that an event records.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Told<'a> {
-    /// The artifact with what was said.
+    /// The artifact with the session log.
     pub(super) exchange: &'a str,
-    /// What came of it.
+    /// The outcome.
     pub(super) outcome: String,
     /// What it used.
     pub(super) usage: Usage,
-    /// The name of who was asked, if the log has it.
+    /// The name of the agent, if the log has it.
     pub(super) by: Option<String>,
-    /// Which of several realizations, from 1.
+    /// Which of several implementations, from 1.
     pub(super) variant: Option<u32>,
 }
 
-/// The turns of a round, in order. The log is folded up to there: a proposal that an agent stated
-/// may have been refused for what the campaign knows.
+/// The turns of a round, in order. The log is replayed up to there: the campaign may have refused a
+/// proposal because of what it knew at that point.
 pub(super) fn turns_of(records: &[Record], round: u32) -> Vec<Told<'_>> {
     let several = records.iter().any(|record| {
         round_of(&record.event) == Some(round) && variant_of(&record.event) > Some(0)
@@ -31,7 +31,7 @@ pub(super) fn turns_of(records: &[Record], round: u32) -> Vec<Told<'_>> {
     for record in records {
         let refused = |campaign: &Campaign| campaign.current_round().map(|r| r.refused.clone());
         let before = refused(&campaign).unwrap_or_default().len();
-        // What cannot be taken in was told when the log was opened.
+        // Errors in the log were reported when it was opened.
         let _ = campaign.record(record);
         let event = &record.event;
         if round_of(event) != Some(round) {
@@ -98,7 +98,7 @@ fn told<'a>(event: &'a Event, refused: &[String]) -> Vec<Told<'a>> {
     unread.chain(last).collect()
 }
 
-/// What came of a turn, and what it used.
+/// The outcome of a turn, and what it used.
 fn outcome(event: &Event, refused: &[String]) -> (String, Usage) {
     match event {
         Event::Proposed {
@@ -122,7 +122,7 @@ fn outcome(event: &Event, refused: &[String]) -> (String, Usage) {
             ) {
                 ([], []) => "changed nothing".to_owned(),
                 (files, []) => format!("changed {}", files.join(", ")),
-                (_, strays) => format!("changed protected files: {}", strays.join(", ")),
+                (_, strays) => format!("changed read-only files: {}", strays.join(", ")),
             };
             (told, *usage)
         }
@@ -138,7 +138,7 @@ fn outcome(event: &Event, refused: &[String]) -> (String, Usage) {
     }
 }
 
-/// What the agent said that a round taught.
+/// What a round taught, as the agent reported it.
 fn taught(lesson: &Lesson) -> String {
     let Some(learning) = &lesson.learning else {
         return "said nothing".to_owned();
@@ -146,7 +146,7 @@ fn taught(lesson: &Lesson) -> String {
     if learning.words.is_empty() {
         return match learning.unsaid.as_str() {
             "" => "said nothing".to_owned(),
-            why => format!("said nothing of use: {why}"),
+            why => format!("said nothing useful: {why}"),
         };
     }
     let parts = learning.words.named().into_iter();

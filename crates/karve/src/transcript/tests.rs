@@ -1,4 +1,4 @@
-//! What real agents said is told in the same words, and what nobody should say does no harm.
+//! The output of real agents is shown in one common form, and malicious output does no harm.
 
 use super::kept::{FIRST_MAX, LAST_MAX};
 use super::*;
@@ -11,7 +11,7 @@ fn sample(kind: &str) -> String {
     fs::read_to_string(dir.join(format!("{kind}.jsonl"))).unwrap()
 }
 
-/// A campaign's directory with one exchange in it, and its name.
+/// A campaign's directory with one session log in it, and its name.
 fn stored(text: &str) -> (tempfile::TempDir, CampaignDir, String) {
     let root = tempfile::tempdir().unwrap();
     let dir = CampaignDir::new(root.path(), "c");
@@ -149,7 +149,7 @@ fn a_long_exchange_is_shown_by_its_ends() {
     assert_eq!(turn.left_out, 800);
     assert_eq!(turn.said.len(), FIRST_MAX + 1 + LAST_MAX);
     assert_eq!(turn.said[0].text, "word 0");
-    assert_eq!(turn.said[FIRST_MAX].text, "800 more were said here");
+    assert_eq!(turn.said[FIRST_MAX].text, "800 more messages here");
     assert_eq!(turn.said.last().unwrap().text, "word 999");
     let long = "x".repeat(2 * LINE_BYTES_MAX as usize);
     let turn = turn_of("codex", &format!("{long}\n{}", line(1)));
@@ -214,7 +214,7 @@ fn an_agent_cannot_speak_for_karve() {
     );
 }
 
-/// A recorded log in which every event of a round names an exchange.
+/// A recorded log in which every event of a round names a session log.
 fn told_log() -> Vec<Record> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/logs/v2-small.jsonl");
     let text = fs::read_to_string(path).unwrap();
@@ -265,7 +265,7 @@ fn a_turn_is_headed_by_the_name_of_its_agent_and_the_number_of_its_variant() {
             *variant = 1;
         }
     }
-    // That no such variant was due does not keep it from being told.
+    // It is shown even if no such variant was due.
     let turns = outcome::turns_of(&records, 3);
     assert!(turns.iter().all(|told| told.by.as_deref() == Some("mine")));
     let numbers: Vec<Option<u32>> = turns.iter().map(|told| told.variant).collect();

@@ -6,9 +6,9 @@ use crate::ui::style::{Tone, toned};
 use karve_os::text::{safe, safe_lines};
 use std::fmt::Write;
 
-/// Lines of what an agent says at once.
+/// Lines of one message of an agent.
 const SAID_LINES_MAX: usize = 40;
-/// The kind of an agent that is any program: its name says more.
+/// The kind of an agent that is an arbitrary program: its name says more.
 const COMMAND: &str = "command";
 /// Columns of a line.
 const COLUMNS_MAX: usize = 160;
@@ -30,7 +30,7 @@ pub fn render_transcript(transcript: &Transcript, colour: bool) -> String {
     text
 }
 
-/// What was asked of whom: by its name, with its kind and its model where they say more.
+/// The task and the agent: its name, with its kind and its model if they add information.
 fn heading(turn: &TurnView) -> String {
     let variant = turn.variant.map(|number| format!(" variant {number}"));
     let name = turn.name.as_ref().unwrap_or(&turn.agent);
@@ -106,8 +106,8 @@ fn render_utterance(text: &mut String, said: &Utterance, colour: bool) {
     }
 }
 
-/// What an agent says: long lines go on below, and of many those in the middle are left out, for
-/// the last ones are the answer.
+/// A message of an agent: long lines are wrapped, and of many lines those in the middle are left
+/// out, because the last ones are the answer.
 fn said_lines(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     for line in safe_lines(text, SAID_CHARS_MAX, SAID_CHARS_MAX) {

@@ -1,18 +1,18 @@
-//! How much a tuning run may try: so many settings, or so long.
+//! The budget of a tuning run: a number of settings, or a time.
 
 use crate::bench::given::parse_time;
 use std::time::Duration;
 
-/// How much may be tried; what is reached first ends it.
+/// How much may be tried; whichever limit is reached first ends the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// So many settings, with those of earlier runs.
+    /// The most settings, including those of earlier runs.
     pub settings: usize,
-    /// So long, with what earlier runs took.
+    /// The longest time, including earlier runs.
     pub time: Duration,
 }
 
-/// What is tried where nobody says.
+/// The default budget.
 pub const DEFAULT: Budget = Budget {
     settings: 50,
     time: Duration::MAX,
@@ -36,7 +36,7 @@ pub fn parse(text: &str) -> Result<Budget, String> {
 }
 
 impl Budget {
-    /// Whether only the time is bounded.
+    /// Whether only the time is limited.
     pub fn is_time(&self) -> bool {
         self.settings == usize::MAX
     }

@@ -1,11 +1,11 @@
-//! Builds that go on from the build of the default, instead of from nothing.
+//! Incremental builds that start from the build of the default, instead of from scratch.
 //!
-//! A copy of the default's built tree keeps the times of its files, so that a build like that of
-//! `make` makes anew only what depends on the files a setting changes. Whether the project's build
-//! can be trusted with that is tried first: settings are built both ways, until each file with
-//! knobs was changed often enough and the artifacts were the same every time, and now and then
-//! later on. One that is not is never trusted again, by no worker. The duel at the end builds from
-//! nothing in any case.
+//! A copy of the default's built tree keeps the timestamps of its files, so that a build tool like
+//! `make` rebuilds only what depends on the files that a setting changes. Whether the project's
+//! build is reliable enough for that is checked first: settings are built both ways, until each
+//! file with knobs was changed often enough and the artifacts matched every time, and then again
+//! now and then. After one mismatch no worker uses copies again. The final duel always builds from
+//! scratch.
 
 use karve_agents::builtin::write_config;
 use karve_harness::commands::Harness;
@@ -19,26 +19,26 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// So often each file with knobs must have been changed while builds were compared.
+/// How often each file with knobs must have changed while builds were compared.
 const CHECKS: usize = 2;
-/// After so many builds one is compared again, then after twice as many, and so on.
+/// After this many builds one is compared again, then after twice as many, and so on.
 const CHECK_AGAIN: usize = 16;
-/// What is copied at most: entries of directories, and bytes.
+/// The largest tree to copy: directory entries, and bytes.
 const ENTRIES_MAX: usize = 4_000;
 const BYTES_MAX: u64 = 128 << 20;
-/// Copies that stand at the same time.
+/// The most copies at the same time.
 const KEPT_MAX: usize = 8;
 
-/// What all workers know of a build that goes on from another.
+/// What all workers know about incremental builds.
 #[derive(Clone, Debug, Default)]
 pub struct Trust(Arc<Mutex<Known>>);
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Something else was made once, or it cannot be copied.
+    /// A build did not match once, or the tree cannot be copied.
     lost: bool,
     builds: usize,
-    /// How often each file was changed in builds that were compared.
+    /// How often each file changed in compared builds.
     compared: BTreeMap<String, usize>,
 }
 
@@ -52,16 +52,16 @@ impl Trust {
 #[derive(Debug)]
 pub struct Copies {
     dir: PathBuf,
-    /// The built tree that is copied, and the digest of what its build made.
+    /// The built tree that is copied, and the digest of its artifacts.
     source: Option<Built>,
     trust: Trust,
-    /// What stands, the latest last.
+    /// The existing copies, the latest last.
     standing: Vec<(Config, Built)>,
     made: usize,
 }
 
 impl Copies {
-    /// No copies yet; they will lie in a directory.
+    /// No copies yet; they will be in this directory.
     pub fn new(dir: PathBuf, trust: &Trust) -> Self {
         Self {
             dir,
@@ -72,12 +72,12 @@ impl Copies {
         }
     }
 
-    /// What is copied from now on. Without artifacts nothing could be compared.
+    /// Sets the tree to copy. Without artifacts nothing could be compared.
     pub fn copy_from(&mut self, built: &Built) {
         self.source = built.artifacts.is_some().then(|| built.clone());
     }
 
-    /// The copy that stands for a setting.
+    /// The existing copy for a setting.
     pub fn standing(&mut self, setting: &Config) -> Option<Built> {
         if self.trust.known().lost {
             return None;
@@ -88,7 +88,7 @@ impl Copies {
         self.standing.last().map(|(_, built)| built.clone())
     }
 
-    /// Whether a setting may be built in a copy; if so, whether it is to be compared.
+    /// Whether a setting may be built in a copy; if so, whether to compare it.
     pub fn wanted(&self, knobs: &[Knob], setting: &Config) -> Wanted {
         let mut known = self.trust.known();
         if self.source.is_none() || known.lost {
@@ -104,7 +104,7 @@ impl Copies {
         }
     }
 
-    /// Takes down what came of a comparison; says whether it was the first that went wrong.
+    /// Records the result of a comparison; returns whether it was the first mismatch.
     pub fn compare(&mut self, files: &[String], (a, b): (&Gated<Built>, &Gated<Built>)) -> bool {
         let same = match (a, b) {
             (Ok(a), Ok(b)) => a.artifacts == b.artifacts,
@@ -140,7 +140,7 @@ impl Copies {
         let path = self.dir.join(format!("copy-{:06}", self.made));
         let copied = copy_tree(&source.path, &path);
         if copied.is_err() {
-            // Too much of it, or something that cannot be copied.
+            // The tree is too large, or contains something that cannot be copied.
             self.trust.known().lost = true;
         }
         copied.context(|| format!("cannot copy {}", source.path.display()))?;
@@ -171,7 +171,7 @@ impl Copies {
 /// How a setting is built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// In a worktree of its own.
+    /// In a separate worktree.
     FromNothing,
     /// In a copy.
     Copy,
@@ -192,7 +192,7 @@ fn files_of(knobs: &[Knob], setting: &Config) -> Vec<String> {
     files
 }
 
-/// Copies a directory with the times and rights of its files; links stay links.
+/// Copies a directory with the timestamps and permissions of its files; links stay links.
 fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
     let mut left = (ENTRIES_MAX, BYTES_MAX);
     let copied = copy_into(from, to, &mut left);
@@ -209,7 +209,7 @@ fn copy_into(from: &Path, to: &Path, left: &mut (usize, u64)) -> io::Result<()> 
         let (meta, target) = (entry.metadata()?, to.join(entry.file_name()));
         let (entries, bytes) = (left.0.checked_sub(1), left.1.checked_sub(meta.len()));
         let (Some(entries), Some(bytes)) = (entries, bytes) else {
-            return Err(io::Error::other("there is too much of it"));
+            return Err(io::Error::other("it is too large"));
         };
         *left = (entries, bytes);
         if meta.is_dir() {
@@ -224,7 +224,7 @@ fn copy_into(from: &Path, to: &Path, left: &mut (usize, u64)) -> io::Result<()> 
                 .open(&target)?
                 .set_times(times)?;
         } else {
-            return Err(io::Error::other("it holds what is no file"));
+            return Err(io::Error::other("it contains something that is not a file"));
         }
     }
     Ok(())

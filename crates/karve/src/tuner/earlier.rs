@@ -1,4 +1,4 @@
-//! What was best elsewhere: settings of other commits, hosts or devices that are tried first.
+//! Settings that were best on other commits, hosts or devices, which are tried first.
 
 use super::journal::Line;
 use super::recorded;
@@ -11,20 +11,20 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Settings of one earlier record that are tried first.
+/// How many settings of one earlier record are tried first.
 const FROM_EACH: usize = 3;
-/// Settings of all earlier records.
+/// How many settings of all earlier records are tried first.
 const GIVEN_MAX: usize = 6;
-/// Journals that are looked at, the latest first.
+/// The most journals that are read, the latest first.
 const JOURNALS_MAX: usize = 4;
-/// Bytes of a journal that are worth reading.
+/// The largest journal that is read, in bytes.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// Settings with their values, the best first; less is better.
+/// Settings with their values, the best first; lower is better.
 pub type Ranking = Vec<(Config, f64)>;
 
-/// The best settings of each ranking that are settings of this grid, by turns. A knob that a
-/// ranking does not know keeps its default.
+/// The best settings of each ranking that are settings of this grid, alternating between the
+/// rankings. A knob that a ranking does not have keeps its default.
 pub fn best_of(grid: &Grid, rankings: &[Ranking]) -> Vec<Point> {
     let default = grid.default_point().map(|point| grid.config(point));
     let fitting = |ranking: &Ranking| -> Vec<Point> {
@@ -51,7 +51,7 @@ pub fn best_of(grid: &Grid, rankings: &[Ranking]) -> Vec<Point> {
     given
 }
 
-/// What measured spaces say.
+/// The rankings of measured spaces.
 pub fn spaces(paths: &[PathBuf]) -> Result<Vec<Ranking>> {
     let one = |path: &PathBuf| {
         let space = recorded::load(path)?;
@@ -64,7 +64,7 @@ pub fn spaces(paths: &[PathBuf]) -> Result<Vec<Ranking>> {
     paths.iter().map(one).collect()
 }
 
-/// What the latest journals beside this one say. One that cannot be read says nothing.
+/// The rankings of the latest journals next to this one. Unreadable ones are skipped.
 pub fn journals(dir: &Path, this: &Path) -> Vec<Ranking> {
     let Ok(entries) = fs::read_dir(dir) else {
         return Vec::new();
@@ -123,7 +123,7 @@ mod tests {
         };
         let grid = Grid::new(vec![axis("A"), axis("B")], &[]).unwrap();
         let one = vec![(config("A=2 B=4"), 1.0), (config("A=4 B=4"), 2.0)];
-        // A value that is not there any more; a knob that is gone, and one that is new.
+        // A value that no longer exists; a removed knob, and a new one.
         let other = vec![(config("A=8 B=1"), 1.0), (config("A=4 C=7"), 2.0)];
         let strange = vec![(config("X=1"), 1.0)];
         let given = best_of(&grid, &[one, other, strange]);

@@ -1,4 +1,4 @@
-//! What a tuning run has read, as a measured space: a table, a cache file of Kernel Tuner, or T4.
+//! The readings of a tuning run as a measured space: a table, a Kernel Tuner cache file, or T4.
 
 use super::recorded::{self, Evaluation, Evaluations, Format, Outcome};
 use super::session::Found;
@@ -10,12 +10,12 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-/// Writes the settings that were read to a file, whose name says in which format.
+/// Writes the measured settings to a file, whose name determines the format.
 pub fn write(found: &Found, path: &Path) -> Result<()> {
     let name = path.to_string_lossy();
     let plain = name.strip_suffix(".gz").unwrap_or(&name);
     let format = format_of(plain).ok_or_else(|| {
-        CommandError::usage(format!("{} names no format", path.display())).hint(
+        CommandError::usage(format!("{} does not name a format", path.display())).hint(
             "--export takes FILE.csv, FILE.json (Kernel Tuner) or FILE.t4.json, or those with .gz",
         )
     })?;
@@ -36,7 +36,7 @@ pub fn write(found: &Found, path: &Path) -> Result<()> {
     written.map_err(|error| error.hint("name another file with --export FILE"))
 }
 
-/// Whether a name says a format; asked before anything runs.
+/// Whether a name determines a format; checked before anything runs.
 pub fn format_of(name: &str) -> Option<Format> {
     let name = name.strip_suffix(".gz").unwrap_or(name);
     if name.ends_with(".csv") {
@@ -53,7 +53,7 @@ fn evaluations_of(found: &Found) -> Evaluations {
         "s" => 1e3,
         "us" | "\u{b5}s" | "\u{3bc}s" => 1e-3,
         "ns" => 1e-6,
-        // Milliseconds, or something that is no time.
+        // Milliseconds, or something that is not a time.
         _ => 1.0,
     };
     let row = |entry: &Entry| {

@@ -1,7 +1,7 @@
-//! What a tuning run has tried, one line for each reading, so that nothing is tried twice.
+//! What a tuning run has tried, one line per reading, so that no setting is tried twice.
 //!
-//! The first line says what the readings are of: the commit, the knobs, the commands and the
-//! cases. A journal of anything else begins anew beside it. A torn last line is cut off.
+//! The first line identifies the readings: the commit, the knobs, the commands and the cases.
+//! Anything else gets a new journal next to it. A torn last line is cut off.
 
 use super::recorded::Failure;
 use super::workshop::{Tried, Workshop};
@@ -13,18 +13,18 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a journal that are read at most.
+/// The largest journal that is read, in bytes.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Line {
-    /// What the readings are of.
+    /// What the readings belong to.
     Space {
         /// The version of the journal.
         version: u32,
-        /// The digest of all that a reading depends on.
+        /// The digest of everything that a reading depends on.
         key: String,
         /// The commit that is tuned.
         commit: String,
@@ -40,10 +40,10 @@ pub enum Line {
         /// The metric of each case.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         cases: Vec<f64>,
-        /// The digest of what its build made: settings that make the same are the same.
+        /// The digest of its artifacts: settings with the same artifacts are the same.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         artifacts: Option<String>,
-        /// How long it took, with build and test.
+        /// How long it took, including build and test.
         spent_ms: u64,
     },
     /// A setting that cannot be used.
@@ -52,7 +52,7 @@ pub enum Line {
         config: Config,
         /// Why.
         why: String,
-        /// Of what kind that is.
+        /// The kind of failure.
         #[serde(default)]
         failure: Failure,
         /// How long it took.
@@ -61,7 +61,7 @@ pub enum Line {
 }
 
 impl Line {
-    /// A line for what came of a setting.
+    /// A line for the result of a setting.
     pub fn of(config: &Config, tried: &Tried, spent_ms: u64) -> Self {
         let config = config.clone();
         match tried {
@@ -85,7 +85,7 @@ impl Line {
         }
     }
 
-    /// The same, with the digest of what the build made.
+    /// The same, with the digest of the artifacts.
     #[must_use]
     pub fn made(mut self, digest: Option<&String>) -> Self {
         if let Self::Read { artifacts, .. } = &mut self {
@@ -110,11 +110,11 @@ pub struct Journal {
     path: PathBuf,
 }
 
-/// The present version.
+/// The current version.
 const VERSION: u32 = 1;
 
 impl Journal {
-    /// The journal of a workshop in a directory, with what was tried before on this host.
+    /// The journal of an evaluator in a directory, with what was tried before on this host.
     pub fn open(dir: &Path, of: (&Workshop, &str), fresh: Fresh) -> Result<(Self, Vec<Line>)> {
         let (workshop, host) = of;
         let key = key_of(workshop, host)?;
@@ -149,18 +149,18 @@ impl Journal {
         write_line(&mut self.file, line).context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Where it lies.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Whether to begin anew.
+/// Whether to start over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fresh {
-    /// What was tried before is put aside.
+    /// Earlier readings are moved aside.
     Yes,
-    /// What was tried before counts.
+    /// Earlier readings count.
     No,
 }
 
@@ -171,7 +171,7 @@ fn lock(file: &File, path: &Path) -> Result<()> {
             karve_os::error::ErrorKind::Busy,
             format!("another \"karve tune\" uses {}", path.display()),
         )
-        .hint("wait for it, or stop it with Ctrl-C; \"karve tune\" goes on where it was")
+        .hint("wait for it, or stop it with Ctrl-C; \"karve tune\" resumes where it stopped")
     })
 }
 
@@ -182,7 +182,7 @@ fn write_line(file: &mut File, line: &Line) -> std::io::Result<()> {
     file.sync_data()
 }
 
-/// The whole lines of a journal. One that ends without a line feed was torn, and is cut off.
+/// The complete lines of a journal. A last line without a newline was torn, and is cut off.
 fn read_lines(path: &Path) -> Result<Vec<Line>> {
     let Ok(meta) = fs::metadata(path) else {
         return Ok(Vec::new());
@@ -190,7 +190,7 @@ fn read_lines(path: &Path) -> Result<Vec<Line>> {
     let damaged = |why: String| {
         CommandError::usage(format!("cannot read {}", path.display()))
             .cause(why)
-            .hint("begin anew with \"karve tune --fresh\"; the old file is kept beside it")
+            .hint("start over with \"karve tune --fresh\"; the old file is kept next to it")
     };
     if meta.len() > BYTES_MAX {
         return Err(damaged("it is larger than 64 MiB".into()));
@@ -216,11 +216,11 @@ fn read_lines(path: &Path) -> Result<Vec<Line>> {
         | Some(Line::Space {
             version: VERSION, ..
         }) => Ok(lines),
-        Some(_) => Err(damaged("its first line is not that of a journal".into())),
+        Some(_) => Err(damaged("its first line is not a journal header".into())),
     }
 }
 
-/// The digest of all that a reading depends on.
+/// The digest of everything that a reading depends on.
 fn key_of(workshop: &Workshop, host: &str) -> Result<String> {
     let charter = workshop.charter();
     let parts = serde_json::json!({
@@ -234,9 +234,9 @@ fn key_of(workshop: &Workshop, host: &str) -> Result<String> {
         "contract": charter.contract,
         "knobs": workshop.knobs().iter().map(|k| (&k.name, &k.values)).collect::<Vec<_>>(),
         "restrictions": workshop.restrictions(),
-        // How they are delivered and where they matter may change without a commit.
+        // How they are delivered and where they apply may change without a commit.
         "declared": charter.knobs,
     });
-    let text = serde_json::to_string(&parts).context(|| "cannot name the journal".into())?;
+    let text = serde_json::to_string(&parts).context(|| "cannot hash the journal".into())?;
     Ok(files::sha256_hex(text.as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! Three plots of a tuning run as SVG: how the best came about, which knobs matter, and the two
+//! Three plots of a tuning run as SVG: the progress of the best, which knobs matter, and the two
 //! that matter most against each other.
 
 use super::session::{Found, as_metric};
@@ -11,9 +11,9 @@ use karve_os::error::{Context, Result};
 use std::fs;
 use std::path::Path;
 
-/// Knobs of a plot at most.
+/// The most knobs of a plot.
 const KNOBS_MAX: usize = 12;
-/// Values of a knob in the heat map at most.
+/// The most values of a knob in the heat map.
 const VALUES_MAX: usize = 24;
 /// The width of the longest bar, and the sides of the heat map, in pixels.
 const BAR: f64 = 460.0;
@@ -22,7 +22,7 @@ const MAP: (f64, f64) = (520.0, 300.0);
 /// Writes the plots into a directory.
 pub fn write(found: &Found, dir: &Path) -> Result<()> {
     let (grid, record) = (&found.grid, &found.record);
-    fs::create_dir_all(dir).context(|| format!("cannot make {}", dir.display()))?;
+    fs::create_dir_all(dir).context(|| format!("cannot create {}", dir.display()))?;
     let matters = search::importance(grid, record);
     for (name, text) in [
         ("convergence.svg", render_convergence(record, found.better)),
@@ -73,7 +73,7 @@ fn render_convergence(record: &Record, better: Better) -> String {
         }
     }
     chart.line(&steps, COLOURS[2], Stroke::Solid);
-    chart.legend("the best so far", COLOURS[2], Stroke::Solid);
+    chart.legend("best so far", COLOURS[2], Stroke::Solid);
     chart.legend("a setting", COLOURS[0], Stroke::Solid);
     chart.legend("failed", COLOURS[1], Stroke::Solid);
     chart.finish()
@@ -82,7 +82,7 @@ fn render_convergence(record: &Record, better: Better) -> String {
 /// A bar for each knob.
 fn render_importance(grid: &Grid, matters: &[Importance]) -> String {
     let mut chart = Chart::new(
-        "Share of the spread that a knob alone explains",
+        "Share of the variance that each knob alone explains",
         (0.0, 1.0),
         (0.0, 1.0),
     );
@@ -102,10 +102,10 @@ fn render_importance(grid: &Grid, matters: &[Importance]) -> String {
     chart.finish()
 }
 
-/// The best value that was read with each pair of values of the two knobs that matter most.
+/// The best value for each pair of values of the two knobs that matter most.
 fn render_pairs(grid: &Grid, record: &Record, matters: &[Importance]) -> String {
     let [first, second, ..] = matters else {
-        return Chart::new("There is one knob only", (0.0, 1.0), (0.0, 1.0)).finish();
+        return Chart::new("There is only one knob", (0.0, 1.0), (0.0, 1.0)).finish();
     };
     let (across, up) = (&grid.axes()[first.axis], &grid.axes()[second.axis]);
     let title = format!("The best of {} and {}", across.name(), up.name());

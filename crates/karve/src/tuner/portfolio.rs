@@ -1,22 +1,22 @@
-//! Few settings that together serve all cases of a project, from what a tuning run has read.
+//! A few settings that together serve all cases of a project, from the readings of a tuning run.
 
 use super::session::Found;
 use karve_numerics::grid::Point;
 use karve_numerics::search::{self, Aim};
 use karve_numerics::stats;
 
-/// What the settings of a portfolio do for the cases.
+/// A portfolio and how well it serves the cases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// Each setting, with the cases for which it is the best of them.
     pub rows: Vec<(Point, Vec<String>)>,
-    /// The fraction of the best that was read, of the case that is served worst.
+    /// The fraction of the best reading that the worst-served case reaches.
     pub worst: f64,
     /// The same on average.
     pub mean: f64,
 }
 
-/// Chooses at most `most` settings of those that were read.
+/// Chooses at most `most` of the measured settings.
 pub fn choose(found: &Found, most: usize, aim: Aim) -> Option<Table> {
     let (names, readings) = &found.by_case;
     let ranking = found.record.ranking();

@@ -1,7 +1,7 @@
-//! Quiet while a setting is read: what would disturb a reading waits until it is over.
+//! Keeps the device quiet during a reading: work that would disturb it waits until it is over.
 //!
-//! Workers build and test at the same time. A reading waits until all that could disturb it has
-//! ended, and nothing of that begins while one is due or goes on:
+//! Workers build and test at the same time. A reading waits until all disturbing work has ended,
+//! and no such work starts while a reading is waiting or running:
 //!
 //! ```text
 //! worker 1  build build test      read  build build
@@ -10,16 +10,16 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What builds do while something is read.
+/// What builds do during a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Builds {
     /// They wait: the kernel runs on the CPUs that would build.
     Wait,
-    /// They go on: the kernel runs elsewhere.
+    /// They continue: the kernel runs elsewhere.
     GoOn,
 }
 
-/// Who works and who reads on one device.
+/// Who builds, tests and measures on one device.
 #[derive(Debug)]
 pub struct Quiet {
     builds: Builds,
@@ -29,15 +29,15 @@ pub struct Quiet {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How many work just now.
+    /// How many are building or testing now.
     working: usize,
-    /// How many wait to read.
+    /// How many wait to measure.
     due: usize,
     reading: bool,
 }
 
 impl Quiet {
-    /// A device on which nobody works yet.
+    /// An idle device.
     pub fn new(builds: Builds) -> Self {
         Self {
             builds,
@@ -46,12 +46,12 @@ impl Quiet {
         }
     }
 
-    /// What builds do while something is read.
+    /// What builds do during a reading.
     pub fn builds(&self) -> Builds {
         self.builds
     }
 
-    /// To be held during a build.
+    /// Hold this during a build.
     pub fn build(&self) -> Option<Working<'_>> {
         match self.builds {
             Builds::Wait => Some(self.test()),
@@ -59,10 +59,10 @@ impl Quiet {
         }
     }
 
-    /// To be held during a test, which uses the device.
+    /// Hold this during a test, which uses the device.
     pub fn test(&self) -> Working<'_> {
         let mut state = self.state();
-        // Who is due comes first, else a reading could wait for ever.
+        // A waiting reading comes first, else it could wait forever.
         while state.reading || state.due > 0 {
             state = self.wait(state);
         }
@@ -70,7 +70,7 @@ impl Quiet {
         Working(self)
     }
 
-    /// To be held during a reading.
+    /// Hold this during a reading.
     pub fn read(&self) -> Reading<'_> {
         let mut state = self.state();
         state.due += 1;
@@ -92,7 +92,7 @@ impl Quiet {
     }
 }
 
-/// Somebody builds or tests.
+/// A worker builds or tests.
 #[derive(Debug)]
 pub struct Working<'a>(&'a Quiet);
 
@@ -103,7 +103,7 @@ impl Drop for Working<'_> {
     }
 }
 
-/// Somebody reads.
+/// A worker measures.
 #[derive(Debug)]
 pub struct Reading<'a>(&'a Quiet);
 
@@ -120,7 +120,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
 
-    /// Workers build, test and read; says how often something went on beside a reading.
+    /// Workers build, test and measure; returns how often something ran during a reading.
     fn disturbed(builds: Builds) -> usize {
         let quiet = Quiet::new(builds);
         let (working, reading, disturbed) = Default::default();

@@ -6,8 +6,7 @@
 //! | a cache file of Kernel Tuner (`.json`) | all settings that it tried, closed or not |
 //! | T4 results (`.json`) | what several autotuners write, one object for each evaluation |
 //!
-//! Which one it is says the text itself, and so does whether it is packed by gzip. All are written
-//! as well.
+//! The format and gzip compression are detected from the contents. All formats can be written, too.
 
 mod evaluation;
 mod kernel_tuner;
@@ -28,12 +27,12 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes of one file at most, unpacked.
+/// The largest file, in bytes after decompression.
 const BYTES_MAX: u64 = 1 << 30;
-/// How files that are packed by gzip begin.
+/// The magic bytes of gzip files.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// One setting that was measured: its values by name, and what came of it.
+/// One measured setting: its values by name, and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// The values of the knobs, in the order of the names.
@@ -45,7 +44,7 @@ pub struct Measured {
 /// A measured space.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The settings that were measured.
     pub grid: Arc<Grid>,
@@ -53,7 +52,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// A space of settings that were measured. One that was measured twice counts once.
+    /// A space of measured settings. A setting that was measured twice counts once.
     pub fn new(name: &str, knobs: &[String], rows: &[Measured]) -> Result<Self, String> {
         let mut axes = Vec::with_capacity(knobs.len());
         for (index, knob) in knobs.iter().enumerate() {
@@ -91,13 +90,13 @@ impl Recorded {
         })
     }
 
-    /// What came of a setting.
+    /// The result of a setting.
     pub fn read(&self, point: Point) -> Reading {
         let reading = self.readings.get(point.0 as usize).copied().flatten();
         reading.map_or(Reading::Failed, Reading::Value)
     }
 
-    /// The least time of all settings.
+    /// The shortest time of all settings.
     pub fn optimum(&self) -> f64 {
         let times = self.readings.iter().flatten().copied();
         times.fold(f64::INFINITY, f64::min)
@@ -124,16 +123,16 @@ pub fn render(evaluations: &Evaluations, format: Format) -> String {
     }
 }
 
-/// What a text holds.
+/// What a text contains.
 #[derive(Debug, PartialEq)]
 enum Content {
     Table(Vec<String>, Vec<Measured>),
     Evaluations(Evaluations),
-    /// JSON, but no measured space.
+    /// JSON, but not a measured space.
     Other,
 }
 
-/// The parts of a JSON object that tell the formats apart.
+/// The parts of a JSON object that distinguish the formats.
 #[derive(Deserialize)]
 struct Shape {
     cache: Option<IgnoredAny>,
@@ -159,11 +158,11 @@ fn parse(text: &str) -> Result<Content, String> {
 
 /// Reads a measured space.
 pub fn load(path: &Path) -> Result<Recorded> {
-    let none = "it is JSON, but neither a cache file of Kernel Tuner nor T4 results";
+    let none = "it is JSON, but neither a Kernel Tuner cache file nor T4 results";
     load_if_any(path)?.ok_or_else(|| unreadable(path, none.into()))
 }
 
-/// Reads a measured space; nothing if the file is JSON that holds something else.
+/// Reads a measured space; nothing if the file is JSON of another kind.
 fn load_if_any(path: &Path) -> Result<Option<Recorded>> {
     let wrong = |why: String| unreadable(path, why);
     let text = read(path).map_err(|error| wrong(error.to_string()))?;
@@ -179,13 +178,13 @@ fn load_if_any(path: &Path) -> Result<Option<Recorded>> {
 fn unreadable(path: &Path, why: String) -> CommandError {
     CommandError::usage(format!("cannot read the space in {}", path.display()))
         .cause(why)
-        .hint("docs/tune.md says which files \"karve tune --simulate\" reads")
+        .hint("see docs/tune.md for the files that \"karve tune --simulate\" reads")
 }
 
 /// All measured spaces of a directory, by name.
 ///
-/// JSON that is no measured space is passed over, and so is what stands beside a table of the
-/// same name: it describes that table.
+/// JSON that is not a measured space is skipped, and so is a file next to a table of the same
+/// name: it describes that table.
 pub fn load_all(dir: &Path) -> Result<Vec<Recorded>> {
     let wrong = |error: std::io::Error| {
         CommandError::usage(format!("cannot read the directory {}", dir.display()))

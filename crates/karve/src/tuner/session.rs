@@ -1,5 +1,5 @@
-//! A tuning run on a project: a sweep of the last commit's knobs, then the best setting meets the
-//! default in a duel.
+//! A tuning run on a project: a sweep of the last commit's knobs, then a duel between the best
+//! setting and the default.
 
 use super::budget::{self, Budget};
 use super::earlier;
@@ -30,30 +30,30 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the duel at the end may take, for each case.
+/// The time limit of the final duel, for each case.
 const DUEL_TIME: Duration = Duration::from_secs(60);
 
-/// What is wanted.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Wish {
-    /// How much may be tried, if not as `karve.toml` says.
+    /// The budget, if it differs from `karve.toml`.
     pub budget: Option<Budget>,
-    /// Who chooses, if not as `karve.toml` says.
+    /// The search strategy, if it differs from `karve.toml`.
     pub kind: Option<Kind>,
-    /// What its draws depend on.
+    /// The seed.
     pub seed: u64,
-    /// Whether to begin anew.
+    /// Whether to start over.
     pub fresh: Fresh,
-    /// How many settings are made at the same time, if not as many as there are devices.
+    /// How many settings are evaluated at the same time; by default one per device.
     pub jobs: Option<usize>,
     /// Measured spaces of related kernels or devices, whose best settings come first.
     pub like: Vec<PathBuf>,
 }
 
 impl Wish {
-    /// What is wanted, where nobody says what the file says.
+    /// The options with the defaults from the file.
     fn or_as_written(&self, rule: &TuneRule) -> (Budget, Kind) {
-        // It was looked at when the file was read.
+        // It was validated when the file was read.
         let budget = rule.budget.as_deref().map(budget::parse);
         let budget = self.budget.or(budget.and_then(std::result::Result::ok));
         let kind = rule.strategy.as_deref().and_then(Kind::by_name);
@@ -65,15 +65,15 @@ impl Wish {
 /// What a run found.
 #[derive(Debug)]
 pub struct Found {
-    /// The settings, with what was read.
+    /// The grid of settings.
     pub grid: Arc<Grid>,
-    /// What was read: less is better, so a rate is the time of one.
+    /// The direction of the metric. Lower is better in the record, so rates are inverted.
     pub better: Better,
     /// What was tried.
     pub record: Record,
-    /// The names of the cases, and what was read of them by setting.
+    /// The names of the cases, and their readings by setting.
     pub by_case: (Vec<String>, BTreeMap<Point, Vec<Vec<f64>>>),
-    /// Why settings cannot be used.
+    /// Why settings failed.
     pub failures: BTreeMap<Point, Failure>,
     /// What is tuned.
     pub about: About,
@@ -100,7 +100,7 @@ pub struct About {
     pub unit: String,
 }
 
-/// A value as the project's metric has it: readings are turned so that less is better.
+/// A value in the project's metric: readings are stored so that lower is better.
 pub fn as_metric(value: f64, better: Better) -> f64 {
     match better {
         Better::Lower => value,
@@ -108,19 +108,19 @@ pub fn as_metric(value: f64, better: Better) -> f64 {
     }
 }
 
-/// The grid of a workshop's knobs, with what is to be known of it.
+/// The grid of an evaluator's knobs, with notes about it.
 pub fn grid_of(workshop: &Workshop, say: &dyn Fn(&str)) -> Result<Grid> {
     if workshop.knobs().is_empty() {
-        return Err(CommandError::usage("the granted files declare no knobs")
+        return Err(CommandError::usage("the editable files declare no knobs")
             .hint("declare one before its definition, as in \"// karve: knob TILE in 8,16\"")
-            .hint("commit it with \"git commit\": what is tuned is the last commit"));
+            .hint("commit it with \"git commit\": karve tunes the last commit"));
     }
     let grid = grid(workshop.knobs(), workshop.restrictions())?;
     grid.notes()
         .iter()
         .for_each(|note| say(&format!("note: {note}")));
     if grid.default_point().is_none() {
-        say("note: the default itself is forbidden by a restriction, so it is not tried");
+        say("note: a restriction forbids the default, so it is not tried");
     }
     for sentence in workshop.unheard()? {
         say(&format!("note: {sentence}"));
@@ -128,7 +128,7 @@ pub fn grid_of(workshop: &Workshop, say: &dyn Fn(&str)) -> Result<Grid> {
     let changed = workshop.uncommitted()?;
     if !changed.is_empty() {
         say(&format!(
-            "note: what is tuned is the last commit; {} is changed and not committed",
+            "note: karve tunes the last commit; {} has uncommitted changes",
             changed.join(", ")
         ));
     }
@@ -140,7 +140,7 @@ pub fn grid(knobs: &[Knob], restrictions: &[String]) -> Result<Grid> {
     let wrong = |why: String| {
         CommandError::usage("the knobs cannot be tuned")
             .cause(why)
-            .hint("mend the lines \"karve: knob\" and \"karve: restrict\" in the granted files")
+            .hint("fix the lines \"karve: knob\" and \"karve: restrict\" in the editable files")
             .hint("or [[knobs]] and tune.restrictions in karve.toml")
     };
     let mut axes = Vec::with_capacity(knobs.len());
@@ -161,7 +161,7 @@ pub fn grid(knobs: &[Knob], restrictions: &[String]) -> Result<Grid> {
     Grid::new(axes, &parsed).map_err(|error| wrong(error.to_string()))
 }
 
-/// Runs a search on the project's knobs; `watch` hears of every try, `say` of what goes on.
+/// Runs a search on the project's knobs; `watch` is called for each try, `say` for progress.
 pub fn run(
     place: &Place,
     wish: &Wish,
@@ -207,7 +207,7 @@ pub fn run(
             .for_each(|note| say(&format!("note: {note}")));
     }
     if sweep.changes_nothing() {
-        say("note: no knob has changed what is built; are they used, and does the build see them?");
+        say("note: no knob changed the build output; check that the code uses them");
     }
     let workshop = &mut shops[0].workshop;
     let best = match ended {
@@ -256,7 +256,7 @@ fn settled(
 ) -> Result<Found> {
     let Some(best) = best else {
         return Err(CommandError::environment("no setting could be measured")
-            .hint(format!("{} says why", sweep.journal().display())));
+            .hint(format!("see {} for the reasons", sweep.journal().display())));
     };
     let oid = workshop.commit(&grid.config(best))?;
     let name = workshop.keep(&oid)?;
@@ -281,7 +281,7 @@ fn settled(
     })
 }
 
-/// Says that settings were given up; what they are wrong on stays hidden.
+/// Reports that settings were rejected; the hidden cases are not named.
 fn tell_wrong(wrong: usize, say: &dyn Fn(&str)) {
     match wrong {
         0 => {}
@@ -294,20 +294,20 @@ fn tell_wrong(wrong: usize, say: &dyn Fn(&str)) {
 
 fn tell_start(sweep: &Sweep, grid: &Grid, (given, workers): (usize, usize), say: &dyn Fn(&str)) {
     if sweep.recalled() > 0 {
-        say(&format!("going on after {} settings", sweep.recalled()));
+        say(&format!("resuming after {} settings", sweep.recalled()));
     } else if given > 0 {
         say(&format!(
-            "{given} settings that were best elsewhere come first"
+            "trying {given} settings first that were best elsewhere"
         ));
     }
     let knobs = grid.axes().len();
     say(&format!("{} valid settings of {knobs} knobs", grid.len()));
     if workers > 1 {
-        say(&format!("{workers} settings at the same time"));
+        say(&format!("evaluating {workers} settings at the same time"));
     }
 }
 
-/// The default and the best setting by turns, until there is a finding.
+/// The default and the best setting, interleaved, until there is a finding.
 fn meet(
     place: &Place,
     (base, best): (&Oid, &Oid),
@@ -326,6 +326,6 @@ fn meet(
         rule: BenchRule::default(),
         time: DUEL_TIME.saturating_mul(cases.max(1)),
     };
-    say("the best setting meets the default");
+    say("duel: the best setting against the default");
     bench::run(&ground, plan, stop, &mut |_| {})
 }

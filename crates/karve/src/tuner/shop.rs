@@ -1,4 +1,4 @@
-//! Workshops of a tuning run: one for each worker, with a device and a directory of its own.
+//! The evaluators of a tuning run: one for each worker, with its own device and directory.
 
 use super::at_once;
 use super::copies::Trust;
@@ -19,9 +19,9 @@ use karve_os::sandbox::Sandbox;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Workers at most.
+/// The most workers.
 const WORKERS_MAX: usize = 64;
-/// Workers on CPUs where nobody says how many.
+/// The default number of workers on CPUs.
 const WORKERS_ON_CPUS: usize = 2;
 
 /// What is tuned and where.
@@ -31,18 +31,18 @@ pub struct Site<'a> {
     pub repo: &'a Repo,
     /// The commit that is tuned.
     pub base: &'a Oid,
-    /// What the project says.
+    /// The configuration of the project.
     pub loaded: &'a Loaded,
-    /// What is known of the host.
+    /// Facts about the host.
     pub environment: &'a Environment,
-    /// Where it is said why nothing seems to happen.
+    /// Where to report what karve is waiting for.
     pub notices: &'a Notices,
     /// What the user asked for with Ctrl-C.
     pub stop: &'a StopFlag,
 }
 
 impl Site<'_> {
-    /// A shop for each worker.
+    /// The evaluator and device of each worker.
     pub fn shops(&self, jobs: Option<usize>) -> Result<Vec<Shop>> {
         let trust = Trust::default();
         let mut devices: BTreeMap<String, Arc<Quiet>> = BTreeMap::new();
@@ -59,7 +59,7 @@ impl Site<'_> {
     fn open(&self, charter: &Charter, quiet: Arc<Quiet>, trust: &Trust) -> Result<Shop> {
         let Self { repo, loaded, .. } = self;
         let scratch = Scratch::new(For::Tune, &[repo])?;
-        // Before the sandbox, which holds on to the directory that is there.
+        // Before the sandbox, which keeps the existing directory open.
         let trees = Trees::new(repo, scratch.path().join("worktrees"))?;
         let sandbox = Sandbox::of(&repo.checkout(), &loaded.root, scratch.path(), charter)?;
         let tmp = scratch.path().join("tmp");
@@ -89,21 +89,21 @@ impl Site<'_> {
     }
 }
 
-/// A workshop with a device and a directory of its own.
+/// An evaluator with its own device and directory.
 #[derive(Debug)]
 pub struct Shop {
-    /// Where settings are made.
+    /// The evaluator.
     pub workshop: Workshop,
-    /// What they are read on.
+    /// The device that settings are measured on.
     pub device: device::Session,
-    /// Who else works there.
+    /// Coordinates with the other workers of the device.
     quiet: Arc<Quiet>,
-    /// Goes with it.
+    /// Removed when this is dropped.
     _scratch: Scratch,
 }
 
 impl Shop {
-    /// Who works in it.
+    /// The worker that uses it.
     pub fn worker<'a>(&'a mut self, notices: &'a Notices, stop: &'a StopFlag) -> Worker<'a> {
         Worker {
             workshop: &mut self.workshop,
@@ -117,13 +117,13 @@ impl Shop {
     }
 }
 
-/// Builds the default in all shops, at the same time.
+/// Builds the default for all workers, at the same time.
 pub fn prepare(shops: &mut [Shop]) -> Result<()> {
     let prepared = at_once(shops, &|_, shop| shop.workshop.prepare());
     prepared.into_iter().collect()
 }
 
-/// What builds do while something is read. The CPUs of a pool are the user's choice.
+/// What builds do during a reading. The CPUs of a pool are the user's choice.
 fn builds_beside(charter: &Charter) -> Builds {
     match charter.tune.pool.is_empty() && !gpu::is_gpu(&charter.target) {
         true => Builds::Wait,
@@ -131,7 +131,7 @@ fn builds_beside(charter: &Charter) -> Builds {
     }
 }
 
-/// How many workers there are where nobody says.
+/// The default number of workers.
 fn usual_jobs(charter: &Charter) -> usize {
     match builds_beside(charter) {
         Builds::Wait => cpu::allowed().len().min(WORKERS_ON_CPUS),
@@ -139,7 +139,7 @@ fn usual_jobs(charter: &Charter) -> usize {
     }
 }
 
-/// The charter as each worker has it: with the device of its own, where there is a pool.
+/// The charter of each worker: with its own device, if there is a pool.
 fn charters(charter: &Charter, jobs: Option<usize>) -> Vec<Charter> {
     let pool = &charter.tune.pool;
     let jobs = jobs.unwrap_or_else(|| usual_jobs(charter));

@@ -1,4 +1,4 @@
-//! Plays a search on a measured space: what it would have found after so many settings.
+//! Simulates a search on a measured space: what it would have found after each setting.
 
 use super::recorded::Recorded;
 use karve_numerics::grid::Point;
@@ -7,29 +7,29 @@ use karve_numerics::stats::Draws;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What is done to the times of a measured space.
+/// The noise that is added to a measured space.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Trouble {
-    /// How much readings of one setting differ, as a part of the time; a reading in ten is an
-    /// outlier of up to ten times as much, always slower.
+    /// How much readings of one setting differ, as a fraction of the time; one reading in ten is
+    /// an outlier of up to ten times as much, always slower.
     pub noise: f64,
-    /// The part of the settings that fail though they did not when they were measured.
+    /// The fraction of the settings that fail although they did not when they were measured.
     pub failures: f64,
 }
 
 /// How a simulated search went.
 #[derive(Clone, Debug)]
 pub struct Played {
-    /// The optimum divided by the true time of what the search holds for the best, after each
-    /// distinct setting; 0 as long as nothing worked.
+    /// The optimum divided by the true time of the setting that the search considers best, after
+    /// each distinct setting; 0 as long as nothing worked.
     pub fractions: Vec<f64>,
-    /// Readings in all, with those of settings that were read again.
+    /// The total number of readings, including repeated ones.
     pub readings: usize,
     /// The time that the search itself took.
     pub thinking: Duration,
 }
 
-/// Plays a search on a space.
+/// Simulates a search on a space.
 pub fn play(
     space: &Recorded,
     (kind, seed): (Kind, u64),
@@ -71,7 +71,7 @@ pub fn play(
     played
 }
 
-/// The setting to read again before the next one, if readings differ.
+/// The setting to measure again before the next one, if readings differ.
 fn contested(search: &Search, trouble: Trouble) -> Option<Point> {
     if trouble.noise <= 0.0 {
         return None;
@@ -79,7 +79,7 @@ fn contested(search: &Search, trouble: Trouble) -> Option<Point> {
     Race::new(search.record()).again()
 }
 
-/// Makes the readings of a space as bad as those of a real machine.
+/// Makes the readings of a space as noisy as those of a real machine.
 struct Weather {
     trouble: Trouble,
     draws: Draws,
@@ -112,7 +112,7 @@ impl Weather {
         if self.trouble.noise <= 0.0 {
             return Reading::Value(value);
         }
-        // A sum of three uniform values is near enough to a normal one.
+        // A sum of three uniform values is close enough to a normal one.
         let wave = (0..3)
             .map(|_| 2.0 * self.draws.next_f64() - 1.0)
             .sum::<f64>();

@@ -1,8 +1,8 @@
-//! A sweep: asks, tries and tells until the budget is spent, with as many workers as there are.
+//! A sweep: asks the search for settings, tries them and reports back until the budget is spent.
 //!
-//! Nothing waits for the slowest: a worker that is done asks for the next setting at once. All
-//! build at the same time, and read one after another where they share a device. What one of them
-//! has built it also reads again.
+//! No worker waits for the slowest: a worker that is done asks for the next setting at once. All
+//! build at the same time, and measure one after another if they share a device. A setting is
+//! measured again by the worker that built it.
 
 mod chosen;
 
@@ -25,13 +25,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Settings that fail in a row from the start until the sweep gives up.
+/// How many settings may fail in a row at the start before the sweep gives up.
 const FAILURES_MAX: usize = 20;
-/// So many settings with the same artifacts say that the knobs change nothing.
+/// This many settings with the same artifacts mean that the knobs change nothing.
 const ALIKE_MIN: usize = 6;
 /// The share of the time in which new settings are tried.
 const TRYING_SHARE: f64 = 0.85;
-/// How often a worker looks whether there is something to do again.
+/// How often an idle worker checks for new work.
 const IDLE: Duration = Duration::from_millis(20);
 
 /// Which reading of a setting.
@@ -43,10 +43,10 @@ pub enum Turn {
     Again,
 }
 
-/// One try, for those who watch.
+/// One try, for observers.
 #[derive(Debug)]
 pub struct Step<'a> {
-    /// What the metric is like.
+    /// The direction of the metric.
     pub better: Better,
     /// The unit of the metric.
     pub unit: &'a str,
@@ -54,25 +54,25 @@ pub struct Step<'a> {
     pub config: &'a Config,
     /// Its number, in the order in which settings were asked for.
     pub number: usize,
-    /// How often it was read, with this reading.
+    /// How often it was measured, including this reading.
     pub readings: usize,
-    /// Whether it is one of an earlier run.
+    /// Whether it is from an earlier run.
     pub recalled: bool,
-    /// What came of it.
+    /// Its result.
     pub tried: &'a Tried,
     /// Which reading of it this is.
     pub turn: Turn,
-    /// How many settings there were so far.
+    /// How many settings have been tried so far.
     pub settings: usize,
-    /// The best value so far; less is better.
+    /// The best value so far; lower is better.
     pub best: Option<f64>,
     /// The value of the default.
     pub default: Option<f64>,
-    /// By which factor the next setting is expected to be faster, less one.
+    /// The expected speedup of the next setting, minus one.
     pub expected_gain: Option<f64>,
 }
 
-/// Hears of every try.
+/// Called for every try.
 pub type Watch<'a> = &'a mut (dyn FnMut(&Step<'_>) + Send);
 
 /// Why a sweep ended.
@@ -84,7 +84,7 @@ pub enum Ended {
     Stopped,
 }
 
-/// What is tried by several workers.
+/// The state of a sweep, shared by the workers.
 #[derive(Debug)]
 pub struct Sweep {
     search: Search,
@@ -94,34 +94,34 @@ pub struct Sweep {
     recalled: usize,
     /// The first setting that made these artifacts, by their digest.
     artifacts: BTreeMap<String, Point>,
-    /// Settings whose artifacts were looked at.
+    /// How many settings had their artifacts compared.
     looked_at: usize,
-    /// Settings that are read again just now.
+    /// Settings that are being measured again.
     at_work: BTreeSet<Point>,
-    /// Which worker has built a setting.
+    /// Which worker built a setting.
     built_by: BTreeMap<Point, usize>,
     /// Readings of single cases, by setting.
     by_case: BTreeMap<Point, Vec<Vec<f64>>>,
-    /// Why settings cannot be used.
+    /// Why settings failed.
     failures: BTreeMap<Point, Failure>,
-    /// How long workers waited for their devices, which is no work.
+    /// How long workers waited for their devices, which does not count as work.
     waited: Duration,
-    /// A worker could not go on; the others end.
+    /// A worker failed; the others stop.
     broken: bool,
 }
 
-/// Who tries settings: a workshop and the device that it reads on.
+/// A worker: an evaluator and the device that it measures on.
 #[derive(Debug)]
 pub struct Worker<'a> {
-    /// Where settings are made.
+    /// The evaluator.
     pub workshop: &'a mut Workshop,
-    /// What they are read on.
+    /// The device that settings are measured on.
     pub device: Device<'a>,
-    /// Who else works there.
+    /// Coordinates with the other workers of the device.
     pub quiet: Arc<Quiet>,
 }
 
-/// What is to be done next.
+/// What to do next.
 enum Next {
     Try(Point, Turn),
     Wait,
@@ -129,8 +129,8 @@ enum Next {
 }
 
 impl Sweep {
-    /// A sweep of a grid that goes on after what a journal holds. The settings that are given
-    /// come first, after the default.
+    /// A sweep of a grid that continues from a journal. The given settings come first, after the
+    /// default.
     pub fn new(
         grid: &Arc<Grid>,
         (kind, seed): (Kind, u64),
@@ -158,7 +158,7 @@ impl Sweep {
         sweep
     }
 
-    /// Tells the search what an earlier run read.
+    /// Passes the readings of an earlier run to the search.
     fn recall(&mut self, line: &Line) {
         self.spent += Duration::from_millis(line.spent_ms());
         let (config, tried, digest) = match line {
@@ -214,12 +214,12 @@ impl Sweep {
         self.search.record()
     }
 
-    /// Where every reading stands.
+    /// The path of the journal.
     pub fn journal(&self) -> &Path {
         self.journal.path()
     }
 
-    /// By which factor the next setting is expected to be faster than the best, less one.
+    /// The expected speedup of the next setting over the best, minus one.
     pub fn expected_gain(&self) -> Option<f64> {
         self.search.expected_gain()
     }
@@ -229,12 +229,12 @@ impl Sweep {
         &self.by_case
     }
 
-    /// Why settings cannot be used.
+    /// Why settings failed.
     pub fn failures(&self) -> &BTreeMap<Point, Failure> {
         &self.failures
     }
 
-    /// Whether several settings were built, and all builds made the same.
+    /// Whether several settings were built, and all builds had the same artifacts.
     pub fn changes_nothing(&self) -> bool {
         self.looked_at >= ALIKE_MIN && self.artifacts.len() == 1
     }
@@ -253,15 +253,15 @@ impl Sweep {
         if self.broken || hopeless || self.spent + worked >= budget.time {
             return Next::End(Ended::Done);
         }
-        // While there is more to try, only what looks best is read again; who is best of all that
-        // look alike is decided at the end.
+        // While there is more to try, only the apparent best is measured again; the race between
+        // all similar settings is decided at the end.
         let trying = record.len() < budget.settings.min(self.search.grid().len());
         let race = Race::new(record);
         let again = match trying && self.spent + worked < budget.time.mul_f64(TRYING_SHARE) {
             true => race.confirm(),
             false => race.again(),
         };
-        // Another one would have to build it first.
+        // Another worker would have to build it first.
         let mine = |point: &Point| self.built_by.get(point).is_none_or(|by| *by == worker);
         let free = |point: &Point| !self.at_work.contains(point);
         if let Some(point) = again.filter(|point| mine(point) && free(point)) {
@@ -279,20 +279,20 @@ impl Sweep {
                 self.built_by.insert(point, worker);
                 Next::Try(point, Turn::First)
             }
-            // What others are about to say may still ask for another reading.
+            // Pending results of other workers may still require another reading.
             None if open => Next::Wait,
             None => Next::End(Ended::Done),
         }
     }
 
-    /// The value of an earlier setting whose build made the same as this one.
+    /// The value of an earlier setting with the same artifacts.
     fn same(&mut self, built: &Built, point: Point) -> Option<f64> {
         self.looked_at += usize::from(built.artifacts.is_some());
         let twin = self.made(point, built.artifacts.as_ref())?;
         self.record().value(twin)
     }
 
-    /// Takes down what the build of a setting made; gives another one that made the same.
+    /// Records the artifacts of a setting; returns another setting with the same artifacts.
     fn made(&mut self, point: Point, digest: Option<&String>) -> Option<Point> {
         let twin = *self.artifacts.entry(digest?.clone()).or_insert(point);
         self.search.tell_same(twin, point);
@@ -327,11 +327,11 @@ impl Sweep {
     }
 }
 
-/// A try that is done.
+/// A finished try.
 struct One {
     config: Config,
     tried: Tried,
-    /// The digest of what the build made.
+    /// The digest of the artifacts.
     artifacts: Option<String>,
     spent: Duration,
     better: Better,
@@ -348,12 +348,12 @@ struct Shared<'a> {
 
 impl<'a> Shared<'a> {
     fn sweep(&self) -> MutexGuard<'_, &'a mut Sweep> {
-        // A worker that panicked has told nothing, so what is there holds.
+        // A worker that panicked has not changed anything, so the state is valid.
         self.sweep.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn work(&self, number: usize, worker: &mut Worker<'_>) -> Result<Ended> {
-        // The others do not wait for what a broken worker would have said.
+        // The others do not wait for the result of a failed worker.
         let mut whole = Whole {
             shared: self,
             ended: false,
@@ -379,18 +379,18 @@ impl<'a> Shared<'a> {
             let waited = worker.device.session.waited();
             let mut sweep = self.sweep();
             sweep.waited += match worker.quiet.builds() {
-                // Nobody could work meanwhile.
+                // No worker could do anything meanwhile.
                 Builds::Wait => waited,
                 Builds::GoOn => waited / self.workers,
             };
             sweep.at_work.remove(&point);
             if worker.device.stop.at_once() {
-                // What was killed is no reading.
+                // A killed run is not a reading.
                 return Ok(Ended::Stopped);
             }
             let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
             let mut done = done?;
-            // So that all lines together make up the time that went by.
+            // So that all lines add up to the elapsed time.
             done.spent = done.spent.saturating_sub(waited) / self.workers;
             sweep.takes((point, turn), &done, &mut **watch)?;
         }
@@ -438,7 +438,7 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Tells the others when a worker breaks off.
+/// Signals the other workers when one fails.
 struct Whole<'a, 'b> {
     shared: &'a Shared<'b>,
     ended: bool,

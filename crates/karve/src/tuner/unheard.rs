@@ -1,10 +1,10 @@
-//! Knobs that reach nobody: declared for a command or its environment, and named nowhere.
+//! Unused knobs: declared for a command or its environment, but not named anywhere.
 
 use karve_core::charter::Commands;
 use karve_numerics::space::{Delivery, KnobDeclaration};
 
-/// What is to be said of knobs that nothing names, a sentence each. The files are the granted ones:
-/// what the protected ones read is not looked at.
+/// Notes on unused knobs, a sentence each. Only the editable files are searched, not the
+/// read-only ones.
 pub fn unheard(
     commands: &Commands,
     knobs: &[KnobDeclaration],
@@ -25,14 +25,14 @@ pub fn unheard(
         let name = &knob.name;
         match knob.deliver {
             Delivery::Argument if !names(&format!("{{{name}}}")) => Some(format!(
-                "no command names {{{name}}}, so the knob {name} changes nothing; write it into \
-                 [commands] of karve.toml"
+                "no command uses {{{name}}}, so the knob {name} has no effect; add it to \
+                 [commands] in karve.toml"
             )),
             Delivery::Environment if !names(name) && !is_used(knob, granted) => Some(format!(
-                "no command and no granted file names {name}: does anything read this variable of \
-                 the environment, which [[knobs]] of karve.toml declares?"
+                "no command and no editable file names {name}: check that something reads this \
+                 environment variable, which [[knobs]] in karve.toml declares"
             )),
-            // What a template lacks is an error, and the others stand where they are read.
+            // A missing template placeholder is an error, the others are declared where used.
             Delivery::Argument
             | Delivery::Environment
             | Delivery::Source
@@ -43,7 +43,7 @@ pub fn unheard(
     knobs.iter().filter_map(said).collect()
 }
 
-/// Whether a granted file names a knob, elsewhere than where its value stands.
+/// Whether an editable file names a knob other than where its value is.
 fn is_used(knob: &KnobDeclaration, granted: &[(String, Vec<u8>)]) -> bool {
     granted.iter().any(|(file, bytes)| {
         let text = String::from_utf8_lossy(bytes);

@@ -1,8 +1,8 @@
-//! Makes settings of a project's knobs into built and tested trees, and reads their times.
+//! The evaluator: turns settings of a project's knobs into built and tested trees, and times them.
 //!
-//! A setting becomes a commit: the parent's tree with other values in the granted files. So two
-//! settings with the same sources are built once, and the best can meet the default in a duel of
-//! revisions. Builds whose artifacts are the same are not measured twice.
+//! A setting becomes a commit: the parent's tree with other values in the editable files. So two
+//! settings with the same sources are built once, and the best can run a duel against the default
+//! as a revision. Builds with the same artifacts are not measured twice.
 
 use super::copies::{Copies, Trust, Wanted};
 use super::recorded::Failure;
@@ -28,24 +28,24 @@ use karve_os::process::StopFlag;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Built settings that are kept for another reading, at most.
+/// The most built settings that are kept for another reading.
 const KEPT_MAX: usize = 8;
 
-/// What came of a try.
+/// The result of a try.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tried {
-    /// It was read; less is better.
+    /// It was measured; lower is better.
     Read {
         /// The geometric mean of the metric over the cases.
         value: f64,
         /// The metric of each case.
         cases: Vec<f64>,
     },
-    /// It cannot be used.
+    /// It failed.
     Failed {
-        /// Why, in words.
+        /// Why, as text.
         why: String,
-        /// Of what kind that is.
+        /// The kind of failure.
         failure: Failure,
     },
 }
@@ -66,37 +66,37 @@ impl From<&Gate> for Tried {
     }
 }
 
-/// What settings are made with.
+/// What the evaluator needs.
 #[derive(Debug)]
 pub struct Tools {
-    /// Where their commits lie.
+    /// The repository with the commits.
     pub repo: Repo,
-    /// What they are built in.
+    /// The worktrees for builds.
     pub trees: Trees,
-    /// What builds, tests and reads them.
+    /// Builds, tests and measures settings.
     pub harness: Harness,
-    /// What they are read on.
+    /// The cases to measure.
     pub cases: Vec<Case>,
-    /// What the best of them must be right on as well.
+    /// The hidden cases, on which the best setting must also be correct.
     pub hidden: Vec<Case>,
-    /// Where copies of the built default may lie.
+    /// The directory for copies of the built default.
     pub copies: PathBuf,
-    /// What is known of builds in them.
+    /// What is known about builds in them.
     pub trust: Trust,
 }
 
-/// The device that settings are read on.
+/// The device that settings are measured on.
 #[derive(Debug)]
 pub struct Device<'a> {
     /// The device.
     pub session: &'a mut Session,
-    /// Where it is said why nothing seems to happen.
+    /// Where to report what karve is waiting for.
     pub notices: &'a Notices,
     /// What the user asked for with Ctrl-C.
     pub stop: &'a StopFlag,
 }
 
-/// Where settings are made.
+/// The evaluator.
 #[derive(Debug)]
 pub struct Workshop {
     tools: Tools,
@@ -105,17 +105,17 @@ pub struct Workshop {
     knobs: Vec<Knob>,
     restrictions: Vec<String>,
     globs: GlobSet,
-    /// The commit of each setting, and which of them stand built, the latest last.
+    /// The commit of each setting, and which of them are built, the latest last.
     commits: BTreeMap<Config, Oid>,
     standing: Vec<Oid>,
-    /// Builds that go on from that of the default.
+    /// Builds that start from the build of the default.
     copies: Copies,
-    /// What is to be said of them.
+    /// A note about them.
     note: Option<String>,
 }
 
 impl Workshop {
-    /// The workshop for the knobs of a commit.
+    /// The evaluator for the knobs of a commit.
     pub fn new(tools: Tools, charter: &Charter, base: &Oid) -> Result<Self> {
         let repo = &tools.repo;
         let knobs = knobs_at(repo, base.as_str(), &charter.granted, &charter.knobs)?;
@@ -138,7 +138,7 @@ impl Workshop {
         })
     }
 
-    /// What the settings are judged by.
+    /// The charter of the settings.
     pub fn charter(&self) -> &Charter {
         &self.charter
     }
@@ -158,14 +158,14 @@ impl Workshop {
         &self.base
     }
 
-    /// The granted files that are changed and not committed.
+    /// The editable files with uncommitted changes.
     pub fn uncommitted(&self) -> Result<Vec<String>> {
         let dirty = self.tools.repo.dirty()?;
         let granted = dirty.into_iter().filter(|path| self.globs.is_match(path));
         Ok(granted.collect())
     }
 
-    /// What is to be said of knobs that nothing names.
+    /// Notes on unused knobs.
     pub fn unheard(&self) -> Result<Vec<String>> {
         let granted = self.tools.repo.read_matching(&self.base, &self.globs)?;
         let Charter {
@@ -174,7 +174,7 @@ impl Workshop {
         Ok(unheard(commands, knobs, &granted))
     }
 
-    /// The default, built and tested: what cannot be tuned is said before anything else.
+    /// Builds and tests the default first, so that a project that cannot be tuned fails early.
     pub fn prepare(&mut self) -> Result<()> {
         let tools = &mut self.tools;
         let harness = tools.harness.clone();
@@ -215,7 +215,7 @@ impl Workshop {
         Ok(oid)
     }
 
-    /// Builds a setting, unless it stands built.
+    /// Builds a setting, unless it is already built.
     pub fn build(&mut self, setting: &Config) -> Result<Gated<Built>> {
         if let Some(built) = self.copies.standing(setting) {
             return Ok(Ok(built));
@@ -228,8 +228,8 @@ impl Workshop {
                 let copy = self.copies.build(&self.tools.harness, of);
                 let built = self.build_from_nothing(setting)?;
                 if copy.is_ok_and(|copy| self.copies.compare(&files, (&copy, &built))) {
-                    let note = "the build made something else where it went on from an earlier \
-                                one, so each setting is built from nothing";
+                    let note = "an incremental build had other artifacts than a build from \
+                                scratch, so each setting is built from scratch";
                     self.note = Some(note.to_owned());
                 }
                 Ok(built)
@@ -237,7 +237,7 @@ impl Workshop {
         }
     }
 
-    /// What is to be said of the builds, once.
+    /// The note about the builds, once.
     pub fn note(&mut self) -> Option<String> {
         self.note.take()
     }
@@ -268,8 +268,8 @@ impl Workshop {
         harness.test(&built.path, cases, Variant::Usual)
     }
 
-    /// Whether a setting, built from nothing, is right on the hidden cases too. Which they are and
-    /// how it fails is not told.
+    /// Whether a setting, built from scratch, is also correct on the hidden cases. Which they are
+    /// and how it fails is not reported.
     pub fn is_right_on_hidden(&mut self, setting: &Config) -> Result<bool> {
         let Tools {
             harness,
@@ -284,7 +284,7 @@ impl Workshop {
         if let Ok(default) = trees.built(repo, harness, self.base.as_str())?
             && world::fit_cases(harness, &default.path, hidden)?.is_err()
         {
-            // The default is wrong there itself, so they tell nothing of a setting.
+            // The default itself is wrong there, so they say nothing about a setting.
             hidden.clear();
             return Ok(true);
         }
@@ -298,7 +298,7 @@ impl Workshop {
         Ok(tested.is_ok())
     }
 
-    /// Reads a built setting.
+    /// Measures a built setting.
     pub fn read(&self, built: &Built, device: &mut Device<'_>) -> Result<Tried> {
         device.session.before_block(device.stop, device.notices)?;
         let call = Call::fresh(Variant::Usual)?;
@@ -310,7 +310,7 @@ impl Workshop {
             Err(gate) => return Ok(Tried::from(&gate)),
         };
         let better = self.charter.metric.better;
-        // A rate is turned over, as it is turned back for people.
+        // Rates are inverted here, and inverted again for display.
         let one = |sample: &Sample| as_metric(sample.value, better);
         let cases: Vec<f64> = samples.iter().map(one).collect();
         Ok(match stats::geometric_mean(&cases) {
@@ -322,19 +322,19 @@ impl Workshop {
         })
     }
 
-    /// The cases that settings are read on.
+    /// The cases that settings are measured on.
     pub fn cases(&self) -> &[Case] {
         &self.tools.cases
     }
 
-    /// Lets go of everything that was built.
+    /// Removes everything that was built.
     pub fn close(&mut self) -> Result<()> {
         self.copies.clear();
         self.standing.clear();
         self.tools.trees.clear(&self.tools.repo)
     }
 
-    /// Keeps the commit of the best setting from being collected.
+    /// Protects the commit of the best setting from garbage collection.
     pub fn keep(&self, oid: &Oid) -> Result<String> {
         let name = format!("refs/karve/tune/{}", self.base.short());
         let repo = &self.tools.repo;
@@ -344,14 +344,14 @@ impl Workshop {
 }
 
 fn unusable(gate: &Gate) -> CommandError {
-    CommandError::environment("the kernel as it stands does not pass its gate")
+    CommandError::environment("the unchanged kernel fails its gate")
         .cause(gate.describe())
-        .hint("mend it and commit; \"karve check\" shows the same")
+        .hint("fix it and commit; \"karve check\" shows the same failure")
 }
 
 impl Drop for Workshop {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next "git worktree prune".
+        // If one cannot be removed now, the next "git worktree prune" removes it.
         let _ = self.close();
     }
 }

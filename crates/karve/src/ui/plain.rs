@@ -1,4 +1,4 @@
-//! One line for everything that happened, and on a terminal a moving line for what goes on.
+//! One line for every event, and on a terminal a spinner for the current step.
 
 use super::style::{Tone, toned};
 use super::{NOTICE_CHARS, Screen, note, outln};
@@ -19,7 +19,7 @@ const WHY_CHARS: usize = 60;
 pub struct Plain {
     colour: bool,
     spinner: Option<ProgressBar>,
-    /// What limited the kernel when that was told last.
+    /// The bottleneck that was last shown.
     limit: Option<Bottleneck>,
 }
 
@@ -55,7 +55,7 @@ impl Plain {
         };
         let verdict = toned(&format!("{:<9}", view.verdict), tone, self.colour);
         let why = if round.verdict.keeps() {
-            format!("now {:.2}x in all", view.cumulative_ratio)
+            format!("now {:.2}x in total", view.cumulative_ratio)
         } else {
             safe(&view.why, WHY_CHARS)
         };
@@ -67,13 +67,13 @@ impl Plain {
         ));
     }
 
-    /// What the round has changed in the library.
+    /// What the round changed in the library.
     fn learnt_line(&self, lesson: &Lesson) {
         let Some(learning) = &lesson.learning else {
             return;
         };
         if !learning.became.is_empty() {
-            self.line(&format!("learnt    {}", safe(&learning.became, 200)));
+            self.line(&format!("learned   {}", safe(&learning.became, 200)));
         }
     }
 
@@ -81,7 +81,7 @@ impl Plain {
     fn known_line(&self, n_tips: usize, known: &[Known]) {
         if n_tips > 0 {
             let lessons = counted(n_tips, "lesson");
-            self.line(&format!("tips      {lessons} of earlier campaigns"));
+            self.line(&format!("tips      {lessons} from earlier campaigns"));
         }
         if known.is_empty() {
             return;
@@ -93,18 +93,18 @@ impl Plain {
             .filter(|known| !known.refuted.is_empty())
             .count();
         let holds = match known.len() {
-            1 => "1 entry holds".to_owned(),
-            n => format!("{n} entries hold"),
+            1 => "1 entry applies".to_owned(),
+            n => format!("{n} entries apply"),
         };
         let were = if shown == 1 { "was" } else { "were" };
         let are = if out == 1 { "is" } else { "are" };
         self.line(&format!(
-            "knowledge {holds} here: {shown} {were} measured, {usable} can be applied by a \
-             machine, {out} {are} refuted",
+            "knowledge {holds} here: {shown} {were} measured, {usable} can be applied \
+            automatically, {out} {are} refuted",
         ));
     }
 
-    /// What limits the kernel now, where that is another answer than before.
+    /// The bottleneck of the kernel, if it changed.
     fn profile_line(&mut self, profile: &Profile) {
         let Some(found) = &profile.diagnosis else {
             return;
@@ -166,9 +166,9 @@ impl Plain {
             Event::EngagementChecked { engaged, faults } => {
                 let last = faults.last().map_or("", |fault| fault.fault.as_str());
                 let text = if *engaged {
-                    format!("engaged   the tests noticed a planted fault: {last}")
+                    format!("mutation  check passed, the tests caught a planted bug: {last}")
                 } else {
-                    format!("refused   no planted fault was noticed; the last one: {last}")
+                    format!("refused   mutation check failed, no planted bug caught; last: {last}")
                 };
                 let tone = if *engaged { Tone::Dim } else { Tone::Bad };
                 self.line(&toned(&text, tone, self.colour));
@@ -196,7 +196,7 @@ impl Screen for Plain {
                 DuelName::Layout { round, variant, .. } => {
                     format!("round {round}: layout {variant}, block {}", measure.block)
                 }
-                DuelName::Control(_) => format!("control, block {}", measure.block),
+                DuelName::Control(_) => format!("A/A test, block {}", measure.block),
             },
             other => match campaign.current_round() {
                 Some(round) => format!("round {}: {}", round.number, other.name()),
@@ -241,7 +241,7 @@ impl Screen for Plain {
             Event::TipsRead { tips, known } => self.known_line(tips.len(), known),
             Event::KnowledgeRead { .. } => self.known_line(0, campaign.known()),
             Event::Tuned { round, tuned } => {
-                // The last rung tells of all.
+                // The last rung covers all of them.
                 if !matches!(campaign.next_step(), Some(Step::Tune(_))) {
                     let text = safe(&tuned.describe(), 120);
                     self.line(&format!("tuned     round {round}: {text}"));

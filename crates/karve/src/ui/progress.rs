@@ -1,16 +1,16 @@
-//! How far something is: a moving line on a terminal, a few plain lines elsewhere.
+//! Progress: a spinner on a terminal, a few plain lines elsewhere.
 //!
-//! Both go to standard error, so that standard output holds the result and nothing else.
+//! Both go to standard error, so that standard output has only the result.
 
 use super::note;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// The first plain line comes after this long, the next after twice as long, and so on.
+/// The wait before the first plain line; it doubles for each further line.
 const FIRST_LINE: Duration = Duration::from_secs(5);
 
-/// A moving line on standard error, if that is a terminal.
+/// A spinner on standard error, if that is a terminal.
 pub(super) fn spinner() -> Option<ProgressBar> {
     std::io::stderr().is_terminal().then(|| {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -22,7 +22,7 @@ pub(super) fn spinner() -> Option<ProgressBar> {
     })
 }
 
-/// Shows how far something is.
+/// Shows progress.
 #[derive(Debug)]
 pub struct Progress {
     spinner: Option<ProgressBar>,
@@ -31,7 +31,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A moving line if standard error is a terminal.
+    /// A spinner if standard error is a terminal.
     pub fn new() -> Self {
         Self {
             spinner: spinner(),
@@ -48,7 +48,7 @@ impl Progress {
         }
     }
 
-    /// This is how far it is; elsewhere than on a terminal it is said seldom.
+    /// Updates the progress; if not on a terminal, it is printed rarely.
     pub fn at(&mut self, text: impl FnOnce() -> String) {
         if let Some(spinner) = &self.spinner {
             spinner.set_message(text());

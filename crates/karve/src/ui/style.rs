@@ -1,8 +1,8 @@
-//! Colour for terminals, and for nobody else. `NO_COLOR` is respected.
+//! Color, only on terminals. `NO_COLOR` is respected.
 
 use std::io::IsTerminal;
 
-/// Whether standard output takes colour.
+/// Whether standard output supports color.
 pub fn colour() -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
@@ -22,7 +22,7 @@ pub enum Tone {
     Strong,
 }
 
-/// The text in its tone, if `colour` says so.
+/// The text in its tone, if `colour` is set.
 pub fn toned(text: &str, tone: Tone, colour: bool) -> String {
     if !colour {
         return text.to_owned();

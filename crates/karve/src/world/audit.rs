@@ -1,4 +1,4 @@
-//! Audits a candidate before it is built, with what the harness tells of itself.
+//! Audits a candidate before it is built, with what the harness files reveal.
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use karve_audit;
@@ -11,9 +11,9 @@ use karve_numerics::case::Case;
 use karve_os::error::{CommandError, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Files of the harness that are read for the names they are compiled with.
+/// Most harness files that are scanned for the macro names they are compiled with.
 const HARNESS_FILES_MAX: usize = 64;
-/// Words of files that judge a kernel.
+/// Words in the names of files that judge a kernel.
 const JUDGING: [&str; 14] = [
     "reference",
     "ref",
@@ -31,7 +31,7 @@ const JUDGING: [&str; 14] = [
     "bench",
 ];
 
-/// What `candidate` brings beyond `parent` in these files.
+/// What `candidate` adds to `parent` in these files.
 pub fn audit_commits(
     repo: &Repo,
     charter: &Charter,
@@ -65,7 +65,7 @@ pub fn audit_commits(
     ))
 }
 
-/// An agent must not learn from a Finding what a hidden case is.
+/// A finding must not reveal a hidden case to an agent.
 fn visible(charter: &Charter) -> Vec<Case> {
     let indices = charter.visible_cases().into_iter();
     indices.map(|index| charter.cases[index].clone()).collect()
@@ -82,11 +82,11 @@ pub(super) fn exact_globs(files: &[String]) -> Result<GlobSet> {
     globs.build().map_err(error)
 }
 
-/// What an audit must know of the protected files.
+/// What an audit needs to know about the read-only files.
 struct Harness {
-    /// Names of files that judge, without directories and ends.
+    /// Names of files that judge, without directories and extensions.
     files: Vec<String>,
-    /// Names that they read when they are compiled.
+    /// Macro names that they depend on when they are compiled.
     reads: BTreeSet<String>,
 }
 
@@ -136,7 +136,7 @@ fn judges(path: &str) -> bool {
     })
 }
 
-/// Names that decide what of a file is compiled.
+/// Macro names that decide which parts of a file are compiled.
 fn defines_read(text: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! Gates and reads the unchanged kernel, and measures what the device could do at most.
+//! Gates and measures the unchanged kernel, and finds the limits of the device.
 
 use super::World;
 use karve_core::campaign::{Baseline, Campaign, Event, Halved, Repeats};
@@ -20,15 +20,15 @@ use std::path::Path;
 /// How often a parameter may be halved.
 const HALVINGS_MAX: u32 = 20;
 
-/// Runs in a row that must be long enough before no more repeats are asked for.
+/// Consecutive runs that must be long enough before the repeats stop growing.
 const LONG_RUNS: u32 = 3;
 
-/// Bytes of a reference at most.
+/// The largest reference, in bytes.
 const REFERENCE_BYTES_MAX: u64 = 1 << 30;
 
 impl World {
-    /// Keeps the reference of the unchanged project: what a later build makes of it, a candidate
-    /// may have had a hand in.
+    /// Stores the reference of the unchanged project: a candidate may influence what a later build
+    /// produces.
     fn put_reference_aside(&self, harness: &Harness, tree: &Path) -> Result<Option<String>> {
         let Some(path) = harness.reference_in(tree) else {
             return Ok(None);
@@ -42,8 +42,8 @@ impl World {
         store::put_artifact(&self.dir, &bytes).map(Some)
     }
 
-    /// What the device can do at most: declared or measured by the project, or else as it was
-    /// kept by `karve roofline`, where the charter says what a call moves.
+    /// The limits of the device: declared or measured by the project, or else stored by
+    /// `karve roofline`, if the charter says how many bytes a call moves.
     fn roof(&self, peak: &BTreeMap<String, f64>) -> Option<Roof> {
         let charter = &self.charter;
         let kept = || {
@@ -108,8 +108,8 @@ impl World {
     }
 }
 
-/// How often each case is repeated in one run so that a sample is long enough for the clock: from
-/// the unchanged kernel alone. Nothing if the benchmark does not let us choose.
+/// How often each case is repeated in one run so that a sample is long enough for the clock,
+/// derived from the unchanged kernel alone. None if the benchmark does not let us choose.
 fn choose_repeats(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Gated<Vec<Repeats>>> {
     let mut chosen = Vec::new();
     if harness.is_under_contract() {
@@ -128,7 +128,7 @@ fn choose_repeats(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Gate
     for (index, case) in cases.iter().enumerate() {
         let mut repeats = 1;
         let mut long = 0;
-        // A run that the host held up looks long enough, so one alone is not believed.
+        // A run that the host delayed looks long enough, so a single one is not trusted.
         while long < LONG_RUNS {
             let of_case = PerCase {
                 repeats,
@@ -155,7 +155,7 @@ fn choose_repeats(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Gate
     Ok(Ok(chosen))
 }
 
-/// What a baseline reads: the readings, and how often each case was repeated in one run.
+/// The result of a baseline: the readings, and how often each case was repeated in one run.
 type Read = (Vec<Reading>, Vec<Repeats>);
 
 /// The readings of the unchanged kernel.
@@ -185,8 +185,8 @@ fn read(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Gated<Read>> {
     Ok(Ok((readings, repeats)))
 }
 
-/// Tests the unchanged kernel on each case, and makes those smaller that do not fit into the
-/// device's memory. Gives the indices of those.
+/// Tests the unchanged kernel on each case, and shrinks those that do not fit into the device's
+/// memory. Returns the indices of those.
 pub fn fit_cases(harness: &Harness, tree: &Path, cases: &mut [Case]) -> Result<Gated<Vec<usize>>> {
     let mut halved = Vec::new();
     for (index, case) in cases.iter_mut().enumerate() {
@@ -202,7 +202,7 @@ pub fn fit_cases(harness: &Harness, tree: &Path, cases: &mut [Case]) -> Result<G
     Ok(Ok(halved))
 }
 
-/// Tests a case, and makes it smaller while the device is out of memory. Says whether it did.
+/// Tests a case, and shrinks it while the device is out of memory. Returns whether it did.
 fn fit(harness: &Harness, tree: &Path, case: &mut Case) -> Result<Gated<bool>> {
     let mut halved = false;
     for _ in 0..HALVINGS_MAX {

@@ -1,4 +1,4 @@
-//! Best of several: variants are built, tested and read by turns.
+//! Best of several: variants are built, tested and measured, interleaved.
 
 use super::audit::audit_commits;
 use super::roles::out_of_scope;
@@ -34,7 +34,7 @@ impl World {
                 values: Vec::new(),
             });
         }
-        // The only one that passed needs no reading.
+        // If only one passed, it needs no measurement.
         if standing.len() > 1 {
             self.read_by_turns(step, (&standing, &mut tryouts), campaign)?;
         }
@@ -53,7 +53,7 @@ impl World {
         })
     }
 
-    /// A variant, built and right on the visible cases, or what the gate would say of it.
+    /// A variant, built and correct on the visible cases, or its gate failure.
     fn variant_built(
         &mut self,
         candidate: &Candidate,
@@ -87,7 +87,7 @@ impl World {
         Ok(gate.map(|()| built))
     }
 
-    /// Reads each variant as often as the step says; each turn begins with another one.
+    /// Measures each variant as often as the step says; each pass starts with a different one.
     fn read_by_turns(
         &mut self,
         step: &ChooseStep,
@@ -97,7 +97,7 @@ impl World {
         let base = Oid::named(campaign.incumbent())?;
         let workshop = match self.workshop(&base, campaign)? {
             Ok(workshop) => workshop,
-            // Without readings the first that passed goes on.
+            // Without readings the first that passed is chosen.
             Err(why) => {
                 self.notices.mention(&why);
                 return Ok(());
@@ -113,7 +113,7 @@ impl World {
                 }
             }
         }
-        // What cannot be read each time is not what is looked for.
+        // A variant that cannot be measured every time is not wanted.
         for place in unread {
             tryouts[place].values.clear();
         }

@@ -1,5 +1,5 @@
-//! Where a visitor reads and works: the parent's files in a directory of the campaign, with a
-//! repository of its own. It lies there from the proposal of a round to its end.
+//! The workspace of an external agent: the parent's files in a directory of the campaign, with a
+//! separate repository. It exists from the proposal of a round to its end.
 
 use super::{World, bug};
 use karve_core::campaign::{Campaign, ImplementStep, Step};
@@ -10,15 +10,14 @@ use karve_os::files;
 use std::fs;
 use std::path::Path;
 
-/// The directory of the campaign where a visitor works.
+/// The directory of the campaign where an external agent works.
 pub const DESK: &str = "desk";
-/// What the desk was laid for.
+/// The file that says which round the workspace was prepared for.
 const LAID: &str = "desk.txt";
 const LAID_BYTES_MAX: u64 = 1_000;
 
 impl World {
-    /// Whether a visitor must come before this step; if so, the files are laid out that are to be
-    /// read and changed.
+    /// Whether this step waits for an external agent; if so, its workspace is prepared.
     pub fn awaits(&mut self, step: &Step, campaign: &Campaign) -> Result<bool> {
         let waits = self.agent.awaits(step);
         match step {
@@ -33,9 +32,8 @@ impl World {
         Ok(waits)
     }
 
-    /// Lays out the parent's files, with the change that is to be mended if there is one; unless
-    /// they lie there for this realization already: then the visitor may have changed them, and
-    /// goes on.
+    /// Prepares the parent's files, with the change to fix if there is one; unless they are already
+    /// there for this implementation: then the external agent may have changed them, and they stay.
     fn lay_desk(&self, round: u32, parent: &str, step: Option<&ImplementStep>) -> Result<()> {
         let (desk, laid) = (self.dir.join(DESK), self.dir.join(LAID));
         let variant = match step.map_or(0, |step| step.variant) {
@@ -50,13 +48,13 @@ impl World {
         if desk.is_dir() && found == wanted {
             return Ok(());
         }
-        let cannot = || format!("cannot lay out {}", desk.display());
+        let cannot = || format!("cannot prepare {}", desk.display());
         let _ = fs::remove_file(&laid);
         if desk.exists() {
             fs::remove_dir_all(&desk).context(cannot)?;
         }
         let tree = self.trees.fresh(&self.repo, DESK, parent)?;
-        // Nothing that is done there reaches the user's repository.
+        // Nothing in it affects the user's repository.
         let parent = Oid::named(parent)?;
         self.repo.detach_worktree(&tree, &parent, Past::Sealed)?;
         if let Some(step) = step {
@@ -67,7 +65,7 @@ impl World {
         files::write_atomic(&laid, wanted.as_bytes())
     }
 
-    /// Who mends a change finds it in place.
+    /// Applies the refused change, so that the agent can fix it in place.
     pub(super) fn lay_mend(&self, tree: &Path, step: &ImplementStep) -> Result<()> {
         let Some((candidate, _)) = &step.mend else {
             return Ok(());

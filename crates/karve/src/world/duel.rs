@@ -1,4 +1,4 @@
-//! One block of a duel: finds or builds the two arms, and lets them meet.
+//! One block of a duel: finds or builds the two arms, and measures them as a pair.
 
 use super::{World, bug};
 use karve_core::campaign::{
@@ -42,7 +42,7 @@ impl World {
         let measured = arena.block(&cases);
         self.device.after_block();
         if arena.parent.harness.is_under_contract() {
-            // The arms stay in the ring, so that a block costs no start.
+            // The kernel runners stay alive, so that a block has no startup cost.
             self.meeting = Some((step.duel, arena));
         }
         Ok(match measured? {
@@ -55,21 +55,21 @@ impl World {
                 }
             }
             Err(Fault::Candidate(gate)) if matches!(step.duel, DuelName::Control(_)) => {
-                return Err(incumbent_fails("cannot be measured any more", &gate));
+                return Err(incumbent_fails("can no longer be measured", &gate));
             }
             Err(Fault::Candidate(gate)) => Event::BlockFailed {
                 duel: step.duel,
                 gate,
                 raw: None,
             },
-            // The incumbent passed its gate, so a failure now is the host's.
+            // The incumbent passed its gate, so a failure now comes from the host.
             Err(Fault::Parent(gate)) => {
-                return Err(incumbent_fails("cannot be measured any more", &gate));
+                return Err(incumbent_fails("can no longer be measured", &gate));
             }
         })
     }
 
-    /// Where the two arms of a step meet.
+    /// The pair runner for the two arms of a step.
     fn arena(
         &mut self,
         step: &MeasureStep,
@@ -110,14 +110,15 @@ impl World {
         };
         let parent = match self.trees.built(&self.repo, &harness, &step.parent)? {
             Ok(built) => built,
-            Err(gate) => return Err(incumbent_fails("does not build any more", &gate)),
+            Err(gate) => return Err(incumbent_fails("no longer builds", &gate)),
         };
         let candidate = (step.candidate.as_str(), build);
         let candidate = self.trees.built_as(&self.repo, &harness, candidate)?;
         Ok(candidate.map(|candidate| arena_of(harness, parent, candidate, variant)))
     }
 
-    /// The incumbent against its own second build, or against itself with a little more work.
+    /// A control duel: the incumbent against its own second build (A/A test), or against itself
+    /// with a little more work.
     fn control_arena(
         &mut self,
         step: &MeasureStep,
@@ -127,7 +128,7 @@ impl World {
         if control.kind == ControlKind::Same {
             return match self.round_arena(step, harness, Build::Copy)? {
                 Ok(arena) => Ok(Ok(arena)),
-                Err(gate) => Err(incumbent_fails("does not build any more", &gate)),
+                Err(gate) => Err(incumbent_fails("no longer builds", &gate)),
             };
         }
         Ok(self
@@ -196,5 +197,5 @@ pub(super) fn arena_of(
 fn incumbent_fails(how: &str, gate: &Gate) -> CommandError {
     CommandError::environment(format!("the incumbent {how}"))
         .cause(gate.describe())
-        .hint("look at the host: \"karve doctor\"; then go on with \"karve run\"")
+        .hint("check the host with \"karve doctor\"; then resume with \"karve run\"")
 }

@@ -1,10 +1,9 @@
-//! The engagement proof: a fault is planted in the kernel, and the tests must notice it.
+//! The mutation check: a bug is planted in the kernel, and the tests must catch it.
 //!
-//! A harness that does not exercise the granted files would pass any candidate. So karve turns
-//! operators of the kernel into others in a scratch worktree, builds, and requires the test to
-//! fail. A single place may be code that is not used, so all uses of an operator are turned at
-//! once; where that does not build, each half of them is tried on its own. One noticed fault is
-//! proof enough.
+//! A harness that does not exercise the editable files would pass any candidate. So karve replaces
+//! operators of the kernel with others in a scratch worktree, builds, and requires the test to
+//! fail. A single site may be dead code, so all uses of an operator are replaced at once; if that
+//! does not build, each half of them is tried separately. One caught bug is enough.
 
 use super::{World, fit_cases};
 use karve_core::campaign::{Campaign, Event, PlantedFault};
@@ -20,16 +19,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Faults that are planted at most.
+/// Most bugs that are planted.
 const FAULTS_MAX: usize = 24;
-/// A test on a broken kernel may take this many times as long as on the whole one.
+/// A test on a mutated kernel may take this many times as long as on the unchanged one.
 const LIMIT_FACTOR: u32 = 20;
-/// But at least this long.
+/// The limit is at least this long.
 const LIMIT_MIN: Duration = Duration::from_secs(10);
 /// Characters of a message that are kept.
 const DETAIL_CHARS: usize = 400;
 
-/// One operator that can be turned into another.
+/// One operator that can be replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Site {
     file: String,
@@ -39,8 +38,8 @@ struct Site {
     to: &'static str,
 }
 
-/// Operators and what they become, the most telling first. Spaces or operands are required
-/// around those that mean something else elsewhere.
+/// Operators and their replacements, the most effective first. Spaces or operands are required
+/// around those that have other meanings elsewhere.
 const SWAPS: [(&str, &str); 11] = [
     ("+=", "-="),
     ("*=", "+="),
@@ -55,7 +54,7 @@ const SWAPS: [(&str, &str); 11] = [
     (RETURN, "return -"),
 ];
 
-/// Where a kernel is made of calls only, what it gives back can still be turned.
+/// If a kernel consists only of calls, its return value can still be changed.
 const RETURN: &str = "return ";
 
 impl World {
@@ -67,7 +66,7 @@ impl World {
     }
 }
 
-/// Plants faults in a commit until the tests notice one. Gives whether they did, and each fault.
+/// Plants bugs in a commit until the tests catch one. Returns whether they did, and each bug.
 pub fn prove(
     repo: &Repo,
     trees: &Trees,
@@ -122,7 +121,7 @@ pub fn prove(
     if faults.is_empty() {
         faults.push(PlantedFault {
             file: charter.granted.join(", "),
-            fault: "none: the granted files hold no arithmetic to break".into(),
+            fault: "none: the editable files contain no arithmetic to break".into(),
             noticed: false,
             detail: String::new(),
         });
@@ -130,7 +129,7 @@ pub fn prove(
     Ok((engaged, faults))
 }
 
-/// What build and test say, if they do not pass.
+/// The failure of build or test, if they do not pass.
 fn gate_of(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Option<Gate>> {
     if let Err(gate) = harness.build(tree)? {
         return Ok(Some(gate));
@@ -138,7 +137,7 @@ fn gate_of(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Option<Gate
     Ok(harness.test(tree, cases, Variant::Usual)?.err())
 }
 
-/// Plants one fault in all these places. Gives what came of it, and whether it was built.
+/// Plants one bug at all these sites. Returns the result, and whether it was built.
 fn plant(
     harness: &Harness,
     tree: &Path,
@@ -146,7 +145,7 @@ fn plant(
     group: &[Site],
 ) -> Result<(PlantedFault, bool)> {
     let mut originals: Vec<(PathBuf, String)> = Vec::new();
-    // From the end of a file to its start, so that columns stay right.
+    // From the end of a file to its start, so that columns stay valid.
     for site in group.iter().rev() {
         let path = tree.join(&site.file);
         let cannot = || format!("cannot change {}", path.display());
@@ -160,7 +159,7 @@ fn plant(
     for (path, text) in originals {
         fs::write(&path, text).context(|| format!("cannot restore {}", path.display()))?;
     }
-    // A fault that does not compile says nothing about the tests.
+    // A bug that does not compile says nothing about the tests.
     let (noticed, built) = match &gate {
         Some(Gate::WrongResult { .. } | Gate::TimedOut { .. }) => (true, true),
         Some(Gate::BuildFailed { .. }) => (false, false),
@@ -168,10 +167,7 @@ fn plant(
             (false, true)
         }
     };
-    let said = gate.map_or_else(
-        || "the test passed all the same".to_owned(),
-        |g| g.describe(),
-    );
+    let said = gate.map_or_else(|| "the test still passed".to_owned(), |g| g.describe());
     let mut files: Vec<&str> = group.iter().map(|site| site.file.as_str()).collect();
     files.dedup();
     let fault = PlantedFault {
@@ -190,7 +186,7 @@ fn describe(group: &[Site]) -> String {
     let change = format!("`{}` became `{}`", first.from.trim(), first.to.trim());
     match group.len() {
         1 => format!("{change} in line {}", first.line + 1),
-        n => format!("{change} in {n} places from line {} on", first.line + 1),
+        n => format!("{change} in {n} places starting at line {}", first.line + 1),
     }
 }
 
@@ -212,7 +208,7 @@ fn with_fault(text: &str, site: &Site) -> String {
     out
 }
 
-/// Places to plant a fault, one group per operator, the most telling first.
+/// Sites for planted bugs, one group per operator, the most effective first.
 fn sites(repo: &Repo, commit: &str, granted: &[String]) -> Result<Vec<Vec<Site>>> {
     let globs = project_file::glob_set(granted)?;
     let commit = Oid::named(commit)?;
@@ -250,7 +246,7 @@ fn sites_in(file: &str, text: &str, all: &mut [Vec<Site>]) {
     }
 }
 
-/// A line without its comment; nothing if it is a directive, an import or a comment.
+/// A line without its comment; none if it is a directive, an import or a comment.
 fn code_of(line: &str) -> &str {
     let trimmed = line.trim_start();
     let skipped = [
@@ -267,7 +263,7 @@ fn code_of(line: &str) -> &str {
         .unwrap_or_default()
 }
 
-/// Whether an operator stands between two operands, and not in `**`, `++`, `->` or `a *p`.
+/// Whether an operator is between two operands, and not in `**`, `++`, `->` or `a *p`.
 fn is_arithmetic(code: &str, column: usize, from: &str) -> bool {
     let before = code[..column].trim_end();
     let after = code[column + from.len()..].trim_start();

@@ -1,4 +1,4 @@
-//! What a campaign takes from the library of knowledge, and what it leaves there.
+//! What a campaign reads from the knowledge library, and what it adds to it.
 
 use super::World;
 use super::turn::Came;
@@ -14,7 +14,7 @@ use karve_core::profile::{Diagnosis, KernelProfile};
 use karve_core::spending::Usage;
 use karve_os::error::{CommandError, ErrorKind, Result};
 
-/// Characters of why an agent said nothing.
+/// Characters of the reason why an agent gave no lesson.
 const UNSAID_CHARS: usize = 300;
 /// Tools whose version a piece of evidence names, by language.
 const TOOLCHAINS: &[(&str, &[&str])] = &[
@@ -36,17 +36,17 @@ impl World {
         shelves
     }
 
-    /// The entries that hold for the target.
+    /// The entries that apply to the target.
     pub(super) fn recall(&self) -> Result<Vec<Known>> {
         let stock = self.shelves().load()?;
         let mut known = known_in(&stock, &situation_of(&self.charter));
-        // What the campaign itself found is in its own rounds.
+        // The campaign's own findings are in its rounds.
         let own = strategy::found_prefix(&self.charter.name);
         known.retain(|known| !known.id.starts_with(&own));
         Ok(known)
     }
 
-    /// Names the entry that tells more of each thing to try; none where the library cannot be read.
+    /// Names the library entry for each opportunity; none if the library cannot be read.
     pub(super) fn name_entries(&self, kernel: &KernelProfile, diagnosis: &mut Diagnosis) {
         let Ok(stock) = self.shelves().load() else {
             return;
@@ -59,14 +59,14 @@ impl World {
             ..Query::default()
         };
         name_entries(&stock, &query, diagnosis);
-        // What the campaign itself found is in its own rounds.
+        // The campaign's own findings are in its rounds.
         let own = strategy::found_prefix(&self.charter.name);
         for opportunity in &mut diagnosis.opportunities {
             opportunity.entry.take_if(|id| id.starts_with(&own));
         }
     }
 
-    /// What changed in the library since the campaign last read it, before a proposal is asked for.
+    /// What changed in the library since the campaign last read it, before a proposal is requested.
     pub(super) fn new_knowledge(&self, campaign: &Campaign) -> Result<Option<Event>> {
         let stage = campaign.current_round().map(|round| &round.stage);
         if !matches!(stage, Some(Stage::Proposing { .. })) {
@@ -109,8 +109,8 @@ impl World {
         })
     }
 
-    /// What the agent says about a round, if it is one that is asked; with the artifact that has
-    /// all of it.
+    /// The agent's lesson from a round, if it is asked for one; with the artifact of its session
+    /// log.
     fn in_words(
         &mut self,
         campaign: &Campaign,
@@ -141,7 +141,7 @@ impl World {
         came.or_else(unsaid)
     }
 
-    /// Where the campaign is, as the scope of what it finds.
+    /// The campaign's situation, as the scope of its findings.
     fn here(&self) -> Scope {
         let target = &self.charter.target;
         let named = |text: &str| -> Vec<String> {
@@ -175,11 +175,11 @@ impl World {
         let named = tools.iter().find_map(|tool| facts?.get(*tool));
         named
             .cloned()
-            .unwrap_or_else(|| "not told by the host".to_owned())
+            .unwrap_or_else(|| "not reported by the host".to_owned())
     }
 }
 
-/// An agent that cannot be asked says nothing; the round is settled all the same.
+/// An agent that cannot be asked gives no lesson; the round is settled anyway.
 fn unsaid(error: CommandError) -> Result<Came<Said>> {
     match error.kind {
         ErrorKind::Interrupted | ErrorKind::Bug => Err(error),

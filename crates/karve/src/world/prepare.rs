@@ -1,4 +1,4 @@
-//! Finds the base, pins the harness, looks at the host, starts the branch.
+//! Finds the base, pins the harness, inspects the host, starts the branch.
 
 use super::{World, refs_of, workspace};
 use karve_core::campaign::{Event, Preparation};
@@ -45,8 +45,8 @@ impl World {
 }
 
 impl World {
-    /// The arguments that the reference of the unchanged project names, if the contract leaves
-    /// them to it. They are the campaign's from now on.
+    /// The arguments that the reference of the unchanged project declares, if the contract leaves
+    /// them to it. The campaign uses them from now on.
     fn ask_inputs(&mut self, base: &Oid) -> Result<Vec<Arg>> {
         let asks = |contract: &&mut Box<Contract>| contract.modules.asks;
         if self.charter.contract.as_mut().filter(asks).is_none() {
@@ -63,8 +63,8 @@ impl World {
     }
 }
 
-/// Refuses a charter that no campaign can start with, while nothing is written yet: a charter that
-/// is in the log cannot be mended any more.
+/// Refuses a charter that no campaign can start with, before anything is written: a charter in the
+/// log can no longer be fixed.
 pub fn can_start(upstream: &Repo, charter: &Charter) -> Result<()> {
     check_granted(upstream, upstream.head()?.oid(), charter)?;
     match charter.mode {
@@ -73,7 +73,7 @@ pub fn can_start(upstream: &Repo, charter: &Charter) -> Result<()> {
     }
 }
 
-/// A branch that is checked out would move under the user's feet.
+/// Refuses a checked-out branch, which would change under the user.
 fn check_branch(repo: &Repo, charter: &Charter) -> Result<()> {
     let Branch::Named { name } = &charter.branch else {
         return Ok(());
@@ -88,7 +88,7 @@ fn check_branch(repo: &Repo, charter: &Charter) -> Result<()> {
     .hint("switch that checkout to another branch, or set git.branch in karve.toml"))
 }
 
-/// Some file must be granted, or no candidate can ever exist.
+/// At least one file must be editable, or no candidate can exist.
 pub fn check_granted(repo: &Repo, base: &Oid, charter: &Charter) -> Result<()> {
     let globs = project_file::glob_set(&charter.granted)?;
     if repo
@@ -99,13 +99,13 @@ pub fn check_granted(repo: &Repo, base: &Oid, charter: &Charter) -> Result<()> {
         return Ok(());
     }
     Err(CommandError::usage(format!(
-        "no committed file matches sources.granted ({})",
+        "no committed file matches sources.editable ({})",
         charter.granted.join(", ")
     ))
-    .hint("commit the kernel, or mend sources.granted in karve.toml"))
+    .hint("commit the kernel, or fix sources.editable in karve.toml"))
 }
 
-/// One digest of every protected file of a commit.
+/// One digest of all read-only files of a commit.
 pub fn harness_hash(repo: &Repo, commit: &Oid, granted: &[String]) -> Result<String> {
     let globs = project_file::glob_set(granted)?;
     let mut list = String::new();

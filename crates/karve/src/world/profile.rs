@@ -1,5 +1,5 @@
-//! Profiles a kernel of the campaign: with the profilers that are there, or by the project's own
-//! command, read as far as karve knows its tool; and how near each call is to the roofline.
+//! Profiles a kernel of the campaign: with the installed profilers, or with the project's own
+//! command, parsed if karve knows its tool; and finds how close each call is to the roofline.
 
 use super::World;
 use crate::config::PROFILE_AUTO;
@@ -25,13 +25,13 @@ use karve_profile::roofline::counters::add_ceiling;
 use std::path::Path;
 use std::time::Duration;
 
-/// Characters of a profile that the campaign remembers, from its end.
+/// Characters of a profile that the campaign keeps, from its end.
 const DIGEST_CHARS: usize = 4_000;
-/// Kernels that a campaign remembers.
+/// Kernels that a campaign keeps.
 const KERNELS_KEPT: usize = 4;
-/// How long one profiler may take at most; what takes longer is no light look.
+/// The time limit of one profiler; a longer run would not be a light profile.
 const TOOL_LIMIT: Duration = Duration::from_secs(60);
-/// Reasons why there is no profile that are kept.
+/// Most reasons for a missing profile that are kept.
 const NOTES_MAX: usize = 6;
 
 impl World {
@@ -41,14 +41,14 @@ impl World {
         (commit, depth): (&str, ProfileDepth),
         campaign: &Campaign,
     ) -> Result<Event> {
-        // The last round may have looked at its candidate already, to see what it changed.
+        // The last round may already have profiled its candidate, to see what changed.
         let known = self.profiled.take();
         let known = known.filter(|profile| profile.commit == commit && profile.depth == depth);
         let profile = self.known_or_taken(known, (commit, depth), campaign)?;
         Ok(Event::Profiled { round, profile })
     }
 
-    /// The final kernel, after the final duel; whoever looked deeper has seen enough.
+    /// The final kernel, after the final duel; an existing profile of the same commit is reused.
     pub(super) fn profile_final(
         &mut self,
         (commit, depth): (&str, ProfileDepth),
@@ -72,7 +72,7 @@ impl World {
         }
     }
 
-    /// The profile of the candidate of the round under way, where it tells something.
+    /// The profile of the current round's candidate, if it is useful.
     pub(super) fn profile_after(&mut self, campaign: &Campaign) -> Result<Option<Profile>> {
         let Some((commit, depth)) = strategy::to_compare(campaign) else {
             return Ok(None);
@@ -109,7 +109,7 @@ impl World {
                 return Ok(profile);
             }
         };
-        // Nothing is profiled while a duel runs, of this campaign or of another.
+        // Nothing is profiled while a duel of this or another campaign runs.
         let _lease =
             device::lease_for(&self.charter, &self.charter.name, &self.stop, &self.notices)?;
         let by_itself = self.charter.commands.profile.as_deref() == Some(PROFILE_AUTO);
@@ -125,7 +125,7 @@ impl World {
         Ok(profile)
     }
 
-    /// What the project's own command prints.
+    /// Profiles with the project's own command.
     fn with_command(
         &self,
         harness: &Harness,
@@ -150,7 +150,7 @@ impl World {
         profile.bottleneck = bottleneck_in(&profile.digest);
         profile.share = share_in(&profile.digest);
         if run.stdout.truncated() {
-            let note = "the profile command printed more than karve keeps: no counter was read";
+            let note = "the profile command printed more than karve keeps: no counter was parsed";
             profile.notes.push(note.to_owned());
         } else if let Ok(Ok((_, parsed))) = take::read_any(&run.stdout.bytes) {
             profile.kernels = parsed.kernels;
@@ -160,7 +160,7 @@ impl World {
         Ok(())
     }
 
-    /// What the profilers say that are there. One that failed is not started again.
+    /// Profiles with the installed profilers. One that failed is not started again.
     fn with_found_tools(
         &mut self,
         harness: &Harness,
@@ -199,12 +199,12 @@ impl World {
         let known = self.failed_tools.iter();
         let before = known.filter(|tool| taken.failed.iter().all(|(failed, _)| failed != *tool));
         for tool in before {
-            notes.push(format!("{}: it failed before", tool.name()));
+            notes.push(format!("{}: it failed earlier", tool.name()));
         }
         let lacks = |note: &String| [UNSEEN, NO_KERNEL].contains(&note.as_str());
         let told = taken.parsed.notes.into_iter();
         notes.extend(told.filter(|note| lacks(note) || taken.parsed.kernels.is_empty()));
-        // The deepest look is the one to keep.
+        // The deepest profile is kept.
         if let Some((_, bytes)) = taken.raw.last() {
             profile.artifact = Some(store::put_artifact(&self.dir, bytes)?);
         }
@@ -214,7 +214,7 @@ impl World {
         notes.truncate(NOTES_MAX);
         if profile.kernels.is_empty() {
             if notes.is_empty() {
-                notes.push("no profiler told anything".to_owned());
+                notes.push("no profiler reported anything".to_owned());
             }
             profile.skipped = Some(notes.join("; "));
         } else {
@@ -257,7 +257,7 @@ fn digest(profile: &Profile) -> String {
         .enumerate()
         .map(|(number, kernel)| Shown {
             kernel: kernel.clone(),
-            // That of the first one names the entries that tell more.
+            // The diagnosis of the first kernel names the library entries.
             diagnosis: match own.filter(|_| number == 0) {
                 Some(own) => own.clone(),
                 None => diagnose(kernel, rules),
@@ -282,7 +282,7 @@ fn digest(profile: &Profile) -> String {
     text.chars().take(DIGEST_CHARS).collect()
 }
 
-/// Whose lines a policy draws.
+/// The classification rules of a policy.
 fn rules_of(preset: Preset) -> RuleSet {
     match preset {
         Preset::Strict => RuleSet::Karve,

@@ -11,10 +11,10 @@ use karve_os::error::Result;
 use karve_os::files;
 use std::fmt::Write;
 
-/// After each round up to this one the files are written that tell of all rounds.
+/// Up to this round, the files about all rounds are written after each round.
 const OVERVIEW_ROUNDS: u32 = 120;
-/// After that only now and then, because they grow with the campaign and a round must not; when
-/// the campaign pauses or ends they are whole again.
+/// After that only occasionally, because they grow with the campaign and the cost of a round must
+/// not; when the campaign pauses or ends they are complete again.
 const OVERVIEW_EVERY: u32 = 10;
 
 impl World {
@@ -38,7 +38,7 @@ impl World {
                 write_texts(&self.dir, campaign)
             }
             Event::Extended { .. } => {
-                // The final report is of a campaign that has ended, and this one goes on.
+                // The final report is for a finished campaign, and this one continues.
                 for name in reports::AT_THE_END {
                     let _ = std::fs::remove_file(self.dir.join(name));
                 }
@@ -49,12 +49,12 @@ impl World {
         }
     }
 
-    /// Writes the files that tell of all rounds.
+    /// Writes the files about all rounds.
     pub fn publish_overview(&self, campaign: &Campaign) -> Result<()> {
         write_files(&self.dir, reports::overview_files(campaign))
     }
 
-    /// Takes over the records of a round that an earlier process began.
+    /// Takes over the records of a round that an earlier process started.
     pub fn resume(&mut self, campaign: &Campaign, records: &[Record]) -> Result<()> {
         let ended = |record: &Record| {
             matches!(
@@ -69,7 +69,7 @@ impl World {
     }
 }
 
-/// Writes every derived file anew.
+/// Rewrites every derived file.
 pub fn rebuild(
     repo: &Repo,
     dir: &CampaignDir,
@@ -88,7 +88,7 @@ pub fn rebuild(
                     .iter()
                     .find(|summary| summary.number == *round);
                 let target = dir.join(format!("rounds/round-{round}/artifacts/samples.csv"));
-                // The files of the last round may have been cut short by a crash.
+                // A crash may have truncated the files of the last round.
                 let whole = target.exists() && *round != last;
                 if let (Some(summary), false) = (summary, whole) {
                     write_round(repo, dir, campaign, (summary, &records[start..=index]))?;
@@ -101,7 +101,7 @@ pub fn rebuild(
     Ok(())
 }
 
-/// Whether the files that tell of all rounds are written after this one.
+/// Whether the files about all rounds are written after this one.
 fn is_overview_due(round: u32) -> bool {
     round <= OVERVIEW_ROUNDS || round.is_multiple_of(OVERVIEW_EVERY)
 }
@@ -117,7 +117,7 @@ fn write_files(dir: &CampaignDir, files: Vec<DerivedFile>) -> Result<()> {
     Ok(())
 }
 
-/// The snapshot of a round's kernel, its patch, its samples, and output that could not be used.
+/// The snapshot of a round's kernel, its patch, its samples, and unusable output.
 fn write_round(
     repo: &Repo,
     dir: &CampaignDir,

@@ -1,4 +1,4 @@
-//! The hidden refs that keep a campaign's commits from being collected, and the branch.
+//! The hidden refs that protect a campaign's commits from garbage collection, and the branch.
 
 use super::choose::variant_ref;
 use super::{World, refs_of};
@@ -8,7 +8,7 @@ use karve_harness::git::{Expected, Oid, Repo};
 use karve_os::error::Result;
 
 impl World {
-    /// Makes the refs anew that somebody deleted, as far as their commits are still there.
+    /// Recreates deleted refs, as far as their commits still exist.
     pub(super) fn restore_refs(&self, campaign: &Campaign) -> Result<()> {
         for (name, commit) in missing(&self.repo, campaign)? {
             if self.repo.tree_of(&commit).is_ok() {
@@ -19,7 +19,7 @@ impl World {
     }
 }
 
-/// Hidden refs that a campaign made and that are gone. The branch is the user's to delete.
+/// Hidden refs that a campaign created and that are gone. The user may delete the branch.
 pub fn lost_refs(repo: &Repo, campaign: &Campaign) -> Result<Vec<String>> {
     let names = missing(repo, campaign)?.into_iter().map(|(name, _)| name);
     Ok(names
@@ -27,7 +27,7 @@ pub fn lost_refs(repo: &Repo, campaign: &Campaign) -> Result<Vec<String>> {
         .collect())
 }
 
-/// Each ref that should be there and is not, with the commit it should name.
+/// Each missing ref, with the commit it should point to.
 fn missing(repo: &Repo, campaign: &Campaign) -> Result<Vec<(String, Oid)>> {
     let (Some(charter), Some(_)) = (campaign.charter(), campaign.preparation()) else {
         return Ok(Vec::new());

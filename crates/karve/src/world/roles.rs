@@ -1,4 +1,4 @@
-//! Roles at work: what a role may change, whether it spoke its language, what a reviewer says.
+//! Roles in a round: what a role may change, whether it used its language, what a reviewer says.
 
 use super::World;
 use super::audit::exact_globs;
@@ -17,12 +17,12 @@ use karve_harness::store;
 use karve_os::error::Result;
 use std::collections::BTreeMap;
 
-/// How often a reviewer is asked: once more with every fault listed, if its answer cannot be read.
+/// How often a reviewer is asked: again with every error listed, if its answer cannot be parsed.
 const REVIEW_TRIES: u32 = 2;
 
 impl World {
-    /// What may be taken from a worktree: the granted files, and of these, in a role, the changed
-    /// ones that it may write.
+    /// What a candidate may include from a worktree: the editable files, and in a role only the
+    /// changed ones that it may write.
     pub(super) fn grant(
         &self,
         tree: &std::path::Path,
@@ -40,7 +40,7 @@ impl World {
         exact_globs(&both.collect::<Vec<_>>())
     }
 
-    /// The name of the agent that was asked for what happened, if one was.
+    /// The name of the agent behind an event, if there was one.
     pub fn asked(&self, campaign: &Campaign, event: &Event) -> Option<String> {
         let of_round = || {
             campaign
@@ -66,8 +66,8 @@ impl World {
         self.agent.called(role).map(str::to_owned)
     }
 
-    /// Somebody else looks at a candidate. Whatever comes of it, the gate is next or the policy
-    /// says what is.
+    /// Another agent reviews a candidate. Whatever the review says, the gate is next, or the policy
+    /// decides.
     pub(super) fn review(&mut self, step: &ReviewStep, campaign: &Campaign) -> Result<Event> {
         let patch = store::get_artifact(&self.dir, &step.candidate.patch)?;
         let patch = String::from_utf8_lossy(&patch).into_owned();
@@ -133,8 +133,8 @@ fn sum(a: Usage, b: Usage) -> Usage {
     }
 }
 
-/// What the gate says of changes beyond what was granted, and of another language than was asked
-/// for; nothing if there are none.
+/// The gate failure for changes outside the editable files, or in another language than requested;
+/// none if there are none.
 pub(super) fn out_of_scope(
     repo: &Repo,
     campaign: &Campaign,
@@ -150,7 +150,7 @@ pub(super) fn out_of_scope(
     }))
 }
 
-/// The changed files that speak another language than the role of the round writes.
+/// The changed files in another language than the role of the round writes.
 fn strays_of(
     repo: &Repo,
     campaign: &Campaign,

@@ -1,4 +1,4 @@
-//! The steps of a round but for the duel: profile, propose, implement, gate, settle, learn.
+//! The steps of a round except the duel: profile, propose, implement, gate, settle, learn.
 
 use super::audit::audit_commits;
 use super::roles::out_of_scope;
@@ -105,7 +105,7 @@ impl World {
         Ok(event)
     }
 
-    /// What an agent left in its worktree, as a candidate, or why it is none.
+    /// What an agent left in its worktree, as a candidate, or why it is not one.
     fn take(
         &self,
         step: &ImplementStep,
@@ -124,8 +124,8 @@ impl World {
         Ok(why.map_or(Ok(candidate), Err))
     }
 
-    /// Why a change is no candidate, if so: nothing of it may be taken, or it sets other values
-    /// than the item of the agenda that is due asks for.
+    /// Why a change is not a candidate, if so: it changes only files that it must not, or it sets
+    /// other values than the agenda item that is due asks for.
     fn not_taken(
         &self,
         step: &ImplementStep,
@@ -140,11 +140,11 @@ impl World {
                 more => format!(" and {more} more"),
             };
             let who = step.brief.asked.as_ref().map_or_else(
-                || "not granted".to_owned(),
-                |asked| format!("not the role {}'s to change", asked.route.implements),
+                || "not editable".to_owned(),
+                |asked| format!("not editable in the role {}", asked.route.implements),
             );
             return Ok(Some(format!(
-                "out of scope: nothing was changed but {named}{more}, {who}"
+                "out of scope: the only changes are to {named}{more}, {who}"
             )));
         }
         let Some(task) = campaign.task() else {
@@ -159,14 +159,14 @@ impl World {
             Ok(config_of(&knobs))
         };
         let before = values(&step.parent)?;
-        // Declarations that cannot be read any more are none of the values that are asked for.
+        // Declarations that no longer parse do not have the requested values.
         let after = values(&candidate.commit).unwrap_or_default();
         Ok(task.item.misses_values(&before, &after))
     }
 
-    /// The parent's tree plus the worktree's granted files becomes a commit under a hidden ref. A
-    /// role takes fewer of them than are granted; what is not taken is named. This is where every
-    /// candidate is taken, whoever made it, so this is where one that holds a key is not.
+    /// The parent's tree plus the worktree's editable files becomes a commit under a hidden ref. A
+    /// role may include only some of them; files that are left out are named. Every candidate is
+    /// made here, whoever wrote it, so this is where one that contains a key is refused.
     pub(super) fn candidate_in(
         &self,
         (worktree, writes): (&Path, Option<&[String]>),
@@ -201,7 +201,7 @@ impl World {
         } = made;
         let refused = out_of_scope.iter().map(|refused| &refused.change.path);
         let refused: Vec<String> = refused.cloned().collect();
-        // A stray new file is left behind and that is all; a changed protected file is not.
+        // An extra new file is just left behind; a changed read-only file is reported.
         let out_of_scope: Vec<String> = out_of_scope
             .into_iter()
             .filter(|refused| refused.change.tracked)
@@ -230,7 +230,7 @@ impl World {
             set,
         } = step
         else {
-            return Err(bug("the gate was asked for another step"));
+            return Err(bug("the gate was called for another step"));
         };
         let commits = (
             &Oid::named(campaign.incumbent())?,
@@ -299,7 +299,7 @@ impl World {
             candidate,
         } = step
         else {
-            return Err(bug("settling was asked for another step"));
+            return Err(bug("settle was called for another step"));
         };
         let settled = |commit| Event::Settled {
             round: *round,
@@ -311,9 +311,9 @@ impl World {
             return Ok(settled(None));
         };
         let Some(state) = campaign.current_round() else {
-            return Err(bug("settling was asked for outside a round"));
+            return Err(bug("settle was called outside a round"));
         };
-        // The message tells the result, which was not known when the candidate was committed.
+        // The message has the result, which was not known when the candidate was committed.
         let message = reports::render_commit_message(campaign, &state.preview(verdict.clone()));
         let new = self
             .repo
@@ -333,7 +333,7 @@ impl World {
     }
 }
 
-/// What the tests say of a built tree on a set, and how far its results were from the reference.
+/// The test result of a built tree on a set, and how far its results are from the reference.
 fn tested(
     harness: &Harness,
     tree: &Path,
@@ -377,13 +377,13 @@ pub(super) fn cases_at(campaign: &Campaign, indices: &[usize]) -> Vec<Case> {
         .collect()
 }
 
-/// What a hidden case was and how it failed is nobody's business.
+/// Removes the details of a hidden case and of its failure.
 fn conceal(gate: Gate) -> Gate {
     match gate {
         Gate::WrongResult { category, .. } => Gate::WrongResult {
             case: "a hidden case".into(),
             category,
-            excerpt: "no details are given for hidden cases".into(),
+            excerpt: "hidden cases are reported without details".into(),
         },
         Gate::TimedOut { .. } => Gate::TimedOut {
             what: "the test on a hidden case".into(),

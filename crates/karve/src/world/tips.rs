@@ -1,7 +1,7 @@
 //! Lessons of earlier campaigns for the same device, operation and backend.
 //!
-//! They lie in `<root>/tips/<device>/<op>/<backend>/tips.md`, one section per round worth
-//! remembering, and outlive every campaign and every rollback.
+//! They are in `<root>/tips/<device>/<op>/<backend>/tips.md`, one section per round worth
+//! remembering, and survive every campaign and every rollback.
 
 use super::World;
 use karve_core::campaign::{Campaign, Event, RoundSummary, StopReason, Tip};
@@ -11,9 +11,9 @@ use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
-/// Tips that are read at most.
+/// Most tips that are read.
 const TIPS_READ_MAX: usize = 50;
-/// Tips that one campaign leaves behind at most.
+/// Most tips that one campaign adds.
 const TIPS_LEFT_MAX: usize = 5;
 /// Bytes of a tips file that are read.
 const FILE_BYTES_MAX: usize = 1 << 20;

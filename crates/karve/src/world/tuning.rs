@@ -1,5 +1,5 @@
-//! One rung of the tuning ladder: the knobs of a candidate are turned, and the best setting becomes
-//! a candidate of its own.
+//! One rung of the tuning ladder: the knobs of a candidate are varied, and the best setting becomes
+//! a separate candidate.
 
 use super::duel::per_case;
 use super::untaken::Untaken;
@@ -28,10 +28,10 @@ use karve_os::host;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Readings of the incumbent, of which the middle one counts.
+/// Readings of the incumbent; their median counts.
 const READINGS: usize = 3;
 
-/// What a rung has found: what is told, and the values that make the best setting.
+/// The result of a rung: what is recorded, and the values of the best setting.
 type Found = (Tuned, Option<Config>);
 
 impl World {
@@ -75,7 +75,7 @@ impl World {
         let knobs_of = |commit: &str| knobs_at(&self.repo, commit, granted, declared);
         let (new, old) = match (knobs_of(&candidate.commit), knobs_of(incumbent)) {
             (Ok(new), Ok(old)) => (new, old),
-            // The rung that is due says what is wrong.
+            // The rung itself reports the error.
             (Err(_), _) => return 1,
             (Ok(new), Err(_)) => (new, Vec::new()),
         };
@@ -107,7 +107,7 @@ impl World {
         }
     }
 
-    /// Where settings of a candidate are made, or why it cannot be tuned.
+    /// The evaluator for settings of a candidate, or why it cannot be tuned.
     pub(super) fn workshop(
         &self,
         base: &Oid,
@@ -167,9 +167,7 @@ impl World {
             Err(error) => return Ok(Err(in_short(&error))),
         };
         let Some(default) = grid.default_point() else {
-            return Ok(Err(
-                "a restriction forbids the setting that stands there".into()
-            ));
+            return Ok(Err("a restriction forbids the current setting".into()));
         };
         let environment = campaign
             .preparation()
@@ -201,7 +199,7 @@ impl World {
         }];
         if sweep::go_on(&mut sweep, &mut workers, budget, &mut watch)? == Ended::Stopped {
             let error = CommandError::new(ErrorKind::Interrupted, "stopped between two settings");
-            return Err(error.hint("go on with \"karve run\": no setting is tried twice"));
+            return Err(error.hint("resume with \"karve run\": no setting is tried twice"));
         }
         let (best, _) = sweep.chosen(workshop)?;
         let record = sweep.record();
@@ -253,7 +251,7 @@ impl World {
     }
 }
 
-/// The values of a setting that differ from those that stand there.
+/// The values of a setting that differ from the current ones.
 fn differing(grid: &Grid, default: Point, point: Point) -> Config {
     let standing = grid.config(default);
     let mut config = grid.config(point);
@@ -261,7 +259,7 @@ fn differing(grid: &Grid, default: Point, point: Point) -> Config {
     config
 }
 
-/// What is wrong and why, without hints for a person.
+/// The message and its causes, without hints.
 fn in_short(error: &CommandError) -> String {
     let causes = error.causes.iter().map(|cause| format!(": {cause}"));
     format!("{}{}", error.message, causes.collect::<String>())
@@ -281,7 +279,7 @@ fn skipped(step: &TuneStep, why: String) -> Event {
 fn progress(step: &TuneStep, seen: &Step<'_>) -> String {
     let best = match (step.rung, seen.default, seen.best) {
         (Rung::HandPicked, ..) | (_, None, _) | (_, _, None) => String::new(),
-        (_, Some(default), Some(best)) => format!(", the best {:.2}x of the first", default / best),
+        (_, Some(default), Some(best)) => format!(", the best {:.2}x the first", default / best),
     };
     let (round, rung) = (step.round, step.rung.name());
     format!(

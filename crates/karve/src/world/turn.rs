@@ -1,4 +1,4 @@
-//! A turn of an agent: the desk that it works at, and what was said there as an artifact.
+//! A turn of an agent: its workspace, and its session log as an artifact.
 
 use super::World;
 use super::round::cases_at;
@@ -13,20 +13,20 @@ use karve_os::error::Result;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a desk is made of, beside its worktree.
+/// The context of a turn, except for its worktree.
 pub(super) struct Setting {
     harness: Harness,
-    /// Visible ones.
+    /// The visible cases.
     cases: Vec<Case>,
     /// What the campaign has used so far.
     pub(super) spent: Usage,
 }
 
-/// What came of a turn, and the artifact with what was said.
+/// The result of a turn, and the artifact with its session log.
 pub(super) type Came<T> = (T, Option<String>);
 
 impl World {
-    /// What a desk is made of, beside its worktree.
+    /// The context of a turn, except for its worktree.
     pub(super) fn setting(&self, campaign: &Campaign) -> Setting {
         Setting {
             harness: self.harness(),
@@ -42,7 +42,7 @@ impl World {
         setting: &Setting,
         turn: impl FnOnce(&mut dyn Agent, &Desk<'_>) -> Result<T>,
     ) -> Result<Came<T>> {
-        // Outside of all that the agent sees.
+        // Outside everything that the agent sees.
         let exchange = self.dir.join("tmp").join("exchange.jsonl");
         let _ = fs::remove_file(&exchange);
         let desk = Desk {
@@ -63,13 +63,13 @@ impl World {
         };
         if self.agent.reads_worktree() {
             // A program may have changed more than its own worktree: the build of the incumbent,
-            // or how git checks files out. Both arms are made anew, alike.
+            // or how git checks files out. Both arms are rebuilt, in the same way.
             self.trees.keep_only(&self.repo, &[])?;
         }
         Ok((came, kept))
     }
 
-    /// A turn in which files are only read: at a commit, in a worktree that nothing is taken from.
+    /// A turn in which files are only read: at a commit, in a worktree whose changes are discarded.
     pub(super) fn turn_at<T>(
         &mut self,
         commit: &str,
@@ -86,7 +86,7 @@ impl World {
         came
     }
 
-    /// A fresh worktree for the agent, with a repository of its own where it is a program.
+    /// A fresh worktree for the agent, with a separate repository if the agent is a program.
     pub(super) fn worktree_for_agent(&self, commit: &str) -> Result<PathBuf> {
         let tree = self.trees.fresh(&self.repo, "agent", commit)?;
         if self.agent.reads_worktree() {
@@ -101,7 +101,7 @@ impl World {
             return Ok(());
         }
         let tells = !self.charter.hidden_cases().is_empty() || self.charter.sandbox.seals_history;
-        // The repository of a workspace lies in the campaign, which is not there for an agent.
+        // The repository of a workspace is in the campaign, which an agent cannot see.
         let is_users = self.repo.common_dir() == self.upstream.common_dir();
         let past = match is_users && !tells {
             true => Past::Shown,

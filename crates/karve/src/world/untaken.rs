@@ -1,10 +1,10 @@
-//! Why a change is no candidate: a key is in it, or there is nothing in it that can be taken.
+//! Why a change is not a candidate: it contains a key, or nothing in it can be accepted.
 
 use super::World;
 use karve_core::hypothesis::Candidate;
 use karve_harness::git::{CandidateCommit, FILE_BYTES_MAX, Refusal, Refused, Terms};
 
-/// Characters of a path that are told.
+/// Characters of a path that are shown.
 const PATH_CHARS_MAX: usize = 200;
 
 /// Why there is no candidate, in words.
@@ -22,8 +22,8 @@ impl World {
 }
 
 impl Untaken {
-    /// Looks at what was left out of a commit. A key anywhere is reason enough; other files that
-    /// cannot be taken are one only where nothing else changed: then nothing else says why.
+    /// Checks what was left out of a commit. A key anywhere is enough; other files that cannot be
+    /// accepted are a reason only if nothing else changed: then nothing else would explain it.
     pub(super) fn of(made: &CandidateCommit, terms: Terms<'_>) -> Option<Self> {
         let with = |why: fn(Refusal) -> bool| {
             let mut refused = made.out_of_scope.iter();
@@ -34,10 +34,10 @@ impl Untaken {
                 true => "the name of a file".to_owned(),
                 false => path_of(leaked),
             };
-            return Some(Self(format!("leaked: {told} holds the value of a key")));
+            return Some(Self(format!("leaked: {told} contains the value of a key")));
         }
         let refused = with(|why| why != Refusal::NotGranted).filter(|_| made.files.is_empty())?;
-        Some(Self(format!("not taken: {}", words(refused))))
+        Some(Self(format!("not accepted: {}", words(refused))))
     }
 }
 
@@ -48,16 +48,16 @@ fn path_of(refused: &Refused) -> String {
 fn words(refused: &Refused) -> String {
     let path = path_of(refused);
     match refused.why {
-        Refusal::NotGranted => format!("{path} is not granted"),
-        Refusal::NotAFile => format!("{path} is no plain file, but a link, a pipe or the like"),
-        Refusal::BehindLink => format!("{path} lies behind a link"),
-        Refusal::InSubmodule => format!("{path} lies in a submodule"),
+        Refusal::NotGranted => format!("{path} is not editable"),
+        Refusal::NotAFile => format!("{path} is not a regular file (a symlink, a pipe, ...)"),
+        Refusal::BehindLink => format!("{path} is behind a symlink"),
+        Refusal::InSubmodule => format!("{path} is in a submodule"),
         Refusal::Unreadable => format!("{path} cannot be read"),
         Refusal::TooLarge => format!("{path} is larger than {FILE_BYTES_MAX} bytes"),
-        Refusal::TooMany => "so many files are new that not all were looked at".to_owned(),
-        Refusal::InTheWay => format!("{path} is where a file must stay that is not granted"),
-        Refusal::GitsOwn => format!("{path} has a name that is git's own"),
+        Refusal::TooMany => "there are so many new files that not all were checked".to_owned(),
+        Refusal::InTheWay => format!("{path} takes the place of a read-only file"),
+        Refusal::GitsOwn => format!("{path} has a name that git reserves"),
         Refusal::BadName => format!("the name {path} is not UTF-8"),
-        Refusal::HoldsKey => format!("{path} holds the value of a key"),
+        Refusal::HoldsKey => format!("{path} contains the value of a key"),
     }
 }

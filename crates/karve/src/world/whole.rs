@@ -1,4 +1,4 @@
-//! All that an agent changed, what it may not change too: kept so that a recording is whole.
+//! Everything that an agent changed, including read-only files, so that a recording is complete.
 
 use super::World;
 use super::audit::exact_globs;
@@ -8,8 +8,9 @@ use karve_os::error::Result;
 use std::path::Path;
 
 impl World {
-    /// The artifact with the patch of the taken files and the strays of a worktree. None if there
-    /// are no strays, or if one cannot be given again by a patch, such as a link or one with a key.
+    /// The artifact with the patch of the accepted files and the extra files of a worktree. None
+    /// if there are no extra files, or if a patch cannot reproduce one, such as a symlink or one
+    /// with a key.
     pub(super) fn whole_change(
         &self,
         (worktree, parent): (&Path, &Oid),
@@ -20,7 +21,7 @@ impl World {
             return Ok(None);
         }
         let globs = exact_globs(&[files, strays].concat())?;
-        // Nothing refers to this commit, so it goes with the next collection of garbage.
+        // Nothing refers to this commit, so the next garbage collection removes it.
         let forbids = |bytes: &[u8]| self.holds_key(bytes);
         let terms = Terms {
             granted: &globs,

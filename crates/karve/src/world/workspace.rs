@@ -1,8 +1,8 @@
 //! Workspace mode: a minimal stack extracted from the user's repository, with its provenance.
 //!
-//! The campaign runs in a small repository of its own. Nothing comes back but through the
-//! integration gate: the granted files are put on top of the original commit in the user's
-//! repository, and that is what the final duel and `karve apply` use.
+//! The campaign runs in a small separate repository. Changes come back only through the integration
+//! gate: the editable files are put on top of the original commit in the user's repository, and
+//! that is what the final duel and `karve apply` use.
 
 use super::World;
 use super::duel::arena_of;
@@ -36,7 +36,7 @@ pub(super) fn repo_of(upstream: &Repo, dir: &CampaignDir, charter: &Charter) -> 
     }
 }
 
-/// Extracts the workspace, if the charter wants one. Repeating it starts over.
+/// Extracts the workspace, if the charter asks for one. Repeating it starts over.
 pub(super) fn extract(world: &World, commit: &Oid) -> Result<Option<(Repo, Oid, Provenance)>> {
     let Mode::Workspace { files, .. } = &world.charter.mode else {
         return Ok(None);
@@ -64,10 +64,10 @@ pub(super) fn extract(world: &World, commit: &Oid) -> Result<Option<(Repo, Oid, 
     }
     if taken.is_empty() || taken.len() > FILES_MAX {
         return Err(CommandError::usage(format!(
-            "workspace.files matches {} files; 1 to {FILES_MAX} are possible",
+            "workspace.files matches {} files; it must match 1 to {FILES_MAX}",
             taken.len()
         ))
-        .hint("mend workspace.files in karve.toml"));
+        .hint("fix workspace.files in karve.toml"));
     }
     let message = format!("Extracted from {commit}\n");
     let note = CommitNote {
@@ -75,8 +75,8 @@ pub(super) fn extract(world: &World, commit: &Oid) -> Result<Option<(Repo, Oid, 
         date: clock::now_s(),
     };
     let (_, base) = git::init_with(&half_made, &taken, &note)?;
-    // Under its own name it is whole, whenever karve is killed.
-    fs::rename(&half_made, &path).context(|| format!("cannot make {}", path.display()))?;
+    // Under its final name it is always complete, even if karve is killed.
+    fs::rename(&half_made, &path).context(|| format!("cannot create {}", path.display()))?;
     let repo = Repo::discover(&path)?.with_scratch(world.dir.join("tmp"));
     world
         .upstream
@@ -93,7 +93,7 @@ pub(super) fn extract(world: &World, commit: &Oid) -> Result<Option<(Repo, Oid, 
 
 impl World {
     /// In workspace mode: the original commit and the synced kernel, built in the user's
-    /// repository with the integration commands, and tested on some cases if any are given.
+    /// repository with the integration commands, and tested on the given cases, if any.
     pub(super) fn integration_arena(
         &mut self,
         best: &str,
@@ -123,7 +123,7 @@ impl World {
     }
 }
 
-/// The original commit, and a commit on top of it with the granted files of the best kernel.
+/// The original commit, and a commit on top of it with the editable files of the best kernel.
 pub fn synced(
     upstream: &Repo,
     repo: &Repo,

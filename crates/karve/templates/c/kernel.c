@@ -1,4 +1,4 @@
-/* The kernel: c = a * b for row-major matrices. karve calls sgemm and checks what it writes. */
+/* The kernel: c = a * b for row-major matrices. karve calls sgemm and checks its output. */
 #include <stddef.h>
 
 // karve: knob BLOCK in 4,8,16,32,64,128

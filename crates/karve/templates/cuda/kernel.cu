@@ -34,7 +34,7 @@ __global__ void product(int m, int n, int k, const float *__restrict__ a,
   }
 }
 
-// Pointers are to memory of the device; gives the error of the launch.
+// Takes device pointers; returns the error of the launch.
 extern "C" int sgemm(int m, int n, int k, const float *a, const float *b, float *c,
                      cudaStream_t stream) {
   dim3 threads(TILE, TILE);

@@ -1,4 +1,4 @@
-"""What stands between karve and kernel.cu: tensors of PyTorch in, pointers of the device out."""
+"""The glue between karve and kernel.cu: PyTorch tensors in, device pointers out."""
 
 import ctypes
 import os

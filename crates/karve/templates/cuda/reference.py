@@ -1,4 +1,4 @@
-"""What is right: PyTorch's own product. karve calls it with float64 tensors."""
+"""The reference: PyTorch's own product. karve calls it with float64 tensors."""
 
 import torch
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-# Rows that are worked on together.
+# Rows that are processed together.
 # karve: knob ROWS in 1,4,16,64,256
 ROWS = 1
 
-# Whether intermediate results go where the final one will be.
+# Whether intermediate results are stored in the output.
 # karve: knob IN_PLACE in 0,1
 IN_PLACE = 0
 

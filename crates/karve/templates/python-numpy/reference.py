@@ -1,4 +1,4 @@
-"""What is right: the same in plain words. karve calls it with float64 arrays."""
+"""The reference: the same, as simple as possible. karve calls it with float64 arrays."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
-//! The kernel: the softmax of every row of x. karve calls softmax and checks what it writes.
+//! The kernel: the softmax of every row of x. karve calls softmax and checks its output.
 
-// Sums that are kept side by side, so that additions need not wait for each other.
+// Independent partial sums, so that additions do not wait for each other.
 // karve: knob LANES in 1,4,8,16
 const LANES: usize = 1;
 

@@ -1,4 +1,4 @@
-//! What is right: the same in float64, as plainly as it can be said.
+//! The reference: the same in float64, as simple as possible.
 
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-"""The kernel: c = a @ b in float16, by Triton. karve calls kernel_fn and checks what it returns."""
+"""The kernel: c = a @ b in float16, in Triton. karve calls kernel_fn and checks what it returns."""
 
 import torch
 import triton
@@ -23,7 +23,7 @@ def matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexp
     program = tl.program_id(0)
     tiles_m = tl.cdiv(M, BM)
     tiles_n = tl.cdiv(N, BN)
-    # Tiles in groups of rows, so that tiles of b are found in the cache.
+    # Tiles in groups of rows, so that tiles of b stay in the cache.
     group = program // (G * tiles_n)
     rows = tl.minimum(tiles_m - group * G, G)
     tile_m = group * G + (program % (G * tiles_n)) % rows

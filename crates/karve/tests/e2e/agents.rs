@@ -25,7 +25,7 @@ fn an_agent_over_its_time_is_ended_with_all_its_processes() {
     lab.karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["no_candidate"]);
     let event = &lab.events("not_implemented")[0];
-    assert_eq!(event["why"], "the agent ran past 1 s");
+    assert_eq!(event["why"], "the agent ran for more than 1 s");
     assert_eq!(processes_of(&lab), Vec::<String>::new());
     is_tidy(&lab);
 }
@@ -49,7 +49,7 @@ fn three_unusable_answers_drop_the_round_and_three_such_rounds_end_the_campaign(
     lab.commit();
     let said = lab.karve(&["run", "--yes"]).ends(1);
     said.complains(&[
-        "the agent gave no candidate",
+        "the agent produced no candidate",
         "hint: see why with \"karve log\"",
     ]);
     assert_eq!(lab.verdicts(), ["no_candidate"; 3]);
@@ -71,7 +71,7 @@ fn three_unusable_answers_drop_the_round_and_three_such_rounds_end_the_campaign(
 fn a_change_out_of_scope_is_not_taken_and_can_be_mended() {
     let greedy = "edit s/TIME=.*/TIME=50/\nedit s/7/8/ test.sh\nrm bench.sh\necho done";
     let lab = round(CLAIM, greedy);
-    let told = "grep -q 'protected files changed: bench.sh, test.sh' \"$KARVE_BRIEF\" || exit 9";
+    let told = "grep -q 'read-only files changed: bench.sh, test.sh' \"$KARVE_BRIEF\" || exit 9";
     lab.script(
         "1",
         "mend",
@@ -191,7 +191,7 @@ fn what_an_agent_costs_is_counted_and_bounded() {
         .commit();
     lab.karve(&["run", "--yes"])
         .ends(0)
-        .shows(&["the agent's budget is used"]);
+        .shows(&["the agent's budget is used up"]);
     let usage = lab.karve(&["status", "--json"]).json()["usage"].take();
     assert_eq!(usage["usd"], 3.5);
 }
@@ -207,7 +207,7 @@ fn a_change_that_holds_a_key_is_no_candidate_whoever_made_it() {
     Said::of(&output).ends(0);
     assert_eq!(lab.verdicts(), ["no_candidate"]);
     let event = &lab.events("not_implemented")[0];
-    let why = "leaked: kernel.sh holds the value of a key";
+    let why = "leaked: kernel.sh contains the value of a key";
     assert_eq!(event["why"], why);
     let objects = lab.git(&["cat-file", "--batch", "--batch-all-objects"]);
     assert!(!objects.contains(KEY));
@@ -231,8 +231,8 @@ fn a_granted_file_that_cannot_be_taken_is_named() {
     lab.commit().karve(&["run", "--yes"]).ends(1);
     let why = lab.events("not_implemented");
     let why: Vec<&str> = why.iter().filter_map(|one| one["why"].as_str()).collect();
-    let no_file = "not taken: kernel.sh is no plain file, but a link, a pipe or the like";
-    let large = "not taken: kernel.sh is larger than 67108864 bytes";
+    let no_file = "not accepted: kernel.sh is not a regular file (a symlink, a pipe, ...)";
+    let large = "not accepted: kernel.sh is larger than 67108864 bytes";
     assert_eq!(why, [no_file, no_file, large]);
 }
 
@@ -256,7 +256,7 @@ fn a_program_gets_no_key_but_those_that_its_table_names() {
         lab
     };
     let why = run("").events("not_implemented")[0]["why"].to_string();
-    let told = "it did not get ANTHROPIC_API_KEY, MY_PASSWORD, OPENAI_API_KEY: name what";
+    let told = "it did not get ANTHROPIC_API_KEY, MY_PASSWORD, OPENAI_API_KEY: list what";
     assert!(why.contains("exit code 8") && why.contains(told), "{why}");
     assert_eq!(run("pass = [\"ANTHROPIC_*\"]").verdicts(), ["keep"]);
 }

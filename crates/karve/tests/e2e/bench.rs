@@ -66,7 +66,7 @@ fn a_case_without_a_finding_points_at_every_case() {
     let fast = "case {n} in 1) t=20;; *) t=$((100 + {seed} % 5));; esac; echo METRIC time_us=$t";
     let cases = ["--case", "n=1", "--case", "n=2"];
     let said = bench(&lab, &cases, [slow, fast]).ends(0);
-    said.shows(&["x as fast as A", "--every-case goes on"]);
+    said.shows(&["x as fast as A", "--every-case continues"]);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn what_cannot_be_measured_is_named_and_ends_with_3() {
         ("echo METRIC time_us=0", &["time_us is 0"]),
         (
             "echo METRIC time_us=-5",
-            &["is -5, and it is never negative"],
+            &["is -5; it must not be negative"],
         ),
         ("echo METRIC other=5", &["has no time_us"]),
         ("true", &["cannot be measured"]),
@@ -148,7 +148,7 @@ fn wrong_use_is_explained() {
             ],
             "--format csv",
         ),
-        (&["bench", "--load", "karve.toml"], "is no bench"),
+        (&["bench", "--load", "karve.toml"], "is not a saved bench"),
         (&["bench", "--load", "nowhere"], "cannot read nowhere"),
         (&["noise", "--", "a", "b"], "one command"),
     ] {
@@ -280,11 +280,11 @@ fn revisions_and_worktrees_are_built_tested_and_compared() {
     lab.replace("kernel.sh", "* 3 + 1", "* 3 + 2");
     lab.karve(&["bench", "HEAD", "."])
         .ends(3)
-        .complains(&["B (.) does not pass its gate", "mismatch"]);
+        .complains(&["B (.) fails its gate", "mismatch"]);
     lab.karve(&["bench", "HEAD", ".", "--no-test"]).ends(0);
     lab.karve(&["bench", "HEAD", "nope"])
         .ends(2)
-        .complains(&["names no commit"]);
+        .complains(&["is not a commit"]);
     lab.karve(&["bench", "HEAD", ".", "--case", "n=9"])
         .ends(2)
         .complains(&["n=1"]);
@@ -327,7 +327,7 @@ fn ctrl_c_ends_with_what_is_known_so_far() {
     crate::lab::wait_until("some pairs", || {
         fs::read_to_string(lab.path("runs")).is_ok_and(|text| text.lines().count() > 6)
     });
-    running.interrupt("what is known so far is shown");
+    running.interrupt("showing the results so far");
     let said = running.wait().ends(130);
     said.shows(&["could not tell", "stopped after"]);
 }

@@ -177,10 +177,10 @@ fn applying_makes_a_branch(lab: &Lab) {
     lab.karve(&["apply", "--branch", "faster"]).ends(0);
     lab.karve(&["apply", "--branch", "main"])
         .ends(2)
-        .complains(&["exists already", "--branch"]);
+        .complains(&["already exists", "--branch"]);
     lab.karve(&["apply", "--branch", "a..b"])
         .ends(2)
-        .complains(&["not a valid name"]);
+        .complains(&["not a valid branch name"]);
     assert_eq!(lab.git(&["rev-parse", "HEAD"]), head);
     assert_eq!(lab.git(&["status", "--porcelain"]), "");
 }
@@ -205,7 +205,7 @@ fn a_changed_sample_is_noticed(lab: &Lab) {
     fs::write(patch.path(), "another patch").unwrap();
     lab.karve(&["verify"])
         .ends(1)
-        .shows(&["is not what was stored there"]);
+        .shows(&["does not match its hash"]);
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn a_campaign_that_used_its_rounds_goes_on_when_it_gets_more() {
     let lab = Lab::new("gains");
     lab.karve(&["run", "--yes", "--rounds", "1"])
         .ends(0)
-        .shows(&["the one round is used"]);
+        .shows(&["the only round is used up"]);
     assert_eq!(lab.verdicts(), ["keep"]);
     lab.karve(&["run", "--yes", "--campaign", "toy", "--rounds", "2"])
         .ends(0);

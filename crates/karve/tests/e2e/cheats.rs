@@ -139,7 +139,7 @@ fn the_audit_of_a_worktree_says_what_is_forbidden() {
     lab.commit()
         .karve(&["audit"])
         .ends(0)
-        .shows(&["no granted file is changed"]);
+        .shows(&["no editable file is changed"]);
     lab.write(
         "fast.py",
         "import time\ndef kernel_fn(a):\n    return a, time.time()\n",
@@ -151,7 +151,7 @@ fn the_audit_of_a_worktree_says_what_is_forbidden() {
     assert_eq!(json["findings"][0]["severity"], "forbidden");
     lab.karve(&["audit", "fast.py"])
         .ends(1)
-        .shows(&["files as they stand: fast.py"]);
+        .shows(&["whole files: fast.py"]);
     lab.commit();
     lab.karve(&["audit", "HEAD~1..HEAD"])
         .ends(1)

@@ -108,7 +108,7 @@ fn an_exit_code_of_zero_is_no_success() {
             "exit 0",
             "echo 'Segmentation fault, or whatever this is'; exit 0",
         ],
-        &["said nothing", "malformed: 1 lines, such as \"Segm"],
+        &["empty reply", "malformed: 1 lines, such as \"Segm"],
     );
     let refused = r#"ends success true '"api_error_status":401,"result":"bad key"'"#;
     check(
@@ -119,7 +119,7 @@ fn an_exit_code_of_zero_is_no_success() {
     let turns = r#"ends error_max_turns true '"errors":["20"]'; exit 1"#;
     check(
         &[denied, turns],
-        &["denied: it may not use Edit", "max turns"],
+        &["denied: it is not allowed to use Edit", "max turns"],
     );
 }
 
@@ -131,7 +131,7 @@ fn one_that_hangs_or_is_killed_is_ended_with_all_its_processes() {
         .commit();
     run(&lab).ends(0);
     let events = lab.events("not_implemented");
-    assert_eq!(events[0]["why"], "over time: the agent ran past 4 s");
+    assert_eq!(events[0]["why"], "timeout: the agent ran for more than 4 s");
     assert_eq!(events[1]["why"], "killed: ended by signal 9 (killed)");
     assert_eq!(processes_of(&lab), Vec::<String>::new());
     is_tidy(&lab);
@@ -251,14 +251,14 @@ fn what_was_said_can_be_read() {
         .shows(&["exit code 9", "outcome no change: no result: exit code 9"]);
     lab.karve(&["show", "7", "--transcript"])
         .ends(2)
-        .complains(&["nothing was written down", "karve log"]);
+        .complains(&["there is no session log", "karve log"]);
     nothing_stored_has_a_key(&lab);
     // An exchange that is not what it was is found.
     let hash = turn["exchange"].as_str().unwrap();
     fs::write(lab.campaign("artifacts").join(hash), "{}\n").unwrap();
     lab.karve(&["verify"])
         .ends(1)
-        .shows(&["is not what was stored there"]);
+        .shows(&["does not match its hash"]);
 }
 
 #[test]
@@ -280,10 +280,10 @@ fn what_a_turn_and_a_percent_cost_is_told() {
     assert!((price * gain - tokens).abs() < 1e-6 * tokens, "{cost}");
     lab.karve(&["status"])
         .ends(0)
-        .shows(&["for each percent of gain"]);
+        .shows(&["per percent of gain"]);
     lab.karve(&["report"])
         .ends(0)
-        .shows(&["## What the agent cost", "| propose | 2 | 200 | 0.0200 |"]);
+        .shows(&["## Agent cost", "| propose | 2 | 200 | 0.0200 |"]);
     let report = lab.karve(&["report", "--json"]).ends(0).json();
     assert_eq!(report["campaign"]["cost"], *cost);
 }
@@ -336,7 +336,7 @@ fn what_is_there_and_what_works_is_listed() {
     assert_eq!(find("aider")["path"], serde_json::Value::Null);
     // It has nothing to say to a question that is no brief.
     let said = lab.karve(&["agents", "--trial"]).ends(1);
-    said.shows(&["FAILED", "said nothing", "hint: see that \"claude\" works"])
+    said.shows(&["FAILED", "empty reply", "hint: check that \"claude\" works"])
         .complains(&["trials that failed: 1"]);
     // Without a project the kinds are listed.
     let empty = Lab::empty();
@@ -387,7 +387,7 @@ fn what_a_round_taught_is_said_in_words_and_a_failure_of_that_hurts_nothing() {
     }
     lab.karve(&["show", "2", "--transcript"])
         .ends(0)
-        .shows(&["learn by claude", "said nothing of use: killed"]);
+        .shows(&["learn by claude", "said nothing useful: killed"]);
     lab.karve(&["verify"]).ends(0);
     nothing_stored_has_a_key(&lab);
 }

@@ -48,7 +48,7 @@ fn one_signal_ends_a_doctor_whose_kernel_never_comes_back() {
     wait_until("the kernel is built", || running.shows("ok      build"));
     running.signal("TERM");
     let said: Said = running.wait().ends(130);
-    said.complains(&["error: stopped as you asked"]);
+    said.complains(&["error: stopped by the user"]);
 }
 
 #[test]
@@ -91,11 +91,11 @@ fn nothing_passes_where_no_file_is_granted() {
     let findings = doctor(&lab);
     says(
         &findings[0],
-        &["granted", "kernl.c", "sources.granted in karve.toml"],
+        &["editable", "kernl.c", "sources.granted in karve.toml"],
     );
     let said = lab.karve(&["check"]).ends(2);
     said.complains(&[
-        "no committed file matches sources.granted (kernl.c)",
+        "no committed file matches sources.editable (kernl.c)",
         "hint: ",
     ]);
 }
@@ -113,7 +113,7 @@ fn a_reference_that_is_not_there_is_named_with_its_key() {
     lab.replace("karve.toml", "python = \"kernel.py\"", python);
     lab.git(&["rm", "-q", "reference.py"]);
     let hint =
-        "hint: write and commit reference.py, or mend contract.reference.python in karve.toml";
+        "hint: write and commit reference.py, or fix contract.reference.python in karve.toml";
     for command in [&["check"][..], &["run", "--yes"]] {
         lab.commit();
         let said = lab.karve(command).ends(2);

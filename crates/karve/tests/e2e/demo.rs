@@ -52,7 +52,7 @@ fn a_recorded_agent_plays_a_whole_campaign_without_a_key() {
         .map(|turn| turn["outcome"].as_str().unwrap())
         .collect();
     assert!(
-        outcomes[1].contains("protected files: bench.c"),
+        outcomes[1].contains("read-only files: bench.c"),
         "{outcomes:?}"
     );
     karve(&["report"])

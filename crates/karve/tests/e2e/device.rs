@@ -32,7 +32,7 @@ fn a_campaign_waits_for_the_device_and_says_for_whom() {
     });
     assert!(lab.events("baseline_measured").is_empty());
     drop(held);
-    let said = running.wait().ends(0).shows(&["of waiting for the device"]);
+    let said = running.wait().ends(0).shows(&["s waiting for the device"]);
     assert_eq!(
         said.stderr.matches("held by another").count(),
         1,
@@ -52,10 +52,7 @@ fn a_wait_for_the_device_has_a_bound_and_ends_with_ctrl_c() {
     let running = lab.start(&["run", "--yes"]);
     wait_until("it waits", || running.says("held by another"));
     running.signal("INT");
-    running
-        .wait()
-        .ends(130)
-        .complains(&["stopped as you asked"]);
+    running.wait().ends(130).complains(&["stopped by the user"]);
     lab.replace("karve.toml", "[device]\n", "[device]\nlease_wait_s = 0\n");
     lab.commit()
         .karve(&["run", "--yes", "--new"])
@@ -148,7 +145,7 @@ fn clocks_are_unlocked_when_karve_is_killed() {
 fn clocks_are_unlocked_when_karve_and_its_guardian_were_killed() {
     for command in [["doctor", "--json"], ["run", "--yes"]] {
         let (lab, running) = locked();
-        let guardian = guardian_of(&lab).expect("a guardian");
+        let guardian = guardian_of(&lab).expect("a cleanup process");
         let mut kill = std::process::Command::new("kill");
         kill.args(["-s", "KILL", &guardian]).status().unwrap();
         running.kill().ends(crate::lab::KILLED);

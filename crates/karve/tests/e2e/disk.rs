@@ -78,7 +78,7 @@ fn a_full_disk_is_named_and_nothing_is_lost() {
     assert_eq!(lab.verdicts(), verdicts);
     lab.karve(&["verify"])
         .ends(0)
-        .shows(&["every verdict is what its samples say"]);
+        .shows(&["every verdict matches its samples"]);
     is_tidy(&lab);
 }
 

@@ -133,7 +133,7 @@ fn a_missing_or_mistaken_contract_is_refused_before_anything_changes() {
     refuse(
         "granted = [\"kernel.sh\"]",
         "granted = [\"nothing.c\"]",
-        &["sources.granted"],
+        &["sources.editable"],
     );
     fs::remove_file(lab.path("karve.toml")).unwrap();
     lab.karve(&["run", "--yes"])
@@ -145,7 +145,7 @@ fn a_missing_or_mistaken_contract_is_refused_before_anything_changes() {
     lab.write("karve.toml", &good);
     lab.karve(&["run"])
         .ends(2)
-        .complains(&["nobody is there to agree", "--yes"]);
+        .complains(&["no terminal to agree", "--yes"]);
     lab.karve(&["status"])
         .ends(2)
         .complains(&["no campaign", "karve run"]);
@@ -184,7 +184,7 @@ fn a_branch_that_somebody_moved_is_not_overwritten() {
     let moved = lab.git(&["rev-parse", "optimize/toy"]);
     lab.karve(&["run", "--yes"])
         .ends(3)
-        .complains(&["somebody else moved", "optimize/toy"]);
+        .complains(&["another process moved", "optimize/toy"]);
     assert_eq!(lab.git(&["rev-parse", "optimize/toy"]), moved);
 }
 

@@ -1,4 +1,4 @@
-//! The harness: engagement, cases that do not fit, formats of output, workspaces, presets.
+//! The harness: mutation check, cases that do not fit, output formats, workspaces, presets.
 
 use crate::lab::{Lab, wait_until};
 use crate::tidy::is_tidy;
@@ -11,7 +11,7 @@ fn a_harness_that_ignores_the_kernel_is_refused_before_any_work() {
     lab.commit();
     let said = lab.karve(&["run", "--yes"]).ends(1);
     let parts = [
-        "the tests do not exercise the granted kernel",
+        "the tests do not exercise the editable kernel",
         "hint: look at commands.test",
     ];
     said.complains(&parts);
@@ -19,7 +19,7 @@ fn a_harness_that_ignores_the_kernel_is_refused_before_any_work() {
     assert_eq!(lab.events("baseline_measured").len(), 0);
     assert_eq!(lab.events("engagement_checked")[0]["engaged"], false);
     let said = lab.karve(&["doctor"]).ends(1);
-    said.shows(&["FAILED  engagement", "went unnoticed"])
+    said.shows(&["FAILED  mutation", "the test missed"])
         .complains(&["1 check failed"]);
     is_tidy(&lab);
 }
@@ -45,7 +45,7 @@ fn a_kernel_that_fails_its_own_test_is_refused() {
 fn a_healthy_project_passes_the_doctor_and_a_check() {
     let lab = Lab::new("gains");
     let said = lab.karve(&["doctor"]).ends(0);
-    said.shows(&["ok      engagement", "ok      noise", "1 case and 1 hidden"]);
+    said.shows(&["ok      mutation", "ok      noise", "1 case and 1 hidden"]);
     lab.karve(&["check"]).ends(0).shows(&["100"]);
     assert!(
         !lab.path(".karve/toy").exists(),
@@ -174,7 +174,7 @@ fn every_preset_runs_a_campaign() {
     let ends = [
         ("strict", "nothing is left to try"),
         ("primus", "nothing is left to try"),
-        ("tilegym", "2 rounds in a row gained nothing"),
+        ("tilegym", "no gain in 2 rounds in a row"),
         ("coordinator", "nothing is left to try"),
         ("hyper-mla", "nothing is left to try"),
     ];

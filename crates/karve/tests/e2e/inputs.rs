@@ -154,7 +154,7 @@ fn inputs_without_a_bound_are_refused() {
     let huge = "return [np.broadcast_to(np.float32(1), (1 << 20, 1 << 22))]\n    return [";
     lab.replace("reference.py", "return [", huge).commit();
     let said = lab.karve(&["doctor"]).ends(1);
-    said.shows(&["17592186044416 bytes in all", "get_inputs"]);
+    said.shows(&["17592186044416 bytes in total", "get_inputs"]);
     lab.replace(
         "reference.py",
         "return [np.broad",
@@ -163,5 +163,5 @@ fn inputs_without_a_bound_are_refused() {
     lab.replace("karve.toml", "rounds = 1\n", "rounds = 1\ncommand_s = 2\n");
     lab.commit();
     let said = lab.karve(&["doctor"]).ends(1);
-    said.shows(&["it had not told them after 2 s", "get_inputs"]);
+    said.shows(&["it did not report them within 2 s", "get_inputs"]);
 }

@@ -195,13 +195,13 @@ fn what_somebody_changed_or_broke_is_refused_and_nothing_is_half_done() {
         ".codex/config.toml",
         "mcp_servers = { a = { command = \"b\" } }\n",
     );
-    refused(&lab, &["codex"], &["mcp_servers is no table"]);
+    refused(&lab, &["codex"], &["mcp_servers is not a table"]);
     let own = "{\"mcpServers\": {\"karve\": {\"command\": \"mine\"}}}";
     lab.write(".mcp.json", own);
     refused(
         &lab,
         &["claude"],
-        &[".mcp.json is not as karve left it", "--force"],
+        &[".mcp.json is not as karve wrote it", "--force"],
     );
     karve(&lab, &["claude", "--force"], "project").ends(0);
     assert!(lab.read(".mcp.json").contains("--yes"));
@@ -210,11 +210,11 @@ fn what_somebody_changed_or_broke_is_refused_and_nothing_is_half_done() {
     let skill = ".claude/skills/karve/SKILL.md";
     let ours = lab.read(skill);
     lab.write(skill, &format!("{ours}\nAnd be kind.\n"));
-    refused(&lab, &["claude"], &["SKILL.md is not as karve left it"]);
+    refused(&lab, &["claude"], &["SKILL.md is not as karve wrote it"]);
     refused(
         &lab,
         &["claude", "--uninstall"],
-        &["SKILL.md is not as karve left it"],
+        &["SKILL.md is not as karve wrote it"],
     );
     karve(&lab, &["claude", "--force"], "project")
         .ends(0)
@@ -262,7 +262,7 @@ fn wrong_places_are_told() {
         .complains(&["--project DIR"]);
     karve(&lab, &["claude", "--project", "nowhere"], "project")
         .ends(3)
-        .complains(&["cannot go to", "--project DIR"]);
+        .complains(&["cannot open", "--project DIR"]);
     karve(&lab, &["emacs"], "project")
         .ends(2)
         .complains(&["agents-md"]);
@@ -271,7 +271,7 @@ fn wrong_places_are_told() {
 #[test]
 fn an_agent_that_karve_drives_does_not_drive_karve() {
     let lab = Lab::new("gains");
-    let refused = ["an agent of a campaign does not drive another one"];
+    let refused = ["an agent of a campaign cannot drive another campaign"];
     let mut command = lab.command(&["mcp", "--yes"]);
     let output = command.env("KARVE_TASK", "implement").output().unwrap();
     Said::of(&output).ends(2).complains(&refused);

@@ -97,7 +97,7 @@ fn a_retraction_stays_and_questions_what_depends_on_it() {
         "the reference was wrong",
     ])
     .ends(0)
-    .shows(&["retracted rows-first", "question  hold-rows depends on it"]);
+    .shows(&["retracted rows-first", "affected  hold-rows depends on it"]);
     lab.karve(&["knowledge", "search", "quokka"])
         .ends(0)
         .shows(&["no entry fits"]);
@@ -118,7 +118,7 @@ fn faults_are_named_and_nothing_is_written_over() {
     let lab = lab();
     lab.karve(&["knowledge", "lint", "hold-rows", "rows-first"])
         .ends(0)
-        .shows(&["nothing is wrong"]);
+        .shows(&["no problems found"]);
     let bad = ENTRY
         .replace("l1_miss_pct > 4", "cash > 4")
         .replace("## Pitfalls", "## Tried");
@@ -128,13 +128,13 @@ fn faults_are_named_and_nothing_is_written_over() {
     lab.karve(&["knowledge", "add", &path, "--replace"])
         .ends(2)
         .complains(&[
-            "not fit to be used",
-            "which is no counter",
+            "cannot be used",
+            "which is not a counter",
             "\"Pitfalls\" is missing",
         ]);
     lab.karve(&["knowledge", "lint", &path])
         .ends(1)
-        .shows(&["tells of a moment"]);
+        .shows(&["describes a moment in time"]);
     let path = lab.beside("entry.md");
     let path = path.to_string_lossy();
     lab.karve(&["knowledge", "add", &path])
@@ -143,11 +143,11 @@ fn faults_are_named_and_nothing_is_written_over() {
     fs::write(lab.path("knowledge/junk.md"), "junk").unwrap();
     lab.karve(&["knowledge", "lint"])
         .ends(1)
-        .shows(&["junk.md", "does not begin with"]);
+        .shows(&["junk.md", "does not start with"]);
     lab.karve(&["knowledge", "search", "quokka"])
         .ends(0)
         .shows(&["hold-rows"])
-        .complains(&["junk.md is no entry"]);
+        .complains(&["junk.md is not an entry"]);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn other_forms_come_in_staged_and_go_out() {
         .shows(&["imported  1 entries"]);
     lab.karve(&["knowledge", "import", &from, "--form", "tips"])
         .ends(2)
-        .complains(&["every entry is there already", "--replace"]);
+        .complains(&["every entry already exists", "--replace"]);
     let found = lab
         .karve(&["knowledge", "search", "wombat", "--json"])
         .ends(0)
@@ -205,7 +205,7 @@ fn other_forms_come_in_staged_and_go_out() {
     assert!(index.contains("Hold rows in quokka order"), "{index}");
     lab.karve(&export)
         .ends(2)
-        .complains(&["is there", "--replace"]);
+        .complains(&["already exists", "--replace"]);
     lab.karve(&["knowledge", "index", "--layer", "project"])
         .ends(0)
         .shows(&["| ID | Optimization |", "Profiling metric state"]);
@@ -267,9 +267,11 @@ fn an_import_is_whole_or_nothing() {
     fs::write(dir.join("c.md"), page("three")).unwrap();
     let from = dir.to_string_lossy();
     let import = ["knowledge", "import", &from, "--to", "project"];
-    lab.karve(&import)
-        .ends(2)
-        .complains(&["nothing was imported", "b.md is not fit", "--partial"]);
+    lab.karve(&import).ends(2).complains(&[
+        "nothing was imported",
+        "b.md is not valid",
+        "--partial",
+    ]);
     assert!(!lab.path("knowledge/one.md").exists());
     let part = ["knowledge", "import", &from, "--to", "project", "--partial"];
     lab.karve(&part)
@@ -300,10 +302,10 @@ fn a_retraction_names_few_of_many_and_no_entry_takes_its_own_place() {
         ];
         lab.karve(&retract).ends(2)
     };
-    by("rows-first").complains(&["cannot take its own place", "--by"]);
+    by("rows-first").complains(&["cannot replace itself", "--by"]);
     let said = lab.karve(&["knowledge", "retract", "rows-first", "--why", "luck"]);
     let said = said.ends(0);
-    said.shows(&["question  11 more of 31 that depend on it"]);
+    said.shows(&["affected  11 more of 31 depend on it"]);
     let retract = [
         "knowledge",
         "retract",
@@ -315,7 +317,7 @@ fn a_retraction_names_few_of_many_and_no_entry_takes_its_own_place() {
     ];
     lab.karve(&retract)
         .ends(2)
-        .complains(&["rows-first cannot take its place", "retracted: luck"]);
+        .complains(&["rows-first cannot replace it", "retracted: luck"]);
 }
 
 #[test]

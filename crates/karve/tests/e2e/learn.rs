@@ -131,16 +131,16 @@ fn evidence_that_a_round_contradicts_and_nobody_can_trace_counts_no_more() {
         .ends(0)
         .shows(&["standing  verified: replicated in 2 runs"]);
     lab.karve(&["run", "--yes"]).ends(0).shows(&[
-        "learnt    x is refuted now",
+        "learned   x is refuted now",
         "2 pieces of evidence for it are disputed",
     ]);
     lab.karve(&["knowledge", "show", "x"]).ends(0).shows(&[
         "standing  refuted: 1 run against it and none for it",
         "disputed: toy/round-1",
-        "instead   of what is project",
+        "overrides project",
     ]);
     let report = lab.karve(&["report"]).ends(0).stdout;
-    assert!(report.contains("What the library learnt"), "{report}");
+    assert!(report.contains("What the library learned"), "{report}");
     assert_eq!(
         lab.read("knowledge/x.md"),
         FORGED,

@@ -86,7 +86,7 @@ fn blocks_must_be_those_that_the_rule_took() {
         }
         s["blocks"] = all.into();
     };
-    refused(&told, many, "and its rule allows 12");
+    refused(&told, many, "but its rule allows 12");
     refused(&told, |s| s["blocks"] = json!([]), "it has no blocks");
     refused(
         &told,
@@ -101,14 +101,14 @@ fn blocks_must_be_those_that_the_rule_took() {
     refused(
         &told,
         left_out,
-        "is left out as warm-up, and by its readings it is counted",
+        "is left out as warm-up, but by its readings it should be counted",
     );
     let counted = |s: &mut Value| s["blocks"][0]["discarded"] = Value::Null;
     refused(&told, counted, "block 0 is counted");
     refused(
         &told,
         |s| s["rule"]["alpha"] = json!(0.9),
-        "thresholds make no sense",
+        "thresholds are inconsistent",
     );
     refused(
         &told,

@@ -28,7 +28,7 @@ fn a_torn_last_line_is_cut_off_and_reported() {
         lab.karve(&["status"]).ends(0).complains(&[&note]);
     }
     let said = lab.karve(&["run", "--yes"]).ends(0);
-    said.complains(&["cut off a torn last line of the log (8 bytes)"]);
+    said.complains(&["cut off an incomplete last line of the log (8 bytes)"]);
     assert_eq!(lab.verdicts().len(), 5);
     is_tidy(&lab);
 }

@@ -97,7 +97,7 @@ fn one_entry_is_applied_by_the_machine_and_nothing_else() {
     let asks = |what: &str| lab.karve(&["run", "--yes", "--agent", "builtin", "--only", what]);
     asks("halve-warps")
         .ends(2)
-        .complains(&["the entry halve-warps holds for", "karve knowledge show"]);
+        .complains(&["the entry halve-warps is only for", "karve knowledge show"]);
     asks("halve-nothing")
         .ends(2)
         .complains(&["there is no entry halve-nothing", "karve knowledge search"]);
@@ -133,7 +133,7 @@ fn one_entry_is_applied_by_the_machine_and_nothing_else() {
         "halve-time",
     ])
     .ends(2)
-    .complains(&["changes anything in the granted files", "--agent"]);
+    .complains(&["changes anything in the editable files", "--agent"]);
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn words_are_for_an_agent_who_must_name_the_item() {
         "do less work",
     ])
     .ends(2)
-    .complains(&["cannot carry out words", "karve agents"]);
+    .complains(&["cannot carry out a task in words", "karve agents"]);
     lab.karve(&["run", "--yes", "--only", "do less work"])
         .ends(0);
     assert_eq!(lab.verdicts(), ["keep"]);
@@ -260,7 +260,7 @@ fn the_items_of_a_plan_are_kept_dropped_or_skipped_one_at_a_time() {
         .shows(&["a plan of 4 items", "half: halve the work"]);
     lab.karve(&["run", "--yes"])
         .ends(0)
-        .shows(&["the agenda is through: 1 of 4 items kept"]);
+        .shows(&["the agenda is done: 1 of 4 items kept"]);
     assert_eq!(lab.verdicts(), ["keep", "regressed", "regressed"]);
     let tasks: Vec<Value> = lab
         .events("proposed")
@@ -294,7 +294,7 @@ fn a_plan_goes_on_after_kills_and_not_with_another_agenda() {
     lab.karve(&["run", "--yes", "--autopilot"])
         .ends(2)
         .complains(&[
-            "was begun with another agenda",
+            "was started with another agenda",
             "a plan of 4 items",
             "--new",
         ]);
@@ -376,7 +376,7 @@ fn of_three_realizations_the_fast_one_that_is_right_is_kept() {
     for part in [
         "Variant 1 of 3: ",
         "Variant 2 of 3: passed, read 90.",
-        " us; this one went on",
+        " us; this one was chosen",
     ] {
         assert!(shown.contains(part), "{part} is not in {shown}");
     }
@@ -396,7 +396,7 @@ fn of_three_realizations_the_fast_one_that_is_right_is_kept() {
         .shows(&["candidate 3 of 3"]);
     lab.karve(&["run", "--yes", "--campaign", "toy", "--best-of", "2"])
         .ends(2)
-        .complains(&["was begun with --best-of 3", "--new"]);
+        .complains(&["was started with --best-of 3", "--new"]);
 }
 
 #[test]
@@ -435,7 +435,7 @@ fn an_autopilot_tries_what_promises_most_and_ends_by_itself() {
         "30",
     ])
     .ends(0)
-    .shows(&["autopilot", "the agenda is through"]);
+    .shows(&["autopilot", "the agenda is done"]);
     let became = states(&lab);
     assert!(
         became.contains(&("sweep".into(), "kept".into())),

@@ -138,7 +138,7 @@ fn in_a_repository_nothing_is_committed() {
     let said = lab.karve(&["new", "--template", "python-numpy"]);
     said.ends(0)
         .shows(&["wrote python-numpy", "git add python-numpy && git commit"])
-        .complains(&["none of its files is committed"]);
+        .complains(&["its files are not committed"]);
     assert_eq!(lab.git(&["log", "--oneline"]).lines().count(), 1);
     assert!(lab.read("python-numpy/kernel.py").contains("kernel_fn"));
 }

@@ -112,11 +112,11 @@ fn the_measurement_is_checked_before_the_first_round() {
     );
     let report = lab.read(".karve/toy/REPORT.md");
     assert!(
-        report.contains("Controls: the incumbent against its own copy"),
+        report.contains("Controls: the A/A test of the incumbent"),
         "{report}"
     );
     assert!(
-        report.contains("Positive control: 3% more work showed as"),
+        report.contains("Positive control: 3% more work measured as"),
         "{report}"
     );
     lab.karve(&["verify"]).ends(0);
@@ -136,7 +136,7 @@ fn the_examples_are_engaged() {
         lab.git(&["init", "-q", "-b", "main"]);
         lab.commit();
         let said = lab.karve(&["doctor"]).ends(0);
-        said.shows(&["ok      engagement", "ok      test"]);
+        said.shows(&["ok      mutation", "ok      test"]);
         seen += 1;
     }
     assert!(seen >= 3, "{seen} examples");

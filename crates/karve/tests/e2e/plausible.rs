@@ -49,7 +49,7 @@ fn the_same_gain_is_kept_where_the_work_is_told_as_it_is() {
     // How far it is from the reference is told wherever the round is.
     lab.karve(&["show", "1"])
         .ends(0)
-        .shows(&["Largest error", "Beside the parent", "| 1.000x |"]);
+        .shows(&["Largest error", "Error vs parent", "| 1.000x |"]);
     let shown = lab.karve(&["show", "1", "--json"]).json();
     assert_eq!(shown["errors"][0]["tensor"], "c");
     assert!(shown["errors"][0]["beside"]["rms"].as_f64().unwrap() > 0.0);

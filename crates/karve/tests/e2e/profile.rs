@@ -24,7 +24,7 @@ fn the_four_kernels_of_a_real_profile_are_explained_and_each_gets_an_entry() {
         ("sgemm_naive", "registers", "register-tiling"),
         ("sgemm_tiled", "registers", "register-tiling"),
         ("copyk", "fewer bytes", "fuse-passes"),
-        ("strided", "neighbouring", "coalesced-access"),
+        ("strided", "neighboring", "coalesced-access"),
     ] {
         let kernel = of(name);
         assert_eq!(kernel["diagnosis"]["bottleneck"], "memory", "{name}");
@@ -100,7 +100,7 @@ const SAMPLES: [&str; 8] = [
 fn reports_of_the_contract_are_written_and_checked_in_both_variants() {
     let lab = Lab::empty();
     for (form, place) in [
-        ("hyper-mla", "for       b=32, s=1 (behind the title)"),
+        ("hyper-mla", "for       b=32, s=1 (after the title)"),
         ("hyper-mla-table", "for       b=32, s=1 (in a table)"),
     ] {
         for name in SAMPLES {
@@ -134,11 +134,14 @@ fn every_fault_of_a_report_is_listed() {
     lab.karve(&["profile", "--check", "REPORT.md"])
         .ends(2)
         .shows(&[
-            "fault     line ",
-            "is none of Memory, Compute, Latency",
+            "error     line ",
+            "is not one of Memory, Compute, Latency",
             "X% gain",
         ])
-        .complains(&["does not keep the contract", "docs/profile.md"]);
+        .complains(&[
+            "does not follow the profiler report format",
+            "docs/profile.md",
+        ]);
     let said = lab.karve(&["profile", "--check", "REPORT.md", "--json"]);
     let said = said.ends(2).json();
     assert_eq!(said["valid"], false);
@@ -149,7 +152,7 @@ fn every_fault_of_a_report_is_listed() {
     lab.write("REPORT.md", &above);
     lab.karve(&["profile", "--check", "REPORT.md"])
         .ends(2)
-        .shows(&["fault     line 6", "105.1"]);
+        .shows(&["error     line 6", "105.1"]);
 }
 
 fn said_again(lab: &Lab, file: &str) -> String {
@@ -188,7 +191,7 @@ fn two_profiles_are_compared_kernel_by_kernel() {
         "against   ",
         "moved     duration_us: ",
         "(-50.0%), better",
-        "still     ",
+        "unchanged ",
     ]);
     for form in ["hyper-mla", "hyper-mla-table"] {
         let said = lab.karve(&[&compared[..], &["--form", form]].concat());
@@ -200,7 +203,7 @@ fn two_profiles_are_compared_kernel_by_kernel() {
     // Figures of different tools are not compared.
     lab.karve(&["profile", "after.csv", "--against", &file("perf.csv")])
         .ends(0)
-        .shows(&["nothing is compared"]);
+        .shows(&["nothing to compare"]);
 }
 
 #[test]
@@ -219,7 +222,7 @@ fn a_profile_of_a_project_tells_how_near_it_is_to_the_ceiling_and_what_moved() {
     lab.commit();
     let unmeasured = karve(&["profile"]);
     let told = format!("{}{}", unmeasured.stdout, unmeasured.stderr);
-    assert!(told.contains("\"karve roofline\" does that"), "{told}");
+    assert!(told.contains("with \"karve roofline\""), "{told}");
     karve(&["roofline"]).ends(0);
     let found = karve(&["profile", "--json"]).ends(0).json();
     let counters = &found["kernels"][0]["kernel"]["counters"];
@@ -238,7 +241,7 @@ fn a_profile_of_a_project_tells_how_near_it_is_to_the_ceiling_and_what_moved() {
         "profile   the worktree, n=1",
         "against   HEAD, n=1",
         "once      ceiling_pct: ",
-        "(+100.0%), one reading of each: no comparison",
+        "(+100.0%), only one reading each: not comparable",
     ]);
 }
 
@@ -274,7 +277,7 @@ fn several_outputs_are_taken_together_and_garbage_is_refused() {
     fs::write(lab.path("garbage.txt"), "nothing of a profiler\n").unwrap();
     lab.karve(&["profile", "garbage.txt"])
         .ends(2)
-        .complains(&["no output of a profiler", "--tool"]);
+        .complains(&["not the output of a profiler", "--tool"]);
     let text = fs::read_to_string(file("ncu_details.csv")).unwrap();
     let odd = text.replace("\"64.84\"", "\"64,84\"");
     fs::write(lab.path("odd.csv"), odd).unwrap();
@@ -293,7 +296,7 @@ fn a_project_is_profiled_with_the_tools_that_are_there() {
         said.shows(&["profile   the worktree, n=1", "kernel    "]);
     } else {
         println!("skipped: neither perf nor valgrind works here");
-        said.ends(3).complains(&["no profiler gave a profile"]);
+        said.ends(3).complains(&["no profiler produced a profile"]);
     }
     lab.karve(&["profile", "--case", "n=9"])
         .ends(2)
@@ -355,7 +358,7 @@ fn a_benchmark_that_make_starts_is_profiled_and_not_make() {
         .unwrap();
     assert!(share > 50.0, "{first}");
     let notes = found["notes"].to_string();
-    assert!(notes.contains("this one counts: ./prog"), "{notes}");
+    assert!(notes.contains("this one is reported: ./prog"), "{notes}");
     // It is compiled without vectors, so that what helps against that is told.
     let vectors = &first["counters"]["vector_pct"];
     if vectors["value"].is_null() {
@@ -369,7 +372,7 @@ fn a_benchmark_that_make_starts_is_profiled_and_not_make() {
     }
     // The same tool on the same code finds the same.
     let said = lab.karve(&["profile", "--tool", "callgrind", "--against", "HEAD"]);
-    let said = said.ends(0).shows(&["still     "]);
+    let said = said.ends(0).shows(&["unchanged "]);
     assert!(!said.stdout.contains("moved     "), "{}", said.stdout);
 }
 
@@ -379,7 +382,7 @@ fn a_profiler_that_was_asked_for_and_is_not_there_is_an_error() {
     lab.karve(&["profile", "--tool", "rocprofv3"])
         .ends(3)
         .complains(&[
-            "rocprofv3 gave no profile",
+            "rocprofv3 produced no profile",
             "not installed",
             "install rocprofv3",
         ]);
@@ -471,12 +474,12 @@ fn a_hypothesis_is_told_whether_the_counters_moved_that_it_named() {
     for part in [
         "## Profile",
         "; see `wombat-rows`",
-        "Round 1 foretold: l1_miss_pct",
-        "moved as foretold",
-        "Round 2 foretold: l1_miss_pct",
+        "Round 1 predicted: l1_miss_pct",
+        "moved as predicted",
+        "Round 2 predicted: l1_miss_pct",
         "moved the other way",
         "## Knowledge",
-        "a new finding",
+        "new finding",
     ] {
         assert!(report.contains(part), "{part}: {report}");
     }

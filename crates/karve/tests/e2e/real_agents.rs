@@ -360,7 +360,7 @@ fn what_a_real_agent_started_ends_with_it() {
         let events = stage.lab.events("not_implemented");
         let why = events.first().map(|event| event["why"].clone());
         let log = stage.lab.log();
-        let over = "over time: the agent ran past 25 s";
+        let over = "timeout: the agent ran for more than 25 s";
         assert_eq!(why, Some(over.into()), "{log:#?}");
         is_tidy(&stage.lab);
     }

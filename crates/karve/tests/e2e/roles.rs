@@ -47,7 +47,7 @@ fn the_agent_of_the_role_that_is_routed_to_is_asked_and_the_log_says_why() {
     let second = "case $KARVE_TASK in
 propose) grep -q '^## Your role: designer' \"$KARVE_BRIEF\" || exit 9
     echo '{\"title\": \"halve it\", \"mechanism\": \"m\", \"expected_ratio\": 2.0}' ;;
-implement) grep -q 'may change, of the granted files' \"$KARVE_BRIEF\" || exit 8
+implement) grep -q 'may change only the editable files' \"$KARVE_BRIEF\" || exit 8
     sed s/TIME=.*/TIME=50/ kernel.sh >k && mv k kernel.sh && echo '{\"summary\": \"s\"}' ;;
 esac";
     let lab = lab(second, "[roles.designer]\nagent = \"second\"");
@@ -167,9 +167,7 @@ fn a_review_is_stored_and_shown_and_decides_nothing() {
     lab.karve(&["show", "1"])
         .ends(0)
         .shows(&["## Review", "A review is advice"]);
-    lab.karve(&["report"])
-        .ends(0)
-        .shows(&["## What reviewers said"]);
+    lab.karve(&["report"]).ends(0).shows(&["## Reviews"]);
     lab.karve(&["verify"]).ends(0);
     is_tidy(&lab);
     // A recording says it again, without the reviewer.
@@ -223,7 +221,7 @@ fn a_policy_may_have_a_doubted_change_mended_or_skipped() {
         assert_eq!(lab.verdicts(), [verdict], "{rule}");
         assert_eq!(lab.events("implemented").len(), 1 + mends, "{rule}");
         let told = match rule {
-            "skip" => "the duel were not asked about this candidate",
+            "skip" => "gate and the duel were not run for this candidate",
             _ => "A review is advice: the gate and the duel decided.",
         };
         lab.karve(&["show", "1"]).ends(0).shows(&[told]);
@@ -310,7 +308,7 @@ fn bad_tables_are_refused_with_a_hint() {
         ),
         (
             "[roles.designer]\nenabled = false",
-            ["the roles that are left", "roles.designer"],
+            ["the enabled roles", "roles.designer"],
         ),
         (
             "[roles.reviewer]\nagent = \"builtin\"",
@@ -435,7 +433,7 @@ fn a_role_that_changes_only_what_it_may_not_is_told_which_files() {
     assert_eq!(lab.verdicts(), ["no_candidate"]);
     assert_eq!(
         lab.events("not_implemented")[0]["why"],
-        "out of scope: nothing was changed but kernel.sh, not the role designer's to change"
+        "out of scope: the only changes are to kernel.sh, not editable in the role designer"
     );
     is_tidy(&lab);
 }

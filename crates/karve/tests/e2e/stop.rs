@@ -27,8 +27,8 @@ fn one_ctrl_c_finishes_the_step_and_the_campaign_goes_on_later() {
     let said = running.wait().ends(130);
     said.complains(&[
         "finishing this step",
-        "stopped as you asked",
-        "hint: go on with",
+        "stopped by the user",
+        "hint: resume with",
     ]);
     assert_eq!(
         lab.log().len(),
@@ -46,11 +46,11 @@ fn two_ctrl_c_stop_at_once_and_the_campaign_goes_on_later() {
     let (lab, running) = waiting();
     let before = lab.log();
     running.interrupt("finishing this step");
-    running.interrupt("stopping at once");
+    running.interrupt("stopping immediately");
     running
         .wait()
         .ends(130)
-        .complains(&["stopped at once", "hint: go on with"]);
+        .complains(&["stopped immediately", "hint: resume with"]);
     assert_eq!(lab.log(), before, "what was cut short is no result");
     is_tidy(&lab);
     fs::write(lab.campaign("enough"), "").unwrap();
@@ -74,8 +74,8 @@ fn two_ctrl_c_during_a_measurement_are_no_fault_of_the_host() {
     wait_until("a block is measured", || lab.campaign("measuring").exists());
     let before = lab.log();
     running.interrupt("finishing this step");
-    running.interrupt("stopping at once");
-    running.wait().ends(130).complains(&["stopped at once"]);
+    running.interrupt("stopping immediately");
+    running.wait().ends(130).complains(&["stopped immediately"]);
     assert_eq!(lab.log(), before);
     fs::remove_file(lab.campaign("slow")).unwrap();
     lab.karve(&["run", "--yes"]).ends(0);
@@ -93,7 +93,7 @@ fn sigterm_and_sighup_are_as_good_as_ctrl_c() {
         let (lab, running) = waiting();
         running.signal(signal);
         fs::write(lab.campaign("enough"), "").unwrap();
-        running.wait().ends(130).complains(&["go on with"]);
+        running.wait().ends(130).complains(&["resume with"]);
         is_tidy(&lab);
         lab.karve(&["run", "--yes"]).ends(0);
     }
@@ -117,7 +117,7 @@ fn one_signal_ends_what_cannot_be_resumed() {
         wait_until("the benchmark runs", || measuring.exists());
         running.signal(signal);
         let said = running.wait().ends(130);
-        said.complains(&["stopping", "error: stopped as you asked"]);
+        said.complains(&["stopping", "error: stopped by the user"]);
     }
 }
 

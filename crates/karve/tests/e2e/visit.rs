@@ -113,7 +113,7 @@ fn hand_in_nothing(lab: &Lab) {
         fs::write(&file, patch).unwrap();
         lab.karve(&["submit", "--diff", &file]).ends(1).complains(&[
             why,
-            "round 1 waits on",
+            "round 1 is still waiting",
             "--give-up",
         ]);
     }
@@ -130,16 +130,16 @@ fn a_person_with_an_editor_is_an_agent_too() {
     let lab = lab();
     lab.karve(&["next"])
         .ends(2)
-        .complains(&["nobody is there to agree", "karve next --yes"]);
+        .complains(&["no terminal to agree", "karve next --yes"]);
     let first = lab.karve(&["next", "--yes"]).ends(0);
     let desk = lab.campaign("desk");
-    let at = format!("Read the granted files in {}", desk.display());
+    let at = format!("Read the editable files in {}", desk.display());
     first.shows(&["# Round 1: state one hypothesis", "karve propose FILE", &at]);
     assert!(desk.join("kernel.sh").is_file());
     // A change before a hypothesis is not taken.
     lab.karve(&["submit"])
         .ends(2)
-        .complains(&["waits for a proposal"]);
+        .complains(&["is waiting for a proposal"]);
     fs::write(lab.beside("bad.json"), "{\"title\": \"no more\"}").unwrap();
     let bad = lab.beside("bad.json").to_string_lossy().into_owned();
     lab.karve(&["propose", &bad])
@@ -177,7 +177,7 @@ fn a_person_with_an_editor_is_an_agent_too() {
         turn["brief"]
             .as_str()
             .unwrap()
-            .contains("protected files changed: test.sh")
+            .contains("read-only files changed: test.sh")
     );
     let turn = lab
         .karve(&["submit", "--json", "--give-up", "it was no good idea"])
@@ -191,7 +191,7 @@ fn a_person_with_an_editor_is_an_agent_too() {
     assert_eq!(lab.verdicts(), ["keep", "out_of_scope", "wrong_result"]);
     lab.karve(&["show", "2", "--transcript"]).ends(0).shows(&[
         "propose by visitor",
-        "outcome changed protected files: test.sh",
+        "outcome changed read-only files: test.sh",
         "agent   it was no good idea",
     ]);
     is_tidy(&lab);
@@ -358,7 +358,10 @@ fn an_agent_drives_a_campaign_through_mcp() {
     assert_eq!(turn["turn"], "propose");
     assert!(!text.contains("n=3"), "a hidden case is told: {text}");
     let (text, error) = client.call("submit", json!({"diff": "x"}));
-    assert!(error && text.contains("waits for a proposal"), "{text}");
+    assert!(
+        error && text.contains("is waiting for a proposal"),
+        "{text}"
+    );
     let (text, error) = client.call("propose", json!({"title": "no more", "task": "none"}));
     assert!(error && text.contains("mechanism is missing"), "{text}");
     let (text, error) = client.call("knowledge", json!({"query": "cache tiling"}));
@@ -409,7 +412,10 @@ fn an_agenda_is_carried_out_through_mcp() {
     assert!(brief.contains("{\"task\": \"only\""), "{brief}");
     let mut idea: Value = serde_json::from_str(&idea("halve the work")).unwrap();
     let (text, error) = client.call("propose", idea.clone());
-    assert!(error && text.contains("is missing: the item"), "{text}");
+    assert!(
+        error && text.contains("is missing: this round is for item"),
+        "{text}"
+    );
     idea["task"] = "only".into();
     idea["question"] = "may the result be rounded?".into();
     assert_eq!(client.turn("propose", idea)["turn"], "implement");
@@ -448,7 +454,7 @@ fn a_call_that_is_cancelled_ends_and_the_campaign_goes_on() {
     let refused = (0..PATIENCE).find(|_| {
         let (text, _) = client.call("next", json!({}));
         std::thread::sleep(std::time::Duration::from_millis(20));
-        !text.contains("another call is at work")
+        !text.contains("another call is running")
     });
     assert!(refused.is_some(), "the call that was cancelled goes on");
     drop(client);

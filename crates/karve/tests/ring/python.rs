@@ -130,7 +130,7 @@ fn a_module_that_cannot_be_loaded_does_not_build() {
         ("def kernel_fn(", "SyntaxError"),
         ("def other():\n    pass\n", "does not define `kernel_fn`"),
         ("import nothing_of_this_name\n", "nothing_of_this_name"),
-        ("kernel_fn = 3\n", "is no function"),
+        ("kernel_fn = 3\n", "is not a function"),
     ] {
         let gate = examined(kernel, &python).expect_err("a refusal");
         let built = matches!(gate, Gate::BuildFailed { .. });
@@ -161,7 +161,7 @@ def kernel_fn(n, alpha, x, y):
     return z
 ";
     let gate = examined(remembers, &python).expect_err("a refusal");
-    assert!(gate.describe().contains("remembers results"), "{gate:?}");
+    assert!(gate.describe().contains("caches results"), "{gate:?}");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_rounding_mode_that_is_left_behind_is_noticed_in_python_too() {
         "import torch; torch.set_flush_denormal(True); return z",
     );
     let gate = examined(&kernel, &python).expect_err("a refusal");
-    assert!(gate.describe().contains("rounded"), "{gate:?}");
+    assert!(gate.describe().contains("rounding mode"), "{gate:?}");
 }
 
 #[test]

@@ -121,7 +121,7 @@ fn a_vague_hint() {
     check(vague_hints(&broken("crates/karve/src/x.rs", vague)), 1);
     let telling = [
         "e.hint(\"run \\\"karve init\\\"\")",
-        "e.hint(\"mend it in karve.toml\")",
+        "e.hint(\"fix it in karve.toml\")",
         "e.hint(format!(\"remove {}\", path))",
         "e.hint(\"use --new\")",
         "e.hint(text)",

@@ -1,7 +1,7 @@
 //! A fast check of one output against another, for every timed call.
 //!
-//! The reference is too slow to be asked about every call, but candidate and incumbent answer the
-//! same inputs. Their outputs differ by no more than their errors add up to.
+//! The reference is too slow to run on every call, but candidate and incumbent run on the same
+//! inputs. Their outputs differ by no more than the sum of their errors.
 
 use super::{ErrorStats, Output};
 use crate::tensor::{self, Dtype};
@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 /// Fresh inputs of the same kind may be worse than those on which the errors were measured.
 const MARGIN: f64 = 3.0;
 
-/// Two outputs that were rounded from nearly the same differ by at most one unit of the last
-/// place: an epsilon of the element, and somewhat more next to a power of two.
+/// Two outputs that were rounded from nearly the same value differ by at most one ULP: an epsilon
+/// of the element, and somewhat more next to a power of two.
 const ROUNDED_TWICE: f64 = 1.5;
 
 /// Elements of a chunk whose squares are summed in float32.
@@ -94,7 +94,7 @@ struct Limits {
 pub struct Agreement {
     /// Elements compared.
     pub n: usize,
-    /// Elements beyond the bound, NaN and infinities that the other has not included.
+    /// Elements beyond the bound, including NaN and infinities that the other does not have.
     pub beyond: usize,
     /// The first of them.
     pub first: Option<usize>,
@@ -129,7 +129,7 @@ pub fn agree(a: &[u8], b: &[u8], dtype: Dtype, bound: &CrossBound) -> Agreement 
     };
     let beyond = sums.beyond + a.len().abs_diff(b.len()).div_ceil(dtype.bytes());
     let mean = sums.differences / n.max(1) as f64;
-    // Where squares overflow, the bound on each element must do.
+    // If squares overflow, the bound on each element must suffice.
     let rms = if mean.is_finite() {
         mean.sqrt() / scale
     } else {
@@ -144,7 +144,7 @@ pub fn agree(a: &[u8], b: &[u8], dtype: Dtype, bound: &CrossBound) -> Agreement 
     }
 }
 
-/// The root mean square of what is finite.
+/// The root mean square of the finite elements.
 fn rms_of(bytes: &[u8], dtype: Dtype) -> f64 {
     let (mut sum, mut values) = (0.0, Vec::with_capacity(CHUNK));
     for chunk in bytes.chunks(CHUNK * dtype.bytes()) {
@@ -221,7 +221,7 @@ impl Sums {
 }
 
 fn agree_f32(a: &[u8], b: &[u8], limits: &Limits) -> Sums {
-    // A bound below the smallest number of the type must not become zero, nor one above infinite.
+    // A bound below the smallest number of the type stays above zero, and a large one stays finite.
     let narrow = |v: f64| (v as f32).clamp(f32::from_bits(1), f32::MAX);
     let (absolute, relative) = (narrow(limits.absolute), narrow(limits.relative));
     let mut sums = Sums::default();
@@ -256,7 +256,7 @@ fn chunk_f32(a: &[[u8; 4]], b: &[[u8; 4]], absolute: f32, relative: f32) -> (boo
         for i in 0..LANES {
             let (a, b) = (f32::from_ne_bytes(a[i]), f32::from_ne_bytes(b[i]));
             let difference = (a - b).abs();
-            // False also for what is no number, and for infinities.
+            // Also false for NaN and for infinities.
             let within = difference <= absolute + relative * b.abs() && difference <= f32::MAX;
             n_within[i] += u32::from(within);
             differences[i] += difference * difference;
@@ -284,7 +284,7 @@ fn agree_wide(a: &[u8], b: &[u8], dtype: Dtype, limits: &Limits) -> Sums {
     sums
 }
 
-/// One chunk in float64, with all that is infinite or no number.
+/// One chunk in float64, including infinities and NaN.
 fn chunk_f64(a: &[f64], b: &[f64], limits: &Limits) -> Sums {
     if let Some(differences) = all_within(a, b, limits) {
         return Sums {
@@ -324,6 +324,6 @@ fn all_within(a: &[f64], b: &[f64], limits: &Limits) -> Option<f64> {
         }
     }
     let sum: f64 = differences.iter().sum();
-    // An infinity makes the sum infinite, or no number.
+    // An infinity makes the sum infinite or NaN.
     (beyond.iter().sum::<u64>() == 0 && sum.is_finite()).then_some(sum)
 }

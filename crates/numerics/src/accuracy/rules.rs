@@ -1,4 +1,4 @@
-//! Named rule sets, and what they say of the measured error of an output.
+//! Named rule sets, and how they judge the measured error of an output.
 
 use super::{ErrorStats, Tolerance};
 use crate::tensor::Dtype;
@@ -9,11 +9,11 @@ use std::fmt;
 const ERROR_RATIO_MAX: f64 = 4.0;
 
 /// Rounding the output alone costs up to half an epsilon of each element; as a root mean square
-/// it is a quarter. Two roundings more are no sign of a narrower type.
+/// it is a quarter. Two more roundings do not indicate a narrower type.
 const ROUNDINGS: f64 = 1.0;
 
 /// What a plain loop over n terms costs, in epsilons times √n: 0.2 was measured and follows from
-/// a random walk. This leaves room for data that are less even.
+/// a random walk. This leaves room for less uniform data.
 const SUMMING: f64 = 1.0;
 
 /// The largest error among many elements, in root mean squares.
@@ -30,14 +30,14 @@ pub enum RuleSet {
     /// bf16; a signal-to-noise ratio for eight bits.
     #[default]
     Default,
-    /// The gates of the Primus workflow: 1e-4 for f32, 1e-2 for f16 and bf16, 25 dB for f8e4m3,
+    /// The gates of the primus workflow: 1e-4 for f32, 1e-2 for f16 and bf16, 25 dB for f8e4m3,
     /// 20 dB for f8e5m2.
     Primus,
-    /// What `torch.testing.assert_close` asks for when it is told nothing.
+    /// The defaults of `torch.testing.assert_close`.
     Torch,
     /// The reference's bits.
     Bitwise,
-    /// Figures of the project's own.
+    /// The project's own tolerances.
     Custom {
         /// In units of the output.
         #[serde(default)]
@@ -133,8 +133,8 @@ fn pick(dtype: Dtype, of: [f64; 6]) -> f64 {
     }
 }
 
-/// How much the reference changes when its inputs are changed a little; what sums of numbers that
-/// nearly cancel make of rounding errors.
+/// How much the reference changes when its inputs change a little: how sums of nearly canceling
+/// numbers amplify rounding errors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sensitivity {
     /// The root mean square of the changes, divided by the relative change of the inputs.
@@ -144,8 +144,8 @@ pub struct Sensitivity {
 }
 
 impl Sensitivity {
-    /// From two references, one on inputs that `draw::nudge` changed by up to `epsilon`, the one
-    /// of their type.
+    /// From two references, one on inputs that `draw::nudge` changed by up to `epsilon`, the
+    /// epsilon of their type.
     pub fn of(nudged: &[f64], reference: &[f64], epsilon: f64) -> Sensitivity {
         let tolerance = RuleSet::Default.tolerance(Dtype::F64);
         let stats = super::measure(nudged, reference, &tolerance);
@@ -156,7 +156,7 @@ impl Sensitivity {
     }
 }
 
-/// What is known of an output besides its elements.
+/// What is known about an output besides its elements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Output {
     /// The type of its elements.
@@ -178,7 +178,7 @@ impl From<Dtype> for Output {
 }
 
 impl Output {
-    /// The error that honest arithmetic may make where the reference is as `stats` says.
+    /// The error that honest arithmetic may make for a reference described by `stats`.
     pub fn floor(&self, stats: &ErrorStats) -> Floor {
         let Some(range) = self.dtype.float_range() else {
             return Floor::default();
@@ -189,7 +189,7 @@ impl Output {
         let sensitivity = self.sensitivity.unwrap_or_default();
         let sums = |size: f64, sensitivity: f64| summing * terms * (size + sensitivity);
         let rounding = |size: f64| ROUNDINGS * self.dtype.epsilon() * size;
-        // Near an element of usual size the error of the largest sums is not unusual either.
+        // Even an element of typical size may have the error of the largest sums.
         let sums_rms = sums(stats.scale, sensitivity.rms) + range.smallest();
         let sums_max = (PEAKS * sums_rms).max(sums(stats.peak, sensitivity.max));
         Floor {
@@ -201,16 +201,16 @@ impl Output {
     }
 }
 
-/// The error that honest arithmetic may make: nobody is asked for less.
+/// The error that honest arithmetic may make: no kernel is required to have less.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Floor {
     /// The root mean square of what sums may cost.
     pub sums_rms: f64,
     /// What sums may cost at most.
     pub sums_max: f64,
-    /// The root mean square with that of rounding the output.
+    /// The root mean square, including that of rounding the output.
     pub rms: f64,
-    /// The most with that of rounding the output.
+    /// The maximum, including that of rounding the output.
     pub max: f64,
 }
 
@@ -218,11 +218,11 @@ pub struct Floor {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Inaccuracy {
-    /// Some elements are no number, or are one where they should not be.
+    /// Some elements are NaN where they should not be, or the reverse.
     NotANumber {
-        /// No number, where the reference is one.
+        /// NaN where the reference is a number.
         extra: usize,
-        /// A number, where the reference is none.
+        /// A number where the reference is NaN.
         missing: usize,
     },
     /// Some elements are infinite where the reference is not, or the reverse.
@@ -248,7 +248,7 @@ pub enum Inaccuracy {
         /// What it must be at least.
         snr_db_min: f64,
     },
-    /// The output hardly varies, but the reference does.
+    /// The output barely varies, but the reference does.
     Constant {
         /// The standard deviation of the output.
         out_sd: f64,
@@ -263,7 +263,7 @@ pub enum Inaccuracy {
         candidate: f64,
         /// The incumbent's.
         incumbent: f64,
-        /// The most that would have done.
+        /// The most that is allowed.
         allowed: f64,
     },
 }
@@ -273,10 +273,10 @@ impl fmt::Display for Inaccuracy {
         match self {
             Inaccuracy::NotANumber { extra, missing } => write!(
                 f,
-                "{extra} elements are NaN where the reference is not, {missing} the reverse"
+                "{extra} elements are NaN where the reference is not, and {missing} the reverse"
             ),
             Inaccuracy::Infinite { count } => {
-                write!(f, "{count} elements differ from the reference by infinity")
+                write!(f, "{count} infinities do not match the reference")
             }
             Inaccuracy::Mismatched {
                 count,
@@ -285,7 +285,7 @@ impl fmt::Display for Inaccuracy {
                 max_abs,
             } => write!(
                 f,
-                "{count} of {n} elements are beyond the tolerance, the first is number {first}; \
+                "{count} of {n} elements are beyond the tolerance, the first at index {first}; \
                  the largest difference is {max_abs:.3e}"
             ),
             Inaccuracy::Noisy { snr_db, snr_db_min } => write!(
@@ -297,8 +297,8 @@ impl fmt::Display for Inaccuracy {
                 reference_sd,
             } => write!(
                 f,
-                "the output hardly varies: its deviation is {out_sd:.3e}, that of the reference \
-                 {reference_sd:.3e}"
+                "the output barely varies: its standard deviation is {out_sd:.3e}, the \
+                reference's is {reference_sd:.3e}"
             ),
             Inaccuracy::LessAccurate {
                 error,
@@ -307,8 +307,8 @@ impl fmt::Display for Inaccuracy {
                 allowed,
             } => write!(
                 f,
-                "the {error} error is {candidate:.3e}; the incumbent's is {incumbent:.3e}, and at \
-                 most {allowed:.3e} is allowed"
+                "the {error} error is {candidate:.3e}; the incumbent's is {incumbent:.3e}, the \
+                limit is {allowed:.3e}"
             ),
         }
     }
@@ -343,7 +343,7 @@ fn meets_rules(stats: &ErrorStats, rules: &RuleSet, output: &Output) -> Result<(
     }
     let floor = output.floor(stats);
     let exact = *rules == RuleSet::Bitwise || !output.dtype.is_float();
-    // An element that is missing has no difference that the floor could excuse.
+    // A missing element has no difference that the floor could excuse.
     let inexcusable = exact || stats.unpaired > 0 || stats.max_excess > floor.sums_max;
     if stats.mismatched > 0 && inexcusable {
         return Err(Inaccuracy::Mismatched {
@@ -390,7 +390,7 @@ fn is_as_accurate(
     };
     check("rms", candidate.rms, incumbent.rms, floor.rms)?;
     check("max", candidate.max_abs, incumbent.max_abs, floor.max)?;
-    // Where nothing is summed, each element is accurate by itself or not.
+    // If nothing is summed, each element is accurate or not on its own.
     if output.reduction == Some(1) && output.sensitivity.is_none() {
         let floor = PEAKS * output.dtype.epsilon();
         check("relative", candidate.max_rel, incumbent.max_rel, floor)?;

@@ -42,7 +42,7 @@ fn figures_of_a_small_comparison_are_right() {
     assert!((stats.snr_db - 10.0 * 84.0_f64.log10()).abs() < 1e-12);
     assert!((stats.cosine - 22.0 / (23.25_f64 * 21.0).sqrt()).abs() < 1e-12);
     assert_eq!((stats.mismatched, stats.first_bad), (1, Some(1)));
-    // Neighbours at 2 are 2^-22 apart.
+    // Neighbors at 2 are 2^-22 apart.
     assert_eq!(stats.max_ulp, 0.5 / tensor::power_of_two(-22));
 }
 
@@ -70,7 +70,7 @@ fn what_is_no_number_or_infinite_must_be_so_on_both_sides() {
     check(INF, -INF, (0, 0, 1));
     check(1.0, INF, (0, 0, 1));
     check(INF, 1.0, (0, 0, 1));
-    // What float32 cannot hold is infinite there.
+    // What float32 cannot represent becomes infinite.
     check(INF, 1e39, (0, 0, 0));
     check(f64::from(f32::MAX), 1e39, (0, 0, 1));
 }

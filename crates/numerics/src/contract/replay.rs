@@ -1,26 +1,27 @@
-//! The replay: steps at the same addresses, between which inputs are rewritten, some only in part.
+//! The aliasing check: calls at the same addresses, with inputs rewritten in between, some only
+//! in part.
 //!
-//! Real use calls a kernel again and again with the same tensors, and changes some of them in
-//! place: weights after every step of a training. What a kernel keeps between calls must follow.
-//! A cache that is keyed by an address, by a sample of the elements or by a count of calls does
-//! not: in one of these steps just that stays the same, and what counts has changed.
+//! Real use calls a kernel again and again with the same tensors and changes some of them in
+//! place, such as weights after every training step. What a kernel caches between calls must
+//! follow. A cache keyed by an address, by a sample of the elements or by a call count does not:
+//! in one of these steps the key stays the same although the data have changed.
 
 use super::{Arg, ArgKind, Contract, Layout, Place};
 use crate::draw::{Draw, Piece, hash64};
 
-/// Steps of a replay.
+/// Steps of an aliasing check.
 pub const REPLAY_STEPS: usize = 8;
 
-/// Elements of the smallest change, and at most one of that many: where a kernel looks at a sample
-/// of the elements, most small changes are not among them.
+/// Elements of the smallest change, but at most one in this many of a tensor: if a kernel looks
+/// at a sample of the elements, the sample misses most small changes.
 const FEW: u64 = 16;
 
-/// One step of a replay.
+/// One step of an aliasing check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplayStep {
-    /// The contract with its inputs drawn as they lie in memory in this step.
+    /// The contract with its inputs drawn as they are in memory in this step.
     pub contract: Contract,
-    /// What changed since the step before, in words.
+    /// What changed since the previous step, in words.
     pub what: String,
 }
 
@@ -28,15 +29,15 @@ pub struct ReplayStep {
 #[derive(Clone, Copy)]
 enum Extent {
     Whole,
-    /// A stretch of a quarter to a half.
+    /// A contiguous range of a quarter to a half.
     Stretch,
-    /// A few neighbours.
+    /// A few neighbors.
     Few,
 }
 
 impl Contract {
-    /// The steps of a replay on a case with that layout: all inputs are new in the first one, and
-    /// one of them changes in each of the others. Everything follows from a secret.
+    /// The steps of an aliasing check on a case with that layout: all inputs are new in the first
+    /// one, and one of them changes in each of the others. Everything is derived from a secret.
     pub fn replay(&self, layout: &Layout, secret: u64) -> Vec<ReplayStep> {
         let drawn = |what: u64| hash64(secret, &what.to_le_bytes());
         let mut contract = self.clone();
@@ -71,8 +72,8 @@ impl Contract {
         for turn in turns.take_while(|_| !tensors.is_empty()) {
             let chosen = drawn(1 << 32).wrapping_add(turn) % tensors.len() as u64;
             let (index, elements) = tensors[chosen as usize];
-            // The smallest change is the hardest to notice: of two turns it has one at least, and
-            // of three two. A change of everything was the first step.
+            // The smallest change is the hardest to notice: it gets at least one of two turns, and
+            // two of three. A change of everything was the first step.
             let visit = (turn - 1) / tensors.len() as u64;
             let extent = match drawn((1 << 34) + chosen).wrapping_add(visit) % 3 {
                 0 => Extent::Stretch,
@@ -96,7 +97,7 @@ fn draw_of(arg: &mut Arg) -> Option<&mut Draw> {
     }
 }
 
-/// Draws a part of a tensor anew, and says which.
+/// Redraws a part of a tensor, and says which.
 fn change(arg: &mut Arg, elements: u64, (extent, secret): (Extent, u64)) -> String {
     let name = arg.name.clone();
     let Some(Draw::Pieces { of, pieces }) = draw_of(arg) else {
@@ -115,7 +116,7 @@ fn change(arg: &mut Arg, elements: u64, (extent, secret): (Extent, u64)) -> Stri
     let len = len.clamp(1, elements);
     let from = hash64(secret, b"from") % (elements - len + 1);
     if len == elements {
-        // What was there before is gone.
+        // Everything is overwritten.
         pieces.clear();
     }
     pieces.push(Piece {

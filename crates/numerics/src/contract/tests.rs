@@ -119,9 +119,9 @@ fn what_has_no_size_is_refused_with_its_name() {
     };
     let one = |kind| vec![arg("x", Dtype::F32, kind)];
     refuse(one(tensor(&["N"])), "`x`");
-    refuse(one(tensor(&["M/2"])), "no size");
-    refuse(one(tensor(&["0-M"])), "no size");
-    refuse(one(tensor(&["M*1e12"])), "no size");
+    refuse(one(tensor(&["M/2"])), "not a size");
+    refuse(one(tensor(&["0-M"])), "not a size");
+    refuse(one(tensor(&["M*1e12"])), "not a size");
     refuse(one(tensor(&["M*1e9", "M*1e3"])), "too large");
     refuse(vec![arg("x", Dtype::I32, scalar("M/2"))], "whole number");
     refuse(vec![arg("x", Dtype::F16, scalar("M"))], "f32 or f64");
@@ -167,7 +167,7 @@ proptest! {
 fn drawn_bytes(step: &ReplayStep, index: usize, elements: usize) -> Vec<u8> {
     let mut bytes = vec![0; elements * 4];
     let draw = step.contract.args[index].draw().unwrap();
-    // The seed of the call is of no account here.
+    // The seed of the call does not matter here.
     crate::draw::fill(draw, Dtype::F32, 5, index as u64, &mut bytes);
     bytes
 }

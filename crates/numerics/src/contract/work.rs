@@ -1,4 +1,4 @@
-//! What a call must do at least: as it is declared, or as far as it is certain.
+//! The least work of a call: as declared, or as far as it is certain.
 
 use super::{Contract, value_of};
 use crate::case::Case;
@@ -6,7 +6,7 @@ use crate::roof::Demand;
 use crate::roof::is_amount;
 use serde::{Deserialize, Serialize};
 
-/// What a call must do at least, expressions over the parameters of a case.
+/// The least work of a call, as expressions over the parameters of a case.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
     /// Floating-point operations.
@@ -24,13 +24,13 @@ impl Work {
 }
 
 impl Contract {
-    /// What a call on a case must do at least. Without a declaration that is to write its outputs.
+    /// The least work of a call on a case. Without a declaration, that is writing its outputs.
     pub fn demand(&self, case: &Case) -> Result<Demand, String> {
         let positive = |text: &Option<String>| match text {
             None => Ok(None),
             Some(text) => match value_of(text, case)? {
                 value if value == 0.0 || is_amount(value) => Ok(Some(value)),
-                _ => Err(format!("`{text}` is no amount on {}", case.name)),
+                _ => Err(format!("`{text}` is not a valid amount on {}", case.name)),
             },
         };
         let written = || -> Result<f64, String> {

@@ -3,10 +3,10 @@
 const LANES: usize = 4;
 const CHUNK: usize = LANES * 16;
 
-/// A checksum under a secret key: without it nobody can change bytes and keep the sum.
+/// A checksum under a secret key: without the key, no one can change bytes and keep the sum.
 ///
-/// It is made for speed and against chance and programs that do not know the seed; it is no
-/// cryptographic hash.
+/// It is fast and protects against accidents and programs that do not know the seed; it is not
+/// a cryptographic hash.
 pub fn hash64(seed: u64, bytes: &[u8]) -> u64 {
     let mut state = seed;
     let mut next = || {
@@ -39,7 +39,7 @@ fn absorb(lanes: &mut [u64; LANES], keys: &[u64; LANES], chunk: &[u8; CHUNK]) {
             u64::from_ne_bytes(words[2 * i]),
             u64::from_ne_bytes(words[2 * i + 1]),
         );
-        // The sum keeps what came before even where a factor happens to be zero.
+        // The sum keeps the previous state even if a factor happens to be zero.
         lanes[i] = fold(a ^ lanes[i], b ^ keys[i]).wrapping_add(lanes[i].rotate_left(23));
     }
 }

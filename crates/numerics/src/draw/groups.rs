@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 /// How much more than its even share a group may hold, where there is a capacity.
 const CAPACITY_FACTOR: f64 = 1.25;
 
-/// How unequal the groups are; which of them is large is drawn anew for every call.
+/// How unequal the groups are; which of them is large is redrawn for every call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Skew {
-    /// Every row picks any group: sizes differ as chance has it.
+    /// Every row picks any group: sizes differ by chance.
     Uniform,
     /// Every row is in two groups, and some are more popular; none has more than half.
     Top2,
@@ -21,10 +21,10 @@ pub enum Skew {
     Dominant,
     /// Some groups are empty.
     Empty,
-    /// As `Top2`, with one group in which every row is. Only karve draws so; no file says it.
+    /// As `Top2`, with one group that has every row. For karve's own use only; not in files.
     #[serde(skip)]
     Top2Dominant,
-    /// As `Top2`, with groups that are empty.
+    /// As `Top2`, with some empty groups.
     #[serde(skip)]
     Top2Empty,
     /// As `Top1Capacity`, with as many empty groups as the capacity leaves room for.
@@ -33,7 +33,7 @@ pub enum Skew {
 }
 
 impl Skew {
-    /// Harsher sizes that a kernel must stand as well: they keep what this skew promises, that is
+    /// Harsher sizes that a kernel must handle as well: they keep what this skew promises, which is
     /// how much one group may hold at most.
     pub fn harsher(self) -> &'static [Skew] {
         match self {
@@ -50,7 +50,7 @@ impl Skew {
     pub fn describe(self) -> &'static str {
         match self {
             Skew::Uniform => "groups of about the same size",
-            Skew::Top2 => "groups of which every row picks two",
+            Skew::Top2 => "groups where every row picks two",
             Skew::Top1Capacity => "groups of unequal size with a capacity",
             Skew::Dominant | Skew::Top2Dominant => "one group with at least half of all rows",
             Skew::Empty | Skew::Top2Empty | Skew::CapacityEmpty => "empty groups",
@@ -105,7 +105,7 @@ pub(super) fn sizes(total: u64, skew: Skew, count: usize, lanes: &mut Lanes) -> 
         }
         Skew::Empty | Skew::Top2Empty | Skew::CapacityEmpty => {
             let wanted = (count as f64 * (0.25 + 0.25 * lanes.unit())).ceil() as usize;
-            // The others must be able to hold everything.
+            // The other groups must be able to hold everything.
             let needed = total.div_ceil(at_most.max(1)).max(1) as usize;
             let n_empty = wanted.min(count.saturating_sub(needed));
             let mut order: Vec<usize> = (0..count).collect();
@@ -129,7 +129,7 @@ fn apportion(total: u64, weights: &[f64], most: &[u64], lanes: &mut Lanes) -> Ve
         .zip(most)
         .map(|(weight, most)| ideal(*weight).min(*most))
         .collect();
-    // Products of floats may add up to more; then the largest gives.
+    // Products of floats may add up to more; then the largest group shrinks.
     let mut given: u64 = sizes.iter().fold(0, |sum, size| sum.saturating_add(*size));
     while given > total {
         let Some(largest) = sizes.iter_mut().max() else {
@@ -139,7 +139,7 @@ fn apportion(total: u64, weights: &[f64], most: &[u64], lanes: &mut Lanes) -> Ve
         *largest -= less;
         given -= less;
     }
-    // What is left goes to groups with room, in turn from one that is drawn.
+    // The rest goes to groups with room, in turn, starting at a random one.
     let mut left = total - given;
     let start = lanes.below(sizes.len() as u64) as usize;
     while left > 0 {

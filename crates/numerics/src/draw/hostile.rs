@@ -1,4 +1,4 @@
-//! Values at which kernels go wrong, within what the element type can hold.
+//! Values that break kernels, within the range of the element type.
 
 use super::by_block;
 use super::lanes::{BLOCK, Key, Lanes};
@@ -11,7 +11,7 @@ const ROOM: f64 = 64.0;
 struct Magnitudes {
     /// The smallest above zero.
     smallest: f64,
-    /// How many of the smallest the largest subnormal number is.
+    /// The largest subnormal number as a multiple of the smallest.
     n_subnormal: f64,
     exponent_min: i32,
     largest: f64,
@@ -23,7 +23,7 @@ struct Magnitudes {
 
 fn magnitudes(dtype: Dtype) -> Magnitudes {
     if let Some(range) = dtype.float_range() {
-        // Kernels on eight bits give their results in a wider type.
+        // Eight-bit kernels return their results in a wider type.
         let room = if dtype.bytes() == 1 { 2.0 } else { ROOM };
         return Magnitudes {
             smallest: range.smallest(),
@@ -96,14 +96,14 @@ pub(super) fn mixed(dtype: Dtype, key: Key, out: &mut [u8]) {
         let n_exponents = f64::from(top - m.exponent_min);
         for (v, sign) in block.iter_mut().zip(signs) {
             let place = *v * n_exponents;
-            // The part behind the point is as random as the one before it.
+            // The fractional part is as random as the integer part.
             let fraction = 1.0 + place.fract();
             *v = sign * fraction * power_of_two(m.exponent_min + place as i32);
         }
     });
 }
 
-/// Pairs of neighbours that nearly cancel each other; for unsigned types they nearly are equal.
+/// Pairs of neighbors that nearly cancel each other; for unsigned types they are nearly equal.
 pub(super) fn cancelling(dtype: Dtype, key: Key, out: &mut [u8]) {
     with_signs(dtype, key, out, |m, block, signs| {
         let (scale, other) = (

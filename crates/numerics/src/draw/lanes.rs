@@ -1,7 +1,7 @@
 //! Many small generators side by side, so that the compiler can step them with vector instructions.
 //!
-//! A cipher's block function turns seed and stream into the state of every lane: nothing that was
-//! drawn from one stream says anything about another. Within a stream each lane is a small
+//! A cipher's block function turns seed and stream into the state of every lane: draws from one
+//! stream reveal nothing about another. Within a stream each lane is a small
 //! nonlinear generator of adds, shifts and rotations, which every machine has as vector
 //! instructions.
 
@@ -14,7 +14,7 @@ pub(super) const BLOCK: usize = 64;
 /// Rounds of the block function; twelve have a wide margin.
 const DOUBLE_ROUNDS: usize = 6;
 
-/// Which numbers are meant.
+/// Which random numbers to generate.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Key {
     /// The secret of a duel.
@@ -32,7 +32,7 @@ impl Key {
         Key { part, ..self }
     }
 
-    /// For the tosses that say which elements are replaced.
+    /// For the coin tosses that choose which elements are replaced.
     pub(super) fn mask(self) -> Key {
         let part = self.part.wrapping_mul(4).wrapping_add(2);
         Key { part, ..self }
@@ -53,7 +53,7 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    /// The generators at their start.
+    /// The generators in their initial state.
     pub(super) fn of(key: Key) -> Lanes {
         let [a, b, c] = [0, 1, 2].map(|index| start_words(key, index));
         Lanes {
@@ -82,7 +82,7 @@ impl Lanes {
         words
     }
 
-    /// Bytes that look like chance.
+    /// Bytes that look random.
     pub(super) fn bytes(&mut self, out: &mut [u8]) {
         // A copy can stay in registers.
         let mut lanes = self.clone();
@@ -98,7 +98,7 @@ impl Lanes {
         *self = lanes;
     }
 
-    /// Evenly from `low` to `high`, in 2^24 steps; as `of` makes elements of them.
+    /// Evenly from `low` to `high`, in 2^24 steps; `of` turns them into elements.
     #[inline(always)]
     pub(super) fn uniform_f32<T>(
         &mut self,
@@ -264,12 +264,12 @@ fn quadrant(x: f32) -> (f32, f32) {
     (sine, cosine)
 }
 
-/// Sixteen words that nobody can foretell without the seed: a block of the ChaCha cipher.
+/// Sixteen words that no one can predict without the seed: a block of the ChaCha cipher.
 fn start_words(key: Key, index: u32) -> [u32; 16] {
     let halves = |v: u64| [v as u32, (v >> 32) as u32];
     let [seed_low, seed_high] = halves(key.seed);
     let [stream_low, stream_high] = halves(key.stream);
-    // Four constants, a key of eight words of which two are secret, and what block it is.
+    // Four constants, a key of eight words, two of them secret, and the block number.
     let start = [
         0x6b61_7276,
         0x6520_6472,

@@ -1,27 +1,27 @@
-//! What an output holds before a call, so that what a kernel did not write is seen.
+//! Fills an output before a call, so that elements the kernel did not write are detected.
 
 use super::lanes::{Key, Lanes};
 use super::{Draw, element, fill_part, repeat};
 use crate::tensor::Dtype;
 
-/// The part of a stream that is kept for poison; no part of a draw has this number.
+/// The part of a stream that is reserved for poison; no part of a draw has this number.
 const PART: u32 = 3;
 
-/// With what an output is poisoned.
+/// What an output is poisoned with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Poison<'a> {
-    /// What is not a number; a pattern for integers, which have no such value.
+    /// NaN; a pattern for integers, which have no NaN.
     Nan,
-    /// Values as an output might have, but wrong ones: a kernel cannot tell that they are poison.
+    /// Plausible but wrong values: a kernel cannot tell that they are poison.
     Plausible {
         /// What they are drawn from.
         of: &'a Draw,
     },
-    /// Bytes that look like chance and depend on the seed.
+    /// Bytes that look random and depend on the seed.
     Pattern,
 }
 
-/// Poisons an output; a pure function of what it is given.
+/// Poisons an output; a pure function of its arguments.
 pub fn poison(kind: Poison<'_>, seed: u64, dtype: Dtype, out: &mut [u8]) {
     let key = Key {
         seed,

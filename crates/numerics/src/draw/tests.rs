@@ -105,7 +105,7 @@ fn uniform_numbers_are_spread_evenly_in_every_type() {
 
 #[test]
 fn wide_floats_use_their_last_bits() {
-    // Else rounding the inputs to a narrower type would cost a kernel nothing.
+    // Otherwise rounding the inputs to a narrower type would cost a kernel no accuracy.
     for draw in [uniform_draw(), normal_draw()] {
         let values = numbers(&draw, Dtype::F64, 10_000);
         let lost = values.iter().filter(|v| f64::from(**v as f32) != **v);
@@ -145,7 +145,10 @@ fn normal_numbers_have_the_moments_and_tails_of_the_normal_distribution() {
             );
         }
         let neighbours: f64 = values.windows(2).map(|w| w[0] * w[1]).sum();
-        assert!((neighbours / n as f64).abs() < 0.004, "neighbours depend");
+        assert!(
+            (neighbours / n as f64).abs() < 0.004,
+            "neighbors are correlated"
+        );
         let pairs = values
             .chunks_exact(32)
             .flat_map(|c| (0..16).map(|i| c[i] * c[i + 16]));

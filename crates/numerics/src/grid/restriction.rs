@@ -1,13 +1,13 @@
-//! What settings must satisfy, as expressions over the values of the knobs.
+//! Restrictions on settings: expressions over the values of the knobs.
 
 use super::Axis;
 use crate::expr::{Expr, Function, Op, parse_expr, truth};
 use std::collections::BTreeMap;
 
-/// Words of all knobs and restrictions get numbers from here downwards, far from any value.
+/// Words in knobs and restrictions are numbered downward from here, far from any value.
 const FIRST_WORD: f64 = -1e300;
 
-/// Characters of an expression that a message shows, at most.
+/// Maximum length of an expression in a message, in characters.
 const EXCERPT_CHARS: usize = 200;
 
 /// The beginning of a text that may be long.
@@ -26,7 +26,7 @@ pub struct Terms<'a> {
     words: Vec<String>,
 }
 
-/// One restriction, ready to be checked.
+/// A restriction, ready to be checked.
 #[derive(Clone, Debug)]
 pub struct Restriction {
     text: String,
@@ -34,7 +34,7 @@ pub struct Restriction {
     axes: Vec<usize>,
 }
 
-/// An expression whose names are known.
+/// An expression with resolved names.
 #[derive(Clone, Debug)]
 enum Node {
     Number(f64),
@@ -45,7 +45,7 @@ enum Node {
     Call(Function, Vec<Node>),
 }
 
-/// Why a restriction has no truth for some values.
+/// Why a restriction cannot be evaluated for some values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DividesByZero;
 
@@ -59,7 +59,7 @@ impl<'a> Terms<'a> {
         }
     }
 
-    /// Reads a restriction.
+    /// Parses a restriction.
     pub fn restriction(&mut self, text: &str) -> Result<Restriction, String> {
         let wrong = |why: String| {
             let (text, why) = (excerpt(text), excerpt(&why));
@@ -80,7 +80,7 @@ impl<'a> Terms<'a> {
     /// A knob that matters only where `when` holds keeps its default elsewhere.
     pub fn conditional(&mut self, name: &str, when: &str) -> Result<Restriction, String> {
         let Some(index) = self.axes.iter().position(|axis| axis.name == name) else {
-            return Err(format!("`{name}` is no knob"));
+            return Err(format!("`{name}` is not a knob"));
         };
         let condition = self.restriction(when)?;
         let axis = &self.axes[index];
@@ -152,7 +152,7 @@ impl<'a> Terms<'a> {
             (None, _) => {
                 let known: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
                 Err(format!(
-                    "`{name}` is no knob; there are {}",
+                    "`{name}` is not a knob; there are {}",
                     known.join(", ")
                 ))
             }
@@ -169,12 +169,12 @@ impl<'a> Terms<'a> {
             self.words.push(word.to_owned());
             self.words.len() - 1
         });
-        // Distinct numbers, each a thousandth part further out.
+        // Distinct numbers, each a little further out.
         FIRST_WORD * (1.0 + at as f64 / 1_000.0)
     }
 }
 
-/// A word has no size: it cannot be multiplied or be less than something.
+/// A word has no size: it cannot be multiplied or compared by size.
 fn is_number(node: &Node) -> Result<(), String> {
     let word = |value: &f64| *value <= FIRST_WORD;
     match node {
@@ -189,22 +189,22 @@ fn is_number(node: &Node) -> Result<(), String> {
 }
 
 impl Restriction {
-    /// How it was written, or how it begins.
+    /// Its source text, or the beginning of it.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The knobs it speaks of, ascending.
+    /// The knobs it depends on, ascending.
     pub(super) fn axes(&self) -> &[usize] {
         &self.axes
     }
 
-    /// Whether it holds for the ranks of a setting, of which its own axes count.
+    /// Whether it holds for the ranks of a setting; only its own axes count.
     pub(super) fn holds(&self, ranks: &[u16]) -> Result<bool, DividesByZero> {
         Ok(self.node.evaluate(ranks)? != 0.0)
     }
 
-    /// Whether it may still hold when the axes that are not `known` are open.
+    /// Whether it may still hold while the axes that are not `known` are open.
     pub(super) fn may_hold(&self, ranks: &[u16], known: &[bool]) -> bool {
         let (low, high) = self.node.bounds(ranks, known);
         // Not a number: nothing is known.
@@ -243,7 +243,7 @@ impl Node {
         })
     }
 
-    /// The least and the greatest value it can have; anything, where that is not known.
+    /// The smallest and the largest value it can have; unbounded where that is not known.
     fn bounds(&self, ranks: &[u16], known: &[bool]) -> (f64, f64) {
         const ANY: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
         match self {
@@ -275,7 +275,7 @@ impl Node {
                     arguments.iter().map(|a| a.bounds(ranks, known)).collect();
                 let low: Vec<f64> = all.iter().map(|bounds| bounds.0).collect();
                 let high: Vec<f64> = all.iter().map(|bounds| bounds.1).collect();
-                // All four functions grow with their arguments.
+                // All four functions are monotonic in their arguments.
                 let bounds = (function.apply(&low), function.apply(&high));
                 match bounds.0.is_nan() || bounds.1.is_nan() {
                     true => ANY,
@@ -286,7 +286,7 @@ impl Node {
     }
 }
 
-/// The bounds of `a op b`, if they can be told from the bounds of both.
+/// The bounds of `a op b`, if they follow from the bounds of both.
 fn bounds_of(op: Op, a: (f64, f64), b: (f64, f64)) -> Option<(f64, f64)> {
     let corners = |op: Op| {
         let all = [
@@ -310,7 +310,7 @@ fn bounds_of(op: Op, a: (f64, f64), b: (f64, f64)) -> Option<(f64, f64)> {
     let never_zero = |x: (f64, f64)| x.0 > 0.0 || x.1 < 0.0;
     match op {
         Op::Add | Op::Subtract | Op::Multiply => corners(op),
-        // Rounding down keeps the order, as long as the divisor does not pass zero.
+        // Rounding down is monotonic as long as the divisor does not cross zero.
         Op::Divide | Op::FloorDivide => corners(op).filter(|_| never_zero(b)),
         Op::Remainder => (a.0 == a.1 && b.0 == b.1 && b.0 != 0.0)
             .then(|| (op.apply(a.0, b.0), op.apply(a.0, b.0))),

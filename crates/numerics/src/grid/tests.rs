@@ -1,4 +1,4 @@
-//! Tests of grids: what restrictions leave, what is refused, and the same as trying everything.
+//! Tests of grids: what restrictions leave, what is rejected, and a comparison with brute force.
 
 use super::*;
 use proptest::prelude::*;
@@ -56,7 +56,7 @@ fn mistakes_are_named() {
     for (texts, part) in [
         (&["A < 4", "A > 8", "B == 1"][..], "`A > 8`"),
         (&["A <= B", "B < A"], "`A <= B` and `B < A` together"),
-        (&["C == 1"], "`C` is no knob; there are A, B"),
+        (&["C == 1"], "`C` is not a knob; there are A, B"),
         (&["A +"], "ends too early"),
         (&["A < 'x'"], "word"),
         (&["1 == 2"], "`1 == 2`"),
@@ -108,7 +108,7 @@ fn of_a_space_too_large_to_list_a_sample_is_searched() {
 proptest! {
     #![proptest_config(crate::testing::fixed(200))]
 
-    /// The walk finds what trying every combination finds.
+    /// The walk finds the same settings as trying every combination.
     #[test]
     fn the_walk_agrees_with_trying_all(
         sizes in proptest::collection::vec(1_usize..5, 3),

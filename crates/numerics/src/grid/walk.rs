@@ -1,7 +1,7 @@
-//! Finds the valid settings of a space without looking at all combinations.
+//! Finds the valid settings of a space without enumerating all combinations.
 //!
-//! The knobs are taken one after the other, those first that complete a restriction soonest. A
-//! restriction over few values becomes tables: which values of its first knob, of its first two
+//! The knobs are set one after the other, starting with those that complete a restriction soonest.
+//! A restriction over few values becomes tables: which values of its first knob, of its first two
 //! and so on can still be completed. One over many values is bounded by interval arithmetic until
 //! all of its knobs are set.
 
@@ -11,17 +11,17 @@ use crate::stats::Draws;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Valid settings that are listed at most; of a larger space a sample is searched.
+/// Maximum number of valid settings to list; of a larger space a sample is searched.
 pub const VALID_MAX: usize = 4_000_000;
 /// Settings in such a sample.
 const SAMPLE: usize = 200_000;
-/// Combinations of a restriction that are put into a table, at most.
+/// Maximum number of combinations of a restriction that are put into a table.
 const TABLE_MAX: usize = 1 << 18;
-/// Partial settings that are looked at in one walk, at most.
+/// Maximum number of partial settings visited in one walk.
 const STEPS_MAX: u64 = 20_000_000;
-/// The same when looking for what contradicts what.
+/// The same when looking for contradicting restrictions.
 const BLAME_STEPS_MAX: u64 = 5_000_000;
-/// The same for one setting of a sample, and for all of them.
+/// The same for one setting of a sample, and for the whole sample.
 const DESCENT_STEPS_MAX: u64 = 100_000;
 const SAMPLE_STEPS_MAX: u64 = 20_000_000;
 
@@ -30,13 +30,13 @@ const SAMPLE_STEPS_MAX: u64 = 20_000_000;
 pub enum GridError {
     /// There are no knobs.
     NoKnobs,
-    /// Two knobs have one name.
+    /// Two knobs have the same name.
     Twice(String),
-    /// More combinations than can be numbered.
+    /// There are more combinations than can be numbered.
     TooLarge,
     /// The restrictions prune too late.
     TooLong,
-    /// No setting is valid; these restrictions together forbid all.
+    /// No setting is valid; these restrictions together forbid everything.
     Empty(Vec<String>),
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for GridError {
             Self::TooLarge => write!(f, "the space has more than 10^19 combinations"),
             Self::TooLong => write!(
                 f,
-                "valid settings are so rare that they were not found among {STEPS_MAX} partial ones"
+                "valid settings are too rare: none was found in {STEPS_MAX} partial settings"
             ),
             Self::Empty(texts) => match texts.as_slice() {
                 [] => write!(f, "no setting is valid"),
@@ -104,7 +104,7 @@ pub(super) fn walk(axes: Vec<Axis>, restrictions: &[Restriction]) -> Result<Grid
             let sample = walker.sample();
             codes = if sample.is_empty() { codes } else { sample };
             notes.push(format!(
-                "the restrictions are too hard for all valid settings to be listed; {} of them \
+                "the restrictions are too hard to list all valid settings; {} of them \
                  are searched",
                 codes.len()
             ));
@@ -142,7 +142,7 @@ fn weights(axes: &[Axis]) -> Vec<u64> {
     (0..axes.len()).map(unit).collect()
 }
 
-/// A smallest set of restrictions that forbids everything, as far as it can be found.
+/// A smallest set of restrictions that forbids everything, as far as one can be found.
 fn blame(axes: &[Axis], restrictions: &[Restriction]) -> Vec<String> {
     let mut guilty: Vec<Restriction> = restrictions.to_vec();
     let mut at = 0;
@@ -169,14 +169,14 @@ enum End {
     Tired,
 }
 
-/// One restriction while the walk goes on.
+/// One restriction during the walk.
 struct Check<'a> {
     restriction: &'a Restriction,
     /// Its axes in the order of the walk.
     order: Vec<usize>,
-    /// For its first one, two and more axes: which of their values can be completed.
+    /// For its first one, two and more axes: which of their values can still be completed.
     tables: Option<Vec<Vec<bool>>>,
-    /// Where the values chosen so far stand in the tables.
+    /// The position of the values chosen so far in the tables.
     at: Vec<usize>,
     by_zero: u64,
 }
@@ -186,7 +186,7 @@ struct Walker<'a> {
     /// Which axis is set at each depth.
     order: Vec<usize>,
     checks: Vec<Check<'a>>,
-    /// For each depth: the checks that its axis takes part in, and as which of their axes.
+    /// For each depth: the checks that involve its axis, and the axis's position in each.
     due: Vec<Vec<(usize, usize)>>,
     ranks: Vec<u16>,
     known: Vec<bool>,
@@ -222,10 +222,10 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Sets the axes from a depth on in every way that is allowed, until there are `full`.
+    /// Sets the axes from a depth on in every allowed way, until there are `full`.
     fn go_on(&mut self, depth: usize, full: usize, mix: &mut dyn FnMut(&mut Vec<u16>)) -> End {
         let Some(axis) = self.order.get(depth).copied() else {
-            // Restrictions of constants alone are checked nowhere else.
+            // Restrictions on constants alone are not checked anywhere else.
             let constant = |check: &Check<'_>| check.order.is_empty();
             let allowed = self
                 .checks
@@ -263,7 +263,7 @@ impl<'a> Walker<'a> {
         end
     }
 
-    /// Whether the axis that was just set leaves every restriction a chance.
+    /// Whether every restriction can still hold after the axis that was just set.
     fn allowed(&mut self, depth: usize) -> bool {
         for (index, place) in &self.due[depth] {
             let check = &mut self.checks[*index];
@@ -297,7 +297,7 @@ impl<'a> Walker<'a> {
         let mut sample = BTreeSet::new();
         self.steps = 0;
         let mut left = SAMPLE_STEPS_MAX;
-        // The default is tried first, so it belongs to every sample.
+        // The default is tried first, so it is part of every sample.
         let standing: Vec<u16> = self.axes.iter().map(|axis| axis.default as u16).collect();
         let holds = |check: &Check<'_>| check.restriction.holds(&standing) == Ok(true);
         if self.checks.iter().all(holds) {
@@ -399,7 +399,7 @@ fn order_of(axes: &[Axis], restrictions: &[Restriction]) -> Vec<usize> {
         };
         let restriction = waiting.remove(next);
         let mut own: Vec<usize> = restriction.axes().to_vec();
-        // The smaller ones first: their tables forbid most with the fewest steps.
+        // Smaller ones first: their tables rule out the most in the fewest steps.
         own.sort_by_key(|axis| axes[*axis].values.len());
         for axis in own {
             if !order.contains(&axis) {

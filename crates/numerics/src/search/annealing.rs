@@ -1,14 +1,14 @@
-//! Simulated annealing: goes to neighbours, also to worse ones, the less so the longer it goes on.
+//! Simulated annealing: moves to neighbors, including worse ones, less and less often.
 
 use super::{Record, Strategy};
 use crate::grid::{Grid, Point};
 use crate::stats::Draws;
 
-/// A setting that is worse by this factor, less one, is gone to one time in e at the start.
+/// A setting that is worse by this factor, minus one, is accepted with probability 1/e at first.
 const HEAT: f64 = 0.5;
-/// The heat halves every so many settings.
+/// The temperature halves after this many settings.
 const HALF_LIFE: f64 = 30.0;
-/// Goes back to the best after so many settings without a better one.
+/// Returns to the best after this many settings without an improvement.
 const PATIENCE: usize = 25;
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Annealing {
         }
     }
 
-    /// Goes on to what was asked for and is good enough.
+    /// Moves to a proposed setting if it is good enough.
     fn settle(&mut self, record: &Record) {
         let heat = HEAT * (-(record.len() as f64) / HALF_LIFE).exp2();
         let known = |point: &Point| record.entry(*point).is_some_and(|e| !e.is_pending());

@@ -1,20 +1,20 @@
-//! The default search: a model of the times chooses the setting that promises most.
+//! The default search: a model of the times chooses the most promising setting.
 //!
-//! Two models see the same readings. A Gaussian process over the places of the values among their
-//! knob's values (a product of one smooth curve for each knob, and a sum of them) extrapolates; an
-//! ensemble of random trees, which may also split by products and ratios of sizes, finds steps and
-//! cliffs. Both also see how often two divides a size. Their means and variances are averaged, and
-//! the setting with the largest expected improvement is next, times the chance that it works, of
-//! which an ensemble of its own learns.
+//! Two models see the same readings. A Gaussian process over the ranks of the values of each knob
+//! (a product of one smooth curve per knob, and a sum of them) extrapolates; an ensemble of random
+//! trees, which may also split by products and ratios of sizes, finds steps and cliffs. Both also
+//! see how often two divides a size. Their means and variances are averaged, and the setting with
+//! the largest expected improvement, times the probability that it works, is next. A separate
+//! ensemble learns that probability.
 //!
 //! ```text
 //! record ─ targets ─┬─ gaussian ─ pool of settings ─ the best few hundred ─┐
 //!                   └─ forest ───────────────────────────────────────────┴─ expected improvement
 //! ```
 //!
-//! The pool is a random part of the grid and the neighbours of the best settings. It and the
-//! factor of the process grow by one row with each reading; lengths are fitted anew when there is
-//! a fifth more to learn from, so that a question costs little.
+//! The pool is a random part of the grid and the neighbors of the best settings. It and the factor
+//! of the process grow by one row with each reading; length scales are refitted when there is a
+//! fifth more data, so that a proposal is cheap.
 
 mod forest;
 mod gaussian;
@@ -30,45 +30,45 @@ use pool::{Pool, Scored};
 use std::collections::BTreeMap;
 use targets::Targets;
 
-/// Settings that are spread over the grid before the models are asked.
+/// Settings that are spread over the grid before the models are used.
 const START: usize = 10;
-/// Settings that are drawn for each of them; the one farthest from all others is taken.
+/// Settings drawn for each of them; the one farthest from all others is taken.
 const SPREAD_DRAWS: usize = 30;
-/// Settings with a value before the models are asked.
+/// Settings with a value before the models are used.
 const VALUES_MIN: usize = 3;
-/// Lengths are fitted anew when there is this much more to learn from.
+/// Length scales are refitted when there is this much more data.
 const FIT_GROWTH: f64 = 1.2;
-/// Settings that the Gaussian process is made of, at most, when it is fitted.
+/// Maximum number of settings that the Gaussian process is fitted to.
 const PROCESS_MAX: usize = 256;
 /// Settings that the trees judge: the most promising ones of the pool.
 const JUDGED: usize = 400;
-/// Trees of times, and how many of them are grown anew for each question.
+/// Trees for times, and how many of them are regrown for each proposal.
 const TREES: (usize, usize) = (30, 3);
-/// The same for trees of failures.
+/// The same for trees for failures.
 const FAILURE_TREES: (usize, usize) = (12, 2);
-/// Values from which on it counts how often two divides them. Of fewer the models learn each alone.
+/// Minimum number of values to consider how often two divides them. Fewer are learned one by one.
 const TWOS_MIN: usize = 9;
-/// How much the trees count against the process.
+/// The weight of the trees relative to the process.
 const TREES_WEIGHT: f64 = 0.5;
-/// A setting that fails for sure still keeps this part of what it promises.
+/// A setting that is sure to fail still keeps this part of its promise.
 const CHANCE_MIN: f64 = 0.02;
 
 #[derive(Debug)]
 pub(super) struct Auto {
     draws: Draws,
     state: Option<State>,
-    /// What was expected of settings that were asked for, as the logarithm of the value.
+    /// The expected values of proposed settings, as logarithms.
     believed: BTreeMap<Point, f64>,
     gain: Option<f64>,
 }
 
-/// What is kept from question to question.
+/// State that is kept between proposals.
 #[derive(Debug)]
 struct State {
     features: Features,
     kernel: Kernel,
     factor: Factor,
-    /// The settings that the factor is made of, in its order.
+    /// The settings in the factor, in its order.
     rows: Vec<Point>,
     pool: Pool,
     times: Forest,
@@ -76,7 +76,7 @@ struct State {
     fit_at: f64,
 }
 
-/// What a setting promises.
+/// The prediction for a setting.
 struct Promise {
     point: Point,
     /// The mean, in the unit of the targets.
@@ -94,7 +94,7 @@ impl Auto {
         }
     }
 
-    /// Of some settings the one farthest from all that were asked for.
+    /// Of some settings, the one farthest from all that were proposed.
     fn spread(&mut self, grid: &Grid, record: &Record) -> Option<Point> {
         let mut best = (-1.0, record.fresh(grid, &mut self.draws)?);
         for _ in 0..SPREAD_DRAWS {
@@ -111,7 +111,7 @@ impl Auto {
     }
 }
 
-/// How far apart two settings are, each knob from 0 to 1, squared.
+/// The squared distance of two settings, each knob from 0 to 1.
 fn distance(grid: &Grid, a: Point, b: Point) -> f64 {
     let pairs = grid.ranks(a).iter().zip(grid.ranks(b));
     let one = |(axis, (a, b)): (&Axis, (&u16, &u16))| {
@@ -125,10 +125,10 @@ fn distance(grid: &Grid, a: Point, b: Point) -> f64 {
     grid.axes().iter().zip(pairs).map(one).sum()
 }
 
-/// How often two divides each value of a knob, less what it does for all of them.
+/// How often two divides each value of a knob, minus the power of two common to all of them.
 ///
-/// Devices work in groups of powers of two: a width of 64 is more like 128 than like 80, which lies
-/// nearer. Nothing for what are not many whole sizes, and for powers of two, where it is the place.
+/// Devices work in groups of powers of two: a width of 64 is more like 128 than like 80, which is
+/// closer. `None` for few values or non-sizes, and for powers of two, where the rank says the same.
 fn twos(axis: &Axis) -> Option<Vec<u16>> {
     let numbers = axis.numbers().filter(|_| axis.is_size())?;
     let whole = |number: &f64| number.fract() == 0.0 && *number < f64::from(u32::MAX);
@@ -184,7 +184,7 @@ impl State {
         }
     }
 
-    /// Brings both models up to what is known now.
+    /// Updates both models with what is known now.
     fn learn(&mut self, grid: &Grid, record: &Record, targets: &Targets, draws: &mut Draws) {
         let points = targets.points();
         if record.len() as f64 >= self.fit_at {
@@ -196,7 +196,7 @@ impl State {
             self.pool = Pool::draw(grid, record, draws);
             self.rebuild(grid);
         }
-        // Settings keep their order; one that failed leaves a hole.
+        // Settings keep their order; one that failed leaves a gap.
         let open: Vec<Point> = points
             .iter()
             .copied()
@@ -226,7 +226,7 @@ impl State {
         }
     }
 
-    /// The factor of all rows anew; what the pool knows of it is void.
+    /// Refactors all rows; the rows in the pool become invalid.
     fn rebuild(&mut self, grid: &Grid) {
         self.factor = Factor::default();
         self.pool.forget();
@@ -269,7 +269,7 @@ impl State {
                 true => 1.0,
                 false => (1.0 - self.failures.predict(&x).0).max(CHANCE_MIN),
             };
-            // Ties are broken by lot, else the first of the grid would win.
+            // Ties are broken at random, else the first of the grid would win.
             let improvement = improvement * chance * (1.0 + 1e-9 * draws.next_f64());
             if best
                 .as_ref()
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(widths, [0, 1, 0, 2, 0, 1, 0, 3, 0, 1]);
         assert_eq!(twos(&mut (0..12).map(|n| 1 << n)), None, "powers of two");
         assert_eq!(twos(&mut (1..=4)), None, "few");
-        assert_eq!(twos(&mut (0..12)), None, "no sizes");
+        assert_eq!(twos(&mut (0..12)), None, "not sizes");
         assert_eq!(twos(&mut (0..12).map(|n| 2 * n + 1)), None, "all odd");
     }
 }

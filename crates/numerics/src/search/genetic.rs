@@ -1,4 +1,4 @@
-//! Genetic search: crosses two of the best settings and changes a knob here and there.
+//! Genetic search: crosses two of the best settings and mutates a few knobs.
 
 use super::{Record, Strategy};
 use crate::grid::{Grid, Point};
@@ -6,9 +6,9 @@ use crate::stats::Draws;
 
 /// Settings that have offspring.
 const PARENTS: usize = 20;
-/// Settings that are drawn before the first crossing.
+/// Settings that are drawn before the first crossover.
 const START: usize = 20;
-/// Crossings before one must be valid and new.
+/// Attempts to get a valid new setting by crossover.
 const TRIES: usize = 100;
 
 #[derive(Debug)]

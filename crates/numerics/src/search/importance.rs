@@ -1,4 +1,4 @@
-//! How much each knob matters, from what was tried.
+//! How much each knob matters, from the trials so far.
 
 use super::{Entry, Record};
 use crate::grid::Grid;
@@ -6,15 +6,15 @@ use crate::grid::Grid;
 /// How much a knob matters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Importance {
-    /// The knob, by its place among the axes.
+    /// The knob, by its index among the axes.
     pub axis: usize,
     /// The share of the variance of the logarithm of the values that it alone accounts for.
     pub share: f64,
 }
 
-/// The knobs, the one that matters most first.
+/// The knobs, the most important first.
 ///
-/// What a knob accounts for by chance is taken off: of few readings many values explain much.
+/// The part explained by chance is subtracted: with few readings, many values explain a lot.
 pub fn importance(grid: &Grid, record: &Record) -> Vec<Importance> {
     let logs = |entry: &Entry| Some((entry.point, entry.value()?.ln()));
     let all: Vec<_> = record.entries().iter().filter_map(logs).collect();

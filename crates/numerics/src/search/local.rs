@@ -1,20 +1,20 @@
-//! Local search: looks at the neighbours of a setting, goes to any that is better, and starts
-//! anew where none is.
+//! Local search: looks at the neighbors of a setting, moves to any that is better, and restarts
+//! where none is.
 
 use super::{Record, Strategy};
 use crate::grid::{Grid, Point};
 use crate::stats::Draws;
 
-/// Starts anew after this many settings without a better one, at most.
+/// Restarts after this many settings without an improvement.
 const PATIENCE: usize = 40;
 
 #[derive(Debug)]
 pub(super) struct Local {
     draws: Draws,
     at: Option<Point>,
-    /// Neighbours that were not looked at yet.
+    /// Neighbors that were not tried yet.
     open: Vec<Point>,
-    /// What was asked for since the last step.
+    /// Settings proposed since the last step.
     asked: Vec<Point>,
 }
 

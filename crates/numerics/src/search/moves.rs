@@ -1,43 +1,43 @@
-//! The built-in strategy: which knob to turn next, from what the history says.
+//! The built-in strategy: which knob to change next, based on the history.
 //!
-//! Every earlier trial gives a log gain for the moves it made. A trial made in another context
-//! counts less: its weight shrinks with every other knob that has changed since, because a tile
-//! size that did nothing for a naive loop may matter for a blocked one. Moves that nobody tried
-//! are expected to gain a little, the less so the more of the same knob was tried in vain, and
-//! choices of design more than sizes. A knob that left the built artifact as it was does nothing
-//! in its context. One knob moves at a time; pairs come when single moves promise nothing more.
+//! Every earlier trial gives a log gain for the moves it made. A trial in another context counts
+//! less: its weight shrinks with every other knob that has changed since, because a tile size that
+//! did nothing for a naive loop may matter for a blocked one. Untried moves are expected to gain a
+//! little, less so the more often the same knob was tried without success, and design choices more
+//! than sizes. A knob that left the built artifact unchanged does nothing in its context. One knob
+//! moves at a time; pairs come when single moves promise nothing more.
 
 use crate::space::{Config, Knob};
 use crate::stats::Draws;
 
-/// Log gain expected of a size that was never moved.
+/// Expected log gain of a size that was never changed.
 const UNTRIED_GAIN: f64 = 0.15;
-/// Log gain expected of a choice of design (a knob whose values are words) that was never moved.
+/// Expected log gain of a design choice (a knob whose values are words) that was never changed.
 const UNTRIED_CHOICE_GAIN: f64 = 0.25;
-/// From this weight on, a trial that changed nothing tells of the whole knob.
+/// From this weight on, a trial without effect counts for the whole knob.
 const DEAD_WEIGHT: f64 = 0.4;
-/// Log gain taken for a trial that did not build or was wrong.
+/// Assumed log gain of a trial that did not build or was wrong.
 const FAILURE_GAIN: f64 = -0.7;
 /// Below this log gain a move is not worth a round.
 const WORTH_GAIN: f64 = 0.008;
-/// When no single move promises this much, pairs are looked at.
+/// If no single move promises this much, pairs are considered.
 const PAIR_GAIN: f64 = 0.02;
-/// The neighbours of an ordered knob's value promise at least this until they were tried: the
-/// best value may lie between two that were.
+/// The neighbors of an ordered knob's value promise at least this until they were tried: the best
+/// value may lie between two that were.
 const NEIGHBOUR_GAIN: f64 = 0.03;
 /// A trial's weight is multiplied by this for every other size that differs now,
 const CONTEXT_DECAY: f64 = 0.5;
-/// and by this for every other choice of design.
+/// and by this for every other design choice.
 const CHOICE_DECAY: f64 = 0.2;
-/// A trial of a neighbouring value tells this much about a value.
+/// The share of a trial's result that counts for a neighboring value.
 const NEIGHBOUR_DECAY: f64 = 0.5;
-/// Pairs that are looked at, at most.
+/// Maximum number of pairs to consider.
 const PAIRS_MAX: usize = 4_000;
 
 /// One earlier round of the built-in strategy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// The knob values of the candidate; one that is left out stands as it stood before.
+    /// The knob values of the candidate; a knob that is left out keeps its value.
     pub config: Config,
     /// How it ended.
     pub outcome: Outcome,
@@ -53,7 +53,7 @@ pub enum Outcome {
         /// Whether it became the incumbent.
         kept: bool,
     },
-    /// It did not build, was wrong or ran past a limit.
+    /// It did not build, was wrong or exceeded a limit.
     Failed,
     /// The build made the same artifact, so the knob does nothing here.
     NoEffect,
@@ -72,13 +72,13 @@ pub struct Move {
     pub why: String,
 }
 
-/// One knob's move with what it promises.
+/// A move of one knob and its expected gain.
 #[derive(Clone, Debug)]
 struct Step<'a> {
     knob: &'a Knob,
     to: &'a str,
     gain: f64,
-    /// Weighted number of trials that speak about it.
+    /// Weighted number of relevant trials.
     weight: f64,
 }
 
@@ -90,7 +90,7 @@ struct Observation {
     outcome: Outcome,
 }
 
-/// The next move, or `None` when nothing promises enough.
+/// The next move, or `None` if nothing promises enough.
 pub fn propose(knobs: &[Knob], base: &Config, trials: &[Trial], seed: u64) -> Option<Move> {
     let (incumbent, observations) = observe(base, trials);
     let tried = |config: &Config| config == base || trials.iter().any(|t| t.config == *config);
@@ -101,7 +101,7 @@ pub fn propose(knobs: &[Knob], base: &Config, trials: &[Trial], seed: u64) -> Op
         observations: &observations,
     };
     let mut steps = seen.single_steps();
-    // Knobs that promise the same are tried as declared, the values of one in a random order.
+    // Knobs with the same promise are tried in declared order, the values of one in random order.
     let n_steps = steps.len() as f64;
     for (index, step) in steps.iter_mut().enumerate() {
         let knob = knobs
@@ -132,7 +132,7 @@ pub fn propose(knobs: &[Knob], base: &Config, trials: &[Trial], seed: u64) -> Op
     }
 }
 
-/// Replays the trials: the incumbent's values now, and what each trial showed.
+/// Replays the trials: the incumbent's values now, and the result of each trial.
 fn observe(base: &Config, trials: &[Trial]) -> (Config, Vec<Observation>) {
     let mut incumbent = base.clone();
     let mut observations = Vec::with_capacity(trials.len());
@@ -197,7 +197,7 @@ impl<'a> Seen<'a> {
         })
     }
 
-    /// The trials that moved a knob.
+    /// The trials that changed a knob.
     fn moves_of(&self, knob: &Knob) -> impl Iterator<Item = &'a Observation> {
         let name = knob.name.clone();
         self.observations
@@ -205,7 +205,7 @@ impl<'a> Seen<'a> {
             .filter(move |o| o.parent.get(&name) != o.config.get(&name))
     }
 
-    /// Whether a value was tried when all other knobs stood as now, or nearly so.
+    /// Whether a value was tried while all other knobs had their present values, or nearly so.
     fn tried_here(&self, knob: &Knob, value: &str) -> bool {
         self.moves_of(knob).any(|observation| {
             observation
@@ -216,7 +216,7 @@ impl<'a> Seen<'a> {
         })
     }
 
-    /// The log gain that a move promises, and how much is known about it.
+    /// The expected log gain of a move, and how much is known about it.
     fn expected_gain(&self, knob: &Knob, (from, to): (&str, &str)) -> (f64, f64) {
         let (mut weight, mut sum) = (0.0, 0.0);
         let (mut knob_weight, mut knob_gain) = (0.0, 0.0);
@@ -230,7 +230,7 @@ impl<'a> Seen<'a> {
             let gain = observation.gain / moved(observation) as f64;
             knob_weight += context;
             knob_gain += context * gain.max(0.0);
-            // What breaks says nothing about its neighbours.
+            // A failure says nothing about the neighbors.
             if observation.outcome == Outcome::Failed && after != to {
                 continue;
             }
@@ -245,11 +245,11 @@ impl<'a> Seen<'a> {
         };
         // A knob that gained once is not expected to gain as much again.
         let prior = ((knob_gain + untried) / (knob_weight + 1.0)).min(2.0 * untried);
-        // Half a trial's worth of optimism remains whatever was seen.
+        // Half a trial's worth of optimism remains whatever the results.
         ((sum + 0.5 * prior) / (weight + 0.5), weight)
     }
 
-    /// How much a trial's context resembles the incumbent, the knob itself aside.
+    /// How similar a trial's context is to the incumbent, apart from the knob itself.
     fn context_weight(&self, knob: &Knob, observation: &Observation) -> f64 {
         let others = self.knobs.iter().filter(|other| other.name != knob.name);
         let differing =
@@ -271,13 +271,13 @@ fn is_neighbour(knob: &Knob, a: &str, b: &str) -> bool {
     knob.is_ordered() && place(a).abs_diff(place(b)) == 1
 }
 
-/// How many knobs a trial moved; at least one.
+/// How many knobs a trial changed; at least one.
 fn moved(observation: &Observation) -> usize {
     let differs = |(name, value): &(&String, &String)| observation.parent.get(*name) != Some(value);
     observation.config.iter().filter(differs).count().max(1)
 }
 
-/// How much a seen move tells about a wanted one, and with which sign.
+/// How much a tried move says about a wanted one, and with which sign.
 fn relevance(knob: &Knob, wanted: (&str, &str), seen: (&str, &str)) -> (f64, f64) {
     if wanted == seen {
         return (1.0, 1.0);
@@ -286,7 +286,7 @@ fn relevance(knob: &Knob, wanted: (&str, &str), seen: (&str, &str)) -> (f64, f64
         return (1.0, -1.0);
     }
     if wanted.1 == seen.0 && !knob.is_ordered() {
-        // Back to a value that something else beat.
+        // Back to a value that another one beat.
         return (0.7, -1.0);
     }
     if !knob.is_ordered() {
@@ -315,7 +315,7 @@ fn changed(incumbent: &Config, steps: &[&Step<'_>]) -> Config {
     config
 }
 
-/// The most promising pair of moves of two knobs, both of which were moved alone before.
+/// The most promising pair of moves of two knobs, both of which were changed alone before.
 fn best_pair<'s, 'a>(
     steps: &'s [Step<'a>],
     incumbent: &Config,
@@ -357,13 +357,13 @@ fn describe(incumbent: &Config, steps: &[&Step<'_>]) -> Move {
         .map(|step| step.weight)
         .fold(f64::INFINITY, f64::min);
     let why = if steps.len() > 1 {
-        "no single move promises more, and these two were close alone"
+        "no single move promises more, and these two were close on their own"
     } else if known < 0.1 {
         "no trial in this context has moved it yet"
     } else if gain > UNTRIED_CHOICE_GAIN {
         "moves like it gained before"
     } else {
-        "the trials of its neighbours leave room"
+        "the trials of its neighbors leave room"
     };
     Move {
         config: changed(incumbent, steps),
@@ -486,7 +486,7 @@ mod tests {
         }
         assert!(
             (10..=60).contains(&trials.len()),
-            "{} trials in vain",
+            "{} trials without success",
             trials.len()
         );
     }

@@ -1,21 +1,21 @@
-//! A portfolio: few settings that together serve many cases.
+//! A portfolio: a few settings that together serve many cases.
 //!
-//! A setting serves a case by the fraction of the best time that was read for that case. A
-//! portfolio serves it as well as the best of its settings does.
+//! A setting serves a case by the fraction of the best time measured for that case. A portfolio
+//! serves it as well as the best of its settings does.
 
 use std::cmp::Ordering;
 
-/// Sets that are all looked at, at most; beyond that the best is improved step by step.
+/// Maximum number of sets to enumerate; beyond that the best is improved step by step.
 const SETS_MAX: u64 = 20_000;
-/// Rounds in which every setting may be exchanged.
+/// Rounds in which every setting may be swapped.
 const EXCHANGES_MAX: usize = 16;
-/// A further setting must serve the aim better by so much.
+/// A further setting must improve the objective by this much.
 const WORTH: f64 = 1e-3;
 
-/// What a portfolio is to be good at.
+/// The objective of a portfolio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Aim {
-    /// The case that is served worst.
+    /// The worst-served case.
     Worst,
     /// All cases on average.
     #[default]
@@ -25,14 +25,14 @@ pub enum Aim {
 /// Settings that were chosen together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Portfolio {
-    /// Which settings, by their place in what was given, in rising order.
+    /// Which settings, by their index in the input, ascending.
     pub chosen: Vec<usize>,
     /// For each case: which of the chosen serves it, and the fraction of its best.
     pub served: Vec<(usize, f64)>,
 }
 
 impl Portfolio {
-    /// The fraction of the case that is served worst.
+    /// The fraction of the worst-served case.
     pub fn worst(&self) -> f64 {
         let fractions = self.served.iter().map(|(_, fraction)| *fraction);
         fractions.fold(1.0, f64::min)
@@ -89,7 +89,7 @@ pub fn portfolio(times: &[Vec<f64>], most: usize, aim: Aim) -> Option<Portfolio>
             Aim::Worst => next.worst() >= before.worst() + WORTH,
             Aim::Mean => next.mean() >= before.mean() + WORTH,
         });
-        // Two settings may help only together, so a size that does not pay is passed over.
+        // Two settings may help only together, so a size that does not pay off is skipped.
         if worth {
             chosen = Some(next);
         }
@@ -97,12 +97,12 @@ pub fn portfolio(times: &[Vec<f64>], most: usize, aim: Aim) -> Option<Portfolio>
     chosen
 }
 
-/// Settings that no other one serves every case as well as.
+/// Settings that no other one matches or beats on every case.
 fn useful(fractions: &[Vec<f64>]) -> Vec<usize> {
     let covers = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| a >= b);
     let is_useful = |(index, one): (usize, &Vec<f64>)| {
         let covered = fractions.iter().enumerate().any(|(other, them)| {
-            // Of two that are alike the first stays.
+            // Of two equal ones the first stays.
             other != index && covers(them, one) && (!covers(one, them) || other < index)
         });
         (!covered).then_some(index)
@@ -110,7 +110,7 @@ fn useful(fractions: &[Vec<f64>]) -> Vec<usize> {
     fractions.iter().enumerate().filter_map(is_useful).collect()
 }
 
-/// How many sets of so many there are.
+/// How many sets of this size there are.
 fn sets(of: usize, size: usize) -> u64 {
     let mut count = 1_u64;
     for at in 0..size {
@@ -163,7 +163,7 @@ impl Choice {
         }
     }
 
-    /// One more setting than before, and exchanges as long as they help.
+    /// One more setting than before, and swaps as long as they help.
     fn improved(&self, before: Option<&Portfolio>, aim: Aim) -> Portfolio {
         let chosen = before.map(|p| p.chosen.clone()).unwrap_or_default();
         let with = |chosen: &[usize], at: usize| {
@@ -270,7 +270,7 @@ mod tests {
 
         #[test]
         fn steps_come_near_to_the_best_of_all_sets(times in spaces()) {
-            // A greedy choice reaches 1 - 1/e of the best mean, and exchanges do not spoil it.
+            // A greedy choice reaches 1 - 1/e of the best mean, and swaps do not make it worse.
             let found = portfolio(&times, 3, Aim::Mean).unwrap();
             let best = |case: usize| times.iter().map(|t| t[case]).fold(f64::INFINITY, f64::min);
             let cases = times[0].len();

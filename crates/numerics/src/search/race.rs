@@ -1,23 +1,23 @@
 //! Which setting to measure again, so that luck does not choose the winner.
 //!
-//! One reading is not the truth: of many settings that are alike the one with the luckiest
-//! reading looks best. So whatever looks best is measured again, and with it every setting that
-//! could still be better, until they part or have been measured often enough. How much readings
-//! of one setting differ is learnt from those that were measured more than once.
+//! One reading is not the truth: of many equal settings the one with the luckiest reading looks
+//! best. So the one that looks best is measured again, and with it every setting that could still
+//! be better, until they separate or have been measured often enough. The noise of readings is
+//! learned from settings that were measured more than once.
 
 use super::{Entry, Record};
 use crate::grid::Point;
 use crate::stats;
 
-/// Readings of one setting at most.
+/// Maximum number of readings of one setting.
 const READINGS_MAX: usize = 9;
-/// Readings that the best must have.
+/// Minimum number of readings of the best.
 const BEST_MIN: usize = 3;
-/// Settings that race at once, at most.
+/// Maximum number of settings that race at once.
 const CONTENDERS_MAX: usize = 6;
-/// A setting is out when it is worse by so many deviations of its mean.
+/// A setting is out when it is worse by this many deviations of its mean.
 const APART: f64 = 2.0;
-/// How much readings differ before it is known, as a part of the value.
+/// The assumed noise of readings before it is known, relative to the value.
 const NOISE_GUESS: f64 = 0.02;
 /// A median absolute deviation times this is a deviation, for normal values.
 const NORMAL: f64 = 1.4826;
@@ -27,13 +27,13 @@ const NORMAL: f64 = 1.4826;
 pub struct Contender {
     /// The setting.
     pub point: Point,
-    /// Its usual value.
+    /// Its median value.
     pub value: f64,
-    /// How often it was read.
+    /// Its number of readings.
     pub readings: usize,
 }
 
-/// Who may still be the best.
+/// The settings that may still be the best.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Race {
     noise: f64,
@@ -41,7 +41,7 @@ pub struct Race {
 }
 
 impl Race {
-    /// The race as a record leaves it.
+    /// The race, from a record.
     pub fn new(record: &Record) -> Self {
         let noise = noise_of(record);
         let contender = |entry: &Entry| {
@@ -69,23 +69,23 @@ impl Race {
         }
     }
 
-    /// How much readings of one setting differ, as a part of the value.
+    /// The noise of readings of one setting, relative to the value.
     pub fn noise(&self) -> f64 {
         self.noise
     }
 
-    /// Who may still be the best, the one that looks best first.
+    /// The settings that may still be the best, the one that looks best first.
     pub fn contenders(&self) -> &[Contender] {
         &self.contenders
     }
 
-    /// The setting that looks best, until it was read often enough not to be luck.
+    /// The setting that looks best, until it has enough readings to rule out luck.
     pub fn confirm(&self) -> Option<Point> {
         let first = self.contenders.first()?;
         (first.readings < BEST_MIN).then_some(first.point)
     }
 
-    /// The setting whose next reading decides most; nothing when enough was read.
+    /// The setting whose next reading decides most; `None` when there are enough readings.
     pub fn again(&self) -> Option<Point> {
         if let Some(point) = self.confirm() {
             return Some(point);
@@ -96,14 +96,14 @@ impl Race {
         }
         let open = self.contenders.iter().filter(|c| c.readings < READINGS_MAX);
         let fewest = open.min_by_key(|contender| contender.readings)?;
-        // Settings that are alike are all fine: they need not part.
+        // Equal settings are all fine: they need not separate.
         let differs = |one: &Contender| one.value / first.value > 1.0 + self.noise / 4.0;
         let settled = first.readings >= READINGS_MAX && !self.contenders.iter().any(differs);
         (!settled).then_some(fewest.point)
     }
 }
 
-/// How much readings of one setting differ, from all settings that were read more than once.
+/// The noise of readings, from all settings that were read more than once.
 fn noise_of(record: &Record) -> f64 {
     let mut apart = Vec::new();
     for entry in record.entries().iter().filter(|e| e.readings.len() > 1) {
@@ -111,7 +111,7 @@ fn noise_of(record: &Record) -> f64 {
             continue;
         };
         let count = entry.readings.len() as f64;
-        // The median is nearer to its readings than the truth is.
+        // The median is closer to its readings than the true value is.
         let widen = (count / (count - 1.0)).sqrt();
         let off = |reading: &f64| (reading / middle - 1.0).abs() * widen;
         apart.extend(entry.readings.iter().map(off));

@@ -1,28 +1,28 @@
-//! What a search asked for and was told.
+//! The proposals of a search and their results.
 
 use super::Reading;
 use crate::grid::{Grid, Point};
 use crate::stats::{self, Draws};
 use std::collections::BTreeMap;
 
-/// Draws before all points are looked through for one that is new.
+/// Draws before all points are searched for a new one.
 const DRAWS_MAX: usize = 64;
 
-/// One setting with what came of it.
+/// One setting and its results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// The setting.
     pub point: Point,
-    /// Its values, in the order in which they came.
+    /// Its values, in order of arrival.
     pub readings: Vec<f64>,
-    /// Whether a try failed; then its values do not count.
+    /// Whether a trial failed; then its values do not count.
     pub failed: bool,
-    /// The setting that was asked for before and whose build is the same, if there is one.
+    /// The earlier setting with an identical build, if there is one.
     pub same_as: Option<Point>,
 }
 
 impl Entry {
-    /// Its usual value: the median of what was read, nothing if it failed or is not known yet.
+    /// Its usual value: the median of its readings, `None` if it failed or has none yet.
     pub fn value(&self) -> Option<f64> {
         match self.failed {
             true => None,
@@ -30,13 +30,13 @@ impl Entry {
         }
     }
 
-    /// Whether it was asked for and nothing came yet.
+    /// Whether it was proposed and has no result yet.
     pub fn is_pending(&self) -> bool {
         !self.failed && self.readings.is_empty()
     }
 }
 
-/// All settings of a search, in the order in which they were asked for.
+/// All settings of a search, in the order in which they were proposed.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     entries: Vec<Entry>,
@@ -44,7 +44,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// The settings, in the order in which they were asked for.
+    /// The settings, in the order in which they were proposed.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -54,17 +54,17 @@ impl Record {
         self.entries.len()
     }
 
-    /// Whether nothing was asked for yet.
+    /// Whether nothing was proposed yet.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Whether a setting was asked for.
+    /// Whether a setting was proposed.
     pub fn knows(&self, point: Point) -> bool {
         self.places.contains_key(&point)
     }
 
-    /// What came of a setting.
+    /// The results of a setting.
     pub fn entry(&self, point: Point) -> Option<&Entry> {
         self.entries.get(*self.places.get(&point)?)
     }
@@ -74,7 +74,7 @@ impl Record {
         self.entry(point).and_then(Entry::value)
     }
 
-    /// Whether it is another setting by another name: what is read of it says nothing of its own.
+    /// Whether it has the same build as another setting: its readings say nothing new.
     pub fn is_again(&self, entry: &Entry) -> bool {
         entry
             .same_as
@@ -87,7 +87,7 @@ impl Record {
         own.filter_map(|entry| Some((entry.point, entry.value()?)))
     }
 
-    /// The setting of the least value, as far as is known.
+    /// The setting with the lowest value, as far as is known.
     pub fn best(&self) -> Option<(Point, f64)> {
         self.valued().min_by(|a, b| a.1.total_cmp(&b.1))
     }
@@ -99,7 +99,7 @@ impl Record {
         all
     }
 
-    /// A setting that was not asked for yet.
+    /// A setting that was not proposed yet.
     pub(super) fn fresh(&self, grid: &Grid, draws: &mut Draws) -> Option<Point> {
         let size = grid.len();
         for _ in 0..DRAWS_MAX {
@@ -114,7 +114,7 @@ impl Record {
         points.find(|point| !self.knows(*point))
     }
 
-    /// Notes that a setting was asked for; false if it was before.
+    /// Notes that a setting was proposed; false if it was before.
     pub(super) fn expect(&mut self, point: Point) -> bool {
         if self.knows(point) {
             return false;
@@ -129,8 +129,8 @@ impl Record {
         true
     }
 
-    /// Takes down that the builds of two settings are the same: who was asked for later is the
-    /// other one by another name.
+    /// Records that the builds of two settings are identical: the one that was proposed later
+    /// becomes a duplicate of the other.
     pub(super) fn same(&mut self, a: Point, b: Point) {
         let (Some(&at_a), Some(&at_b)) = (self.places.get(&a), self.places.get(&b)) else {
             return;
@@ -144,7 +144,7 @@ impl Record {
         }
     }
 
-    /// Takes down what came of a setting. What is no number above zero is a failure.
+    /// Records the result of a setting. Anything but a positive number is a failure.
     pub(super) fn tell(&mut self, point: Point, reading: Reading) {
         self.expect(point);
         let place = self.places.get(&point).copied();

@@ -40,7 +40,7 @@ fn time(grid: &Grid, point: Point) -> Reading {
     Reading::Value(1.0 + tile + lanes + get("SWAP") * 0.2)
 }
 
-/// The best value after so many settings, and all that were asked for.
+/// The best value after this many settings, and all proposals.
 fn play(kind: Kind, seed: u64, budget: usize) -> (f64, Vec<Point>) {
     let grid = grid();
     let mut search = Search::new(Arc::clone(&grid), kind, seed, &[]);
@@ -107,7 +107,7 @@ fn several_may_be_asked_for_before_the_first_answer() {
         while running.len() < 6 {
             running.push(search.ask().unwrap());
         }
-        // Answers come in any order.
+        // Results arrive in any order.
         let done = running.swap_remove(draws.below(running.len()));
         search.tell(done, time(&grid, done));
     }
@@ -194,14 +194,14 @@ fn a_setting_whose_build_is_the_same_is_the_first_one() {
     for (point, value) in [(4, 10.0), (5, 9.0), (6, 12.0)] {
         record.tell(Point(point), Reading::Value(value));
     }
-    // Whoever says it: the one that was asked for first stays.
+    // Whichever order they are given in, the one that was proposed first stays.
     record.same(Point(5), Point(4));
     record.same(Point(4), Point(4));
     assert_eq!(record.best(), Some((Point(4), 10.0)));
     assert_eq!(record.ranking().len(), 2);
     let race = Race::new(&record);
     assert!(race.contenders().iter().all(|one| one.point != Point(5)));
-    // If nothing is known of the first, the other one speaks for itself.
+    // If nothing is known about the first, the other one counts by itself.
     record.tell(Point(4), Reading::Failed);
     assert_eq!(record.best(), Some((Point(5), 9.0)));
 }

@@ -5,19 +5,19 @@ use serde::{Deserialize, Serialize};
 /// A tunable declared in `karve.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnobDeclaration {
-    /// Its name as it stands in the file.
+    /// Its name in the file.
     pub name: String,
     /// The values it may take.
     pub values: Vec<String>,
-    /// The granted file in which it stands.
+    /// The editable file that defines it.
     pub file: String,
-    /// Instead of values: flags, each of which stands in the list of that name or does not.
+    /// Instead of values: flags, each of which is in the list of that name or not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
-    /// How the kernel gets to know it.
+    /// How its value reaches the kernel.
     #[serde(default, skip_serializing_if = "Delivery::is_source")]
     pub deliver: Delivery,
-    /// Where it stands in a JSON file, if not under its name.
+    /// Its key in a JSON file, if not its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// Where it matters, if not everywhere: an expression over the other knobs.
@@ -25,7 +25,7 @@ pub struct KnobDeclaration {
     pub when: Option<String>,
 }
 
-/// How a kernel gets to know the value of a knob. It always stands in a granted file, so that a
+/// How the value of a knob reaches the kernel. It is always in an editable file, so that a
 /// setting is a commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -39,7 +39,7 @@ pub enum Delivery {
     Environment,
     /// Also by `{NAME}` in the commands.
     Argument,
-    /// By a file that is made of the file, a template, before each build.
+    /// By a file that is generated from the file, a template, before each build.
     Placeholder,
 }
 

@@ -1,14 +1,14 @@
-//! Where a value stands in a JSON text, without reading more than the way there.
+//! Finds a value in a JSON text without parsing more than the path to it.
 //!
-//! The text around the value stays as it is, byte for byte, so it is looked through instead of
-//! being read into a tree and written again. Keys with escapes are not found.
+//! The text around the value stays the same, byte for byte, so it is scanned instead of being
+//! parsed into a tree and written again. Keys with escapes are not found.
 
 use std::ops::Range;
 
-/// Objects within objects, at most.
+/// Maximum nesting of objects.
 const DEPTH_MAX: usize = 64;
 
-/// Where the value behind these keys stands, with dots between them. A key may hold a dot itself.
+/// The position of the value at this dotted path. A key may contain a dot itself.
 pub(super) fn find(text: &str, path: &str) -> Option<Range<usize>> {
     let mut at = skip_space(text, 0);
     let mut keys = path;
@@ -23,7 +23,7 @@ pub(super) fn find(text: &str, path: &str) -> Option<Range<usize>> {
     None
 }
 
-/// The word, number or truth value that stands there.
+/// The word, number or truth value at that position.
 pub(super) fn scalar(raw: &str) -> Option<String> {
     if let Some(inner) = raw.strip_prefix('"') {
         let inner = inner.strip_suffix('"')?;
@@ -32,7 +32,7 @@ pub(super) fn scalar(raw: &str) -> Option<String> {
     is_plain(raw).then(|| raw.to_owned())
 }
 
-/// Whether a value means the same without quotes: a number or a truth value.
+/// Whether a value has the same meaning without quotes: a number or a truth value.
 pub(super) fn is_plain(value: &str) -> bool {
     let digits = value.strip_prefix('-').unwrap_or(value);
     let leading = digits.starts_with('0') && digits.starts_with(|c: char| c.is_ascii_digit());
@@ -43,7 +43,7 @@ pub(super) fn is_plain(value: &str) -> bool {
     (number && !padded) || value == "true" || value == "false"
 }
 
-/// The value of a key of the object that begins at `start`.
+/// The value of a key of the object that starts at `start`.
 fn member(text: &str, start: usize, key: &str) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     if bytes.get(start) != Some(&b'{') {
@@ -75,7 +75,7 @@ fn skip_space(text: &str, from: usize) -> usize {
     from + rest.len() - rest.trim_start().len()
 }
 
-/// Behind the quote that ends the string which begins at `start`.
+/// The position after the closing quote of the string that starts at `start`.
 fn end_of_string(text: &str, start: usize) -> Option<usize> {
     let mut escaped = false;
     for (offset, byte) in text.as_bytes().get(start + 1..)?.iter().enumerate() {
@@ -88,7 +88,7 @@ fn end_of_string(text: &str, start: usize) -> Option<usize> {
     None
 }
 
-/// Behind the value that begins at `start`.
+/// The position after the value that starts at `start`.
 fn end_of_value(text: &str, start: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut depth = 0_usize;

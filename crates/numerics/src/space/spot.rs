@@ -1,8 +1,8 @@
-//! Where the value of a knob stands in a text, and how another one is written there.
+//! Finds the value of a knob in a text, and replaces it.
 //!
 //! ```text
 //! value        TILE = 8, #define TILE 8, const TILE: usize = 8;
-//! flag         CFLAGS = -O2 -funroll-loops, of which one flag stands or does not
+//! flag         CFLAGS = -O2 -funroll-loops, one flag of which is present or not
 //! json         {"gemm": {"tile": 8}}, by the path gemm.tile
 //! placeholder  @TILE=8@, in a template from which the build's file is made
 //! ```
@@ -11,10 +11,10 @@ use super::json;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// How a template's name ends.
+/// The file name suffix of a template.
 pub const TEMPLATE_END: &str = ".in";
 
-/// Where a value stands.
+/// Where a value is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spot {
     /// In a definition, on this line, from 0.
@@ -22,7 +22,7 @@ pub enum Spot {
         /// The line.
         line: usize,
     },
-    /// As one of the words of a list that is defined on this line.
+    /// One of the words of a list that is defined on this line.
     Flag {
         /// The line.
         line: usize,
@@ -33,26 +33,26 @@ pub enum Spot {
     },
     /// In a JSON file.
     Json {
-        /// The keys on the way there, with dots between them.
+        /// The dotted path of keys.
         path: String,
     },
-    /// Between signs in a template.
+    /// Between `@` signs in a template.
     Placeholder,
 }
 
-/// The value of a flag that stands in its list, and of one that does not.
+/// The value of a flag that is in its list, and of one that is not.
 pub(super) const FLAG: [&str; 2] = ["off", "on"];
 
 /// Characters that end a value.
 pub(super) const ENDS: [char; 4] = [';', ',', ')', '"'];
 
-/// Whether a value can be written: one word that ends nothing.
+/// Whether a value can be written: one word without a terminating character.
 pub fn is_value(value: &str) -> bool {
     !value.is_empty() && !value.contains(|c: char| c.is_whitespace() || ENDS.contains(&c))
 }
 
 impl Spot {
-    /// The value of `name` in a text, if it stands there.
+    /// The value of `name` in a text, if it is there.
     pub(super) fn read(&self, text: &str, name: &str) -> Option<String> {
         let owned = |range: Range<usize>| text[range].to_owned();
         match self {
@@ -113,7 +113,7 @@ impl Spot {
     }
 }
 
-/// A line without its end, and where it begins.
+/// A line without its end, and where it starts.
 fn line_at(text: &str, number: usize) -> Option<(usize, &str)> {
     let mut at = 0;
     for (index, line) in text.split_inclusive('\n').enumerate() {
@@ -125,7 +125,7 @@ fn line_at(text: &str, number: usize) -> Option<(usize, &str)> {
     None
 }
 
-/// Where the value of `name` stands in a line, if the line defines it.
+/// Where the value of `name` is in a line, if the line defines it.
 pub(super) fn find_value(line: &str, name: &str) -> Option<Range<usize>> {
     let rests = definitions(line, name);
     rests.into_iter().find_map(|rest| {
@@ -138,8 +138,8 @@ pub(super) fn find_value(line: &str, name: &str) -> Option<Range<usize>> {
     })
 }
 
-/// Where the words of the list `name` stand in a line, if the line defines it: up to a quote that
-/// closes it, to a comment or to the end.
+/// Where the words of the list `name` are in a line, if the line defines it: up to the closing
+/// quote, a comment or the end.
 pub(super) fn find_list(line: &str, name: &str) -> Option<Range<usize>> {
     let rest = definitions(line, name).into_iter().next()?;
     let (rest, end) = match rest.strip_prefix('"') {
@@ -150,7 +150,7 @@ pub(super) fn find_list(line: &str, name: &str) -> Option<Range<usize>> {
     Some(at..at + rest[..end].trim_end().len())
 }
 
-/// What stands behind `name` and an optional sign, wherever the name is a whole word.
+/// What follows `name` and an optional sign, wherever the name is a whole word.
 fn definitions<'a>(line: &'a str, name: &str) -> Vec<&'a str> {
     let word = |c: char| c.is_alphanumeric() || c == '_';
     let mut found = Vec::new();
@@ -178,7 +178,7 @@ fn definitions<'a>(line: &'a str, name: &str) -> Vec<&'a str> {
     found
 }
 
-/// What follows `usize = ` and the like, if that stands here: a definition may name a type.
+/// The rest after `usize = ` and the like, if present: a definition may name a type.
 fn behind_type(rest: &str) -> Option<&str> {
     let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_')?;
     let value = rest[end..].trim_start().strip_prefix('=')?;
@@ -186,7 +186,7 @@ fn behind_type(rest: &str) -> Option<&str> {
     typed.then(|| value.trim_start())
 }
 
-/// Where the value in `@NAME=value@` stands.
+/// Where the value in `@NAME=value@` is.
 fn find_marker(text: &str, name: &str) -> Option<Range<usize>> {
     let opening = format!("@{name}=");
     let start = text.find(&opening)? + opening.len();

@@ -1,4 +1,4 @@
-//! Conversions, against oracles that search for the nearest number.
+//! Conversions, against references that search for the nearest number.
 
 use super::*;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ fn narrowed(dtype: Dtype, values: &[f64]) -> Vec<u8> {
     out
 }
 
-/// A number as its type has it.
+/// A number rounded to its type.
 fn through(dtype: Dtype, value: f64) -> f64 {
     widened(dtype, &narrowed(dtype, &[value]))[0]
 }

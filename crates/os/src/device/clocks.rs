@@ -1,11 +1,11 @@
-//! Holds the clocks of the device still while a campaign measures, and lets go whatever happens.
+//! Locks the clocks of the device while a campaign measures, and unlocks them whatever happens.
 //!
 //! ```text
-//! note written ─▶ guardian started ─▶ lock ─▶ blocks … ─▶ pipe closed ─▶ unlock ─▶ note removed
+//! note written ─▶ cleanup started ─▶ lock ─▶ blocks … ─▶ pipe closed ─▶ unlock ─▶ note removed
 //!                      └── karve dies at any point from here on ──▶ ┘
 //! ```
 //!
-//! The guardian alone unlocks, so it happens once. If the guardian is killed too, the note is left,
+//! Only the cleanup process unlocks, so it happens once. If it is killed too, the note remains,
 //! and the next `karve run` or `karve doctor` unlocks.
 
 use super::Notices;
@@ -18,13 +18,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The note in a campaign's directory that says that the clocks are locked.
+/// The note in a campaign's directory that records that the clocks are locked.
 pub const NOTE: &str = "undo";
 
-/// Seconds that a command may take to lock or unlock.
+/// Time limit of a lock or unlock command, in seconds.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// How long a campaign waits for the guardian of an earlier process.
+/// How long a campaign waits for the cleanup process of an earlier karve.
 pub const LEFT_LIMIT: Duration = Duration::from_secs(10);
 
 /// The clocks of a device.
@@ -34,7 +34,7 @@ pub struct Clocks {
     /// Where the commands run.
     dir: PathBuf,
     note: PathBuf,
-    /// What the lease of the clocks is called.
+    /// The name of the clocks' lease.
     device: String,
     holder: String,
     state: State,
@@ -43,7 +43,7 @@ pub struct Clocks {
 #[derive(Debug)]
 enum State {
     Free,
-    /// Another karve holds the clocks; they are taken as they are.
+    /// Another karve process holds the clocks; they are used as they are.
     Theirs,
     Locked {
         guardian: Guardian,
@@ -56,11 +56,11 @@ enum State {
 pub enum Left {
     /// They are not locked.
     Nothing,
-    /// They were, and are not any more.
+    /// They were, and have been unlocked.
     Undone,
     /// They cannot be unlocked.
     Locked,
-    /// Another karve uses them.
+    /// Another karve process uses them.
     InUse,
 }
 
@@ -79,19 +79,19 @@ impl Clocks {
         })
     }
 
-    /// Whether an earlier process died and left the clocks locked, or is still at it.
+    /// Whether an earlier process died and left the clocks locked, or is still running.
     pub fn are_left(&self) -> bool {
         self.note.exists()
     }
 
-    /// Locks, unless that is done already or another karve has done it.
+    /// Locks, unless this or another karve process has already done so.
     pub fn lock(&mut self, stop: &StopFlag, notices: &Notices) -> Result<()> {
         if matches!(self.state, State::Locked { .. }) {
             return Ok(());
         }
         let Some(lease) = lease::try_take(&self.device, &self.holder)? else {
             if matches!(self.state, State::Free) {
-                notices.say("another karve holds the clocks; they are taken as they are");
+                notices.say("another karve process holds the clocks; using them as they are");
             }
             self.state = State::Theirs;
             return Ok(());
@@ -110,10 +110,10 @@ impl Clocks {
             Err(error) => error,
         };
         self.unlock(notices);
-        Err(failed.hint("run device.lock of karve.toml by hand, or leave it out there"))
+        Err(failed.hint("run device.lock of karve.toml by hand, or remove it from karve.toml"))
     }
 
-    /// Unlocks what this process locked.
+    /// Unlocks the clocks if this process locked them.
     pub fn unlock(&mut self, notices: &Notices) {
         let State::Locked { guardian, lease } = std::mem::replace(&mut self.state, State::Free)
         else {
@@ -122,7 +122,7 @@ impl Clocks {
         if !guardian.finish(LIMIT) {
             let line = &self.commands.unlock;
             notices.say(&format!(
-                "the clocks are not unlocked yet: {line} takes long"
+                "the clocks are not unlocked yet: {line} is still running"
             ));
         } else if self.are_left() {
             self.unlock_here(notices);
@@ -130,8 +130,8 @@ impl Clocks {
         drop(lease);
     }
 
-    /// Unlocks what an earlier process left locked; a guardian that may still be at it is waited
-    /// for as long as `limit`.
+    /// Unlocks clocks that an earlier process left locked; waits up to `limit` for a cleanup
+    /// process that may still be running.
     pub fn undo_left(&self, limit: Duration, notices: &Notices) -> Result<Left> {
         if !self.are_left() {
             return Ok(Left::Nothing);
@@ -142,19 +142,19 @@ impl Clocks {
             limit,
         };
         match lease::take(&wish, &StopFlag::new(), notices) {
-            // The guardian may have been at it until now.
+            // The cleanup process may have been running until now.
             Ok(_) if !self.are_left() => Ok(Left::Undone),
             Ok(_lease) if self.unlock_here(notices) => Ok(Left::Undone),
             Ok(_) => Ok(Left::Locked),
-            // Another karve holds the clocks now, and will let go of them.
+            // Another karve process holds the clocks now, and will unlock them.
             Err(error) if error.kind == ErrorKind::Busy => Ok(Left::InUse),
             Err(error) => Err(error),
         }
     }
 
-    /// Unlocks in this process; says whether it worked.
+    /// Unlocks in this process; returns whether it worked.
     fn unlock_here(&self, notices: &Notices) -> bool {
-        // Not the user's stop flag: the clocks must not stay locked because somebody is in a hurry.
+        // Not the user's stop flag: an impatient Ctrl-C must not leave the clocks locked.
         let run = self.run(&self.commands.unlock, &StopFlag::new());
         let unlocked = run.is_ok_and(|run| run.exit.success());
         if unlocked {

@@ -1,18 +1,18 @@
-//! What the kernel tells of load, pressure, frequency and CPUs; plain files, read in microseconds.
+//! Load, pressure, frequency and CPUs from the kernel: plain files, read in microseconds.
 
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How often governor and frequency are read: some kernels take milliseconds to answer.
+/// How often governor and frequency are read: some kernels take milliseconds to reply.
 const CLOCK_EVERY: Duration = Duration::from_secs(1);
 
-/// Where the readings come from; tests have files of their own.
+/// Where the readings come from; tests use their own files.
 #[derive(Clone, Debug)]
 pub struct Files {
     /// The load averages.
     pub load: PathBuf,
-    /// The pressure on the CPUs; absent on kernels that do not account for it.
+    /// The CPU pressure; absent on kernels that do not track it.
     pub pressure: PathBuf,
     /// One directory for each CPU.
     pub cpus: PathBuf,
@@ -28,12 +28,12 @@ impl Default for Files {
     }
 }
 
-/// Pressure as the kernel accounts for it.
+/// Pressure as the kernel reports it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pressure {
     /// The share of the last ten seconds in which some process waited for a CPU, in percent.
     pub avg10: f64,
-    /// All such time since the machine started.
+    /// Total such time since boot.
     pub total_us: u64,
 }
 
@@ -62,7 +62,7 @@ fn parse_pressure(text: &str) -> Option<Pressure> {
     })
 }
 
-/// Governor and frequency of a CPU, read at most once in a while.
+/// Governor and frequency of a CPU, cached for a while.
 #[derive(Debug)]
 pub struct Clock {
     dir: PathBuf,
@@ -78,7 +78,7 @@ impl Clock {
         }
     }
 
-    /// Governor and frequency in MHz, as far as the machine tells.
+    /// Governor and frequency in MHz, as far as the machine reports them.
     pub fn look(&mut self) -> (Option<String>, Option<u32>) {
         let read = match self.read.take() {
             Some(read) if read.0.elapsed() < CLOCK_EVERY => read,

@@ -1,7 +1,7 @@
-//! What a GPU says of itself: its clocks, its temperature, and what holds it down.
+//! What a GPU reports: its clocks, its temperature, and why it is throttled.
 //!
-//! A question takes tens of milliseconds, so it is asked only for a kernel that runs on a GPU, and
-//! seldom.
+//! A query takes tens of milliseconds, so it is made only for a kernel that runs on a GPU, and
+//! rarely.
 
 use crate::process::{self, Command, StopFlag};
 use karve_core::charter::{Charter, Target};
@@ -10,14 +10,14 @@ use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Seconds between two questions while nothing is wrong.
+/// Seconds between two queries while nothing is wrong.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// A question may take this long.
+/// Time limit of a query.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// The reasons in the bit mask of `nvidia-smi`, and whether they are worth waiting for. An idle
-/// GPU (bit 0) is no reason; a power cap is how a busy one runs all day.
+/// GPU (bit 0) is not a reason; a busy one runs at its power cap all day.
 const REASONS: [(u64, &str, Wait); 8] = [
     (0x2, "applications_clocks_setting", Wait::No),
     (0x4, "sw_power_cap", Wait::No),
@@ -35,21 +35,21 @@ enum Wait {
     No,
 }
 
-/// Words of a target that runs on a GPU, in whole.
+/// Whole words that mean that a target runs on a GPU.
 const WORDS: [&str; 7] = ["gpu", "ck", "hip", "turbo", "flydsl", "hipblaslt", "metal"];
 
-/// How such words begin.
+/// Prefixes of such words.
 const BEGINNINGS: [&str; 18] = [
     "cuda", "triton", "nvidia", "rocm", "cutile", "cutlass", "tilelang", "geforce", "rtx", "gtx",
     "gfx", "radeon", "instinct", "mi2", "mi3", "h100", "h200", "b200",
 ];
 
-/// The same for devices that are named by a letter and digits.
+/// The same for devices named by a letter and digits.
 const MODELS: [&str; 9] = [
     "a10", "a30", "a40", "a100", "l4", "l40", "l40s", "t4", "v100",
 ];
 
-/// Who answers.
+/// The tool that is queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tool {
     /// With the name that recent drivers use for the reasons, or with the older one.
@@ -59,7 +59,7 @@ enum Tool {
     Rocm,
 }
 
-/// Asks a GPU, at most every few seconds.
+/// Queries a GPU, at most every few seconds.
 #[derive(Debug)]
 pub struct Watch {
     tool: Option<Tool>,
@@ -69,7 +69,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// For the GPU of a charter, if it is about one and a tool is there to ask.
+    /// For the GPU of a charter, if it targets one and a tool to query it is available.
     pub fn new(charter: &Charter) -> Self {
         let tool = if !is_gpu(&charter.target) {
             None
@@ -87,7 +87,7 @@ impl Watch {
         }
     }
 
-    /// What the GPU said, at most a few seconds ago.
+    /// The GPU's state, at most a few seconds old.
     pub fn look(&mut self, stop: &StopFlag) -> Option<&GpuConditions> {
         let fresh = self.last.as_ref().is_some_and(|l| l.0.elapsed() < EVERY);
         if !fresh {
@@ -96,7 +96,7 @@ impl Watch {
         self.last.as_ref().map(|(_, said)| said)
     }
 
-    /// Asks anew.
+    /// Queries again.
     pub fn ask(&mut self, stop: &StopFlag) -> Option<&GpuConditions> {
         let said = match self.tool? {
             Tool::Rocm => say(ROCM, stop).and_then(|text| parse_rocm(&text, &self.index)),
@@ -104,7 +104,7 @@ impl Watch {
         };
         match said {
             Some(said) => self.last = Some((Instant::now(), said)),
-            // What does not answer once is not asked again and again.
+            // A tool that failed once is not queried over and over.
             None => (self.tool, self.last) = (None, None),
         }
         self.last.as_ref().map(|(_, said)| said)
@@ -115,7 +115,7 @@ impl Watch {
         if let Some(text) = ask(reasons) {
             return parse_nvidia(&text);
         }
-        // Older drivers know the same mask by another name.
+        // Older drivers use another name for the same mask.
         let reasons = "clocks_throttle_reasons";
         let said = parse_nvidia(&ask(reasons)?);
         self.tool = Some(Tool::Nvidia { reasons });
@@ -138,7 +138,7 @@ fn say(line: &str, stop: &StopFlag) -> Option<String> {
     run.exit.success().then(|| run.stdout.text().into_owned())
 }
 
-/// Whether a kernel runs on a GPU, from what the charter says of its target.
+/// Whether a kernel runs on a GPU, according to the target in the charter.
 pub fn is_gpu(target: &Target) -> bool {
     let said = format!("{} {} {}", target.device, target.backend, target.language).to_lowercase();
     said.split(|c: char| !c.is_ascii_alphanumeric())
@@ -160,7 +160,7 @@ fn index_of(charter: &Charter) -> String {
     number.unwrap_or(0).to_string()
 }
 
-/// The reasons why a GPU is held down that end by themselves, if one waits.
+/// The reasons for throttling that go away if one waits.
 pub fn worth_waiting(said: &GpuConditions) -> Vec<&str> {
     let listed = |name: &&str| said.throttle.iter().any(|reason| reason == name);
     let waits = REASONS.iter().filter(|(_, _, wait)| *wait == Wait::Yes);

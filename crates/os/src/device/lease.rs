@@ -1,7 +1,7 @@
-//! The lease of a device: one karve at a time measures on it, whoever started it.
+//! The lease of a device: one karve process at a time measures on it, whichever user started it.
 //!
-//! A lease is a lock on a file that names its holder. The kernel takes the lock back when the
-//! holder dies, however it dies; a name without a lock is nobody's.
+//! A lease is a lock on a file that names its holder. The kernel releases the lock when the
+//! holder dies, however it dies; a name without a lock means nothing.
 
 use super::Notices;
 use crate::clock;
@@ -19,28 +19,28 @@ use std::time::{Duration, Instant};
 /// Names the directory of the leases.
 pub const DIR: &str = "KARVE_LEASE_DIR";
 
-/// Ctrl-C is looked for this often.
+/// How often Ctrl-C is checked.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// A wait that is shorter is not mentioned: two campaigns take turns block by block.
+/// A shorter wait is not reported: two campaigns alternate block by block.
 const MENTIONED_AFTER: Duration = Duration::from_secs(1);
 
-/// A wait that is longer is told once, and kept in sight.
+/// A longer wait is reported once, in a message that stays visible.
 const TOLD_AFTER: Duration = Duration::from_secs(5);
 
-/// The file may be removed while it is opened, so often at most.
+/// How many times at most the file may be removed while it is being opened.
 const TRIES_MAX: u32 = 100;
 
-/// What stands in a lease is read up to this size.
+/// At most this much of a lease file is read.
 const HOLDER_BYTES_MAX: u64 = 4096;
 
-/// So much of a name is shown.
+/// At most this much of a name is shown.
 const NAME_CHARS_MAX: usize = 80;
 
-/// The mode bit of a directory in which nobody removes another's files.
+/// The mode bit of a directory in which users cannot remove each other's files.
 const STICKY: u32 = 0o1000;
 
-/// The mode bits of a directory that others were meant to write to.
+/// The mode bits of a directory that others may write to.
 const OTHERS_WRITE: u32 = 0o022;
 
 /// Who holds a device.
@@ -50,7 +50,7 @@ pub struct Holder {
     pub pid: u32,
     /// The campaign or command.
     pub holder: String,
-    /// Since when, on its clock.
+    /// Since when, by its clock.
     pub since: String,
 }
 
@@ -78,7 +78,7 @@ impl Holder {
     }
 }
 
-/// What another process wrote, without what could play tricks on a terminal.
+/// Text that another process wrote, without anything that could manipulate a terminal.
 fn clean(text: &str) -> String {
     let plain = |c: &char| c.is_alphanumeric() || " .:_-/".contains(*c);
     text.chars().filter(plain).take(NAME_CHARS_MAX).collect()
@@ -91,7 +91,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The locked file, for a guardian that holds the lease on after karve.
+    /// The locked file, for a cleanup process that keeps the lease after karve exits.
     pub(super) fn file(&self) -> &File {
         &self.file
     }
@@ -99,25 +99,25 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // The name of a holder that is gone would mislead.
+        // The name of a dead holder would be misleading.
         let _ = self.file.set_len(0);
     }
 }
 
-/// How a lease is asked for.
+/// A request for a lease.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish<'a> {
     /// The device, as the charter names it.
     pub device: &'a str,
-    /// Who asks: the campaign or command.
+    /// The requester: the campaign or command.
     pub holder: &'a str,
     /// How long to wait for another holder.
     pub limit: Duration,
 }
 
-/// Takes the lease of a device, and waits for another holder as long as the wish says; gives how
-/// long that took. There is no lease if the holder is a karve whose command we are: it waits for
-/// us.
+/// Takes the lease of a device, and waits for another holder as long as the request allows; returns
+/// how long that took. There is no lease if the holder is a karve that runs us as its command: it
+/// is waiting for us.
 pub fn take(
     wish: &Wish<'_>,
     stop: &StopFlag,
@@ -136,31 +136,31 @@ pub fn take(
     Ok((Some(lease), waited))
 }
 
-/// Takes the lease if nobody holds it.
+/// Takes the lease if it is free.
 pub fn try_take(device: &str, holder: &str) -> Result<Option<Lease>> {
     Home::of_host().try_take(device, holder)
 }
 
-/// Who holds a device now, if anybody does.
+/// The current holder of a device, if any.
 pub fn holder_of(device: &str) -> Option<Holder> {
     Home::of_host().holder(device)
 }
 
-/// Whether the marks of a command, from the outermost karve inwards, name a process.
+/// Whether the marks of a command, from the outermost karve inward, name a process.
 fn is_within(marks: &str, pid: u32) -> bool {
     let own = format!("{pid}-");
     marks.split('/').any(|mark| mark.starts_with(&own))
 }
 
-/// Where leases lie.
+/// Where leases are stored.
 struct Home {
     dir: PathBuf,
-    /// Whether all users of the host may add theirs.
+    /// Whether all users of the host may add their own.
     shared: bool,
 }
 
 impl Home {
-    /// What the environment says, else a directory of the user, else one for all users.
+    /// The directory set in the environment, else one of the user, else one for all users.
     fn of_host() -> Self {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let (dir, shared) = match (set(DIR), set("XDG_RUNTIME_DIR")) {
@@ -194,7 +194,7 @@ impl Home {
                 Err(TryLockError::Error(error)) => return Err(cannot(&path, error)),
             }
         }
-        Err(cannot(&path, "somebody keeps removing it"))
+        Err(cannot(&path, "another process keeps removing it"))
     }
 
     fn take(
@@ -216,15 +216,15 @@ impl Home {
                 return Ok((held(file, wish.holder), waited));
             }
         }
-        Err(cannot(&path, "somebody keeps removing it"))
+        Err(cannot(&path, "another process keeps removing it"))
     }
 
-    /// Opens the file of a lease, and makes it and its directory if they are not there.
+    /// Opens the file of a lease, and creates it and its directory if they do not exist.
     fn open(&self, path: &Path) -> Result<File> {
         self.check()?;
         for _ in 0..TRIES_MAX {
-            // Not made and opened in one: the kernel refuses that for another user's file in a
-            // shared directory.
+            // Not created and opened in one call: the kernel refuses that for another user's file
+            // in a shared directory.
             match plain(path, OpenOptions::new().read(true).write(true)) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -240,10 +240,10 @@ impl Home {
                 Ok(file) => return Ok(file),
             }
         }
-        Err(cannot(path, "somebody keeps removing it"))
+        Err(cannot(path, "another process keeps removing it"))
     }
 
-    /// Makes the directory if need be, and refuses one in which others do as they like.
+    /// Creates the directory if needed, and refuses one that others can write to freely.
     fn check(&self) -> Result<()> {
         let dir = &self.dir;
         let look = || fs::symlink_metadata(dir);
@@ -252,7 +252,7 @@ impl Home {
                 let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
                 made.map_err(|error| cannot(dir, error))?;
                 if self.shared {
-                    // All users may add a file, and nobody removes another's.
+                    // All users may add a file, and none can remove another's.
                     let _ = fs::set_permissions(dir, Permissions::from_mode(0o1777));
                 }
                 look()
@@ -268,8 +268,8 @@ impl Home {
     }
 }
 
-/// A wait in the kernel's own queue. Who only looked now and then would never get a lease from a
-/// holder that takes it again at once.
+/// A wait in the kernel's own queue. Polling would never get a lease from a holder that takes it
+/// again immediately.
 struct Waiting {
     path: PathBuf,
     locked: mpsc::Receiver<io::Result<File>>,
@@ -280,7 +280,7 @@ impl Waiting {
     fn new(file: File, path: &Path) -> Result<Self> {
         let names = file.try_clone().map_err(|error| cannot(path, error))?;
         let (sender, locked) = mpsc::channel();
-        // If nobody waits any more when the lock comes, it is given back with the file.
+        // If the waiter has given up when the lock is granted, closing the file releases it.
         thread::spawn(move || {
             let got = file.lock().map(|()| file);
             let _ = sender.send(got);
@@ -292,7 +292,7 @@ impl Waiting {
         })
     }
 
-    /// Waits until the file is ours, the user stops, or the wish is over.
+    /// Waits until the file is ours, the user stops, or the request times out.
     fn until(mut self, wish: &Wish<'_>, stop: &StopFlag, notices: &Notices) -> Result<File> {
         let start = Instant::now();
         let mut tell = vec![TOLD_AFTER, MENTIONED_AFTER];
@@ -301,7 +301,7 @@ impl Waiting {
                 Ok(Ok(file)) => return Ok(file),
                 Ok(Err(error)) => return Err(cannot(&self.path, error)),
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(cannot(&self.path, "the wait was cut short"));
+                    return Err(cannot(&self.path, "the wait was interrupted"));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -334,7 +334,7 @@ fn read_holder(file: &mut File) -> Holder {
     })
 }
 
-/// Names the holder in the file. That is a courtesy, so a full disk does not matter.
+/// Writes the holder's name to the file. It is only informative, so a full disk does not matter.
 fn held(mut file: File, holder: &str) -> Lease {
     if let Ok(text) = serde_json::to_vec(&Holder::me(holder)) {
         let _ = file.set_len(0);
@@ -344,7 +344,7 @@ fn held(mut file: File, holder: &str) -> Lease {
     Lease { file }
 }
 
-/// Whether a path still leads to the file; it may have been removed before it was locked.
+/// Whether a path still points to the file; it may have been removed before it was locked.
 fn is_still(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::symlink_metadata(path)) {
         (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
@@ -352,7 +352,7 @@ fn is_still(file: &File, path: &Path) -> bool {
     }
 }
 
-/// A file name for a device, whatever it is called.
+/// A valid file name for a device with any name.
 fn file_name(device: &str) -> String {
     let slug: String = device
         .to_lowercase()
@@ -369,7 +369,7 @@ fn make(path: &Path) -> io::Result<File> {
         .write(true)
         .create_new(true)
         .open(path)?;
-    // Other users must be able to write their names, whatever the mask of this one.
+    // Other users must be able to write their names, whatever this user's umask.
     let _ = file.set_permissions(Permissions::from_mode(0o666));
     Ok(file)
 }
@@ -382,7 +382,7 @@ fn plain(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
         .open(path)?;
     let meta = file.metadata()?;
     if !meta.is_file() || meta.nlink() > 1 {
-        return Err(refused("it is no plain file of its own"));
+        return Err(refused("it is not a plain file, or has other links"));
     }
     let dir = fs::metadata(path.parent().unwrap_or(path))?;
     if is_own(&meta) || dir.mode() & (STICKY | OTHERS_WRITE) != 0 {
@@ -414,12 +414,12 @@ fn busy(wish: &Wish<'_>, holder: &Holder) -> CommandError {
             holder.describe()
         ),
     )
-    .hint("wait for it with a larger device.lease_wait_s in karve.toml, then \"karve run\" again")
+    .hint("set a larger device.lease_wait_s in karve.toml to wait, then run \"karve run\" again")
 }
 
 fn stopped() -> CommandError {
     CommandError::new(ErrorKind::Interrupted, "stopped as you asked")
-        .hint("go on with \"karve run\"")
+        .hint("resume with \"karve run\"")
 }
 
 #[cfg(test)]

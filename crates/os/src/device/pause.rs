@@ -1,8 +1,8 @@
 //! Waits before a block: with a reason that is shown, and with bounds.
 //!
-//! Verdicts hold without pauses, which only buy power. So a pause ends after a while in any case,
-//! and one that was in vain is not tried again soon: on a host that is always busy a campaign
-//! loses a tenth of its time at most.
+//! Verdicts are valid without pauses, which only add statistical power. So every pause is bounded,
+//! and one that did not help is not repeated soon: on a host that is always busy a campaign
+//! loses at most a tenth of its time.
 
 use super::Notices;
 use super::cpu::Pressure;
@@ -11,22 +11,22 @@ use karve_core::charter::DeviceRule;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What is waited for is looked at this often.
+/// How often the reason is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Ctrl-C is looked for this often.
+/// How often Ctrl-C is checked.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// All pauses of one duel together.
+/// The limit for all pauses of one duel together.
 pub(super) const DUEL_MAX: Duration = Duration::from_secs(120);
 
-/// After a pause in vain the reason is not looked at for this long.
+/// After a pause that did not help, the reason is not checked for this long.
 const VAIN_REST: Duration = Duration::from_secs(300);
 
-/// After a pause that helped, the same: the average still remembers what is over.
+/// The same after a pause that helped: the average still includes the past load.
 const CALM_REST: Duration = Duration::from_secs(10);
 
-/// What may still be waited in this duel, and for how long at once.
+/// How much waiting is left in this duel, and the limit of a single pause.
 #[derive(Debug)]
 pub(super) struct Budget {
     once: Duration,
@@ -52,7 +52,7 @@ impl Budget {
         }
     }
 
-    /// The same with other looks and bounds, for tests.
+    /// The same with other intervals and bounds, for tests.
     #[cfg(test)]
     pub(super) fn quick(once: Duration, look_every: Duration) -> Self {
         Self {
@@ -62,13 +62,13 @@ impl Budget {
         }
     }
 
-    /// A new duel begins.
+    /// Starts a new duel.
     pub(super) fn renew(&mut self) {
         self.left = DUEL_MAX;
     }
 
-    /// Waits until nothing holds any more, the user stops, or the bound is reached. `holds` gives
-    /// a reason while there is one.
+    /// Waits until there is no reason left, the user stops, or the bound is reached. `holds`
+    /// returns a reason while there is one.
     fn wait(
         &mut self,
         stop: &StopFlag,
@@ -90,7 +90,7 @@ impl Budget {
                 break End::Calm;
             };
             if said.is_none() {
-                notices.mention(&format!("waiting: {reason}; {} s at most", limit.as_secs()));
+                notices.mention(&format!("waiting: {reason}; at most {} s", limit.as_secs()));
                 said = Some(reason);
             }
         };
@@ -98,8 +98,8 @@ impl Budget {
         self.left = self.left.saturating_sub(waited);
         if let Some(reason) = said {
             let how = match end {
-                End::Calm => "then it was calm",
-                End::Vain => "it did not end",
+                End::Calm => "then the host was calm",
+                End::Vain => "it did not help",
                 End::Stopped => "stopped",
             };
             let waited = waited.as_secs_f64();
@@ -109,7 +109,7 @@ impl Budget {
     }
 }
 
-/// Sleeps, but no longer than until the user wants to stop.
+/// Sleeps, but returns early if the user wants to stop.
 pub(super) fn sleep(time: Duration, stop: &StopFlag) {
     let end = Instant::now() + time;
     while !stop.finish_step() {
@@ -121,19 +121,19 @@ pub(super) fn sleep(time: Duration, stop: &StopFlag) {
     }
 }
 
-/// One reason to wait, and when it is looked at again.
+/// One reason to wait, and when it is checked again.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
     rests_until: Option<Instant>,
 }
 
 impl Patience {
-    /// Whether it is time to look at the reason.
+    /// Whether it is time to check the reason.
     pub(super) fn is_awake(&self) -> bool {
         self.rests_until.is_none_or(|until| Instant::now() >= until)
     }
 
-    /// Waits while something holds, as far as the budget goes.
+    /// Waits while there is a reason, as long as the budget allows.
     pub(super) fn wait(
         &mut self,
         budget: &mut Budget,
@@ -151,11 +151,11 @@ impl Patience {
     }
 }
 
-/// Waits while others want the CPUs.
+/// Waits while other processes compete for the CPUs.
 ///
-/// The average of the last ten seconds also counts what our own commands waited. It is only the
-/// occasion to look closer: while karve waits nothing of ours runs, so what the pressure grows by
-/// meanwhile comes from others.
+/// The average of the last ten seconds also counts the waits of our own commands. It only triggers
+/// a closer look: while karve waits, nothing of ours runs, so any growth of the pressure comes
+/// from others.
 pub(super) fn for_pressure(
     patience: &mut Patience,
     budget: &mut Budget,
@@ -174,12 +174,12 @@ pub(super) fn for_pressure(
         let share = share_between(before, now);
         before = now;
         (share > max).then(|| {
-            format!("others keep the CPUs busy: {share:.0}% pressure, more than {max:.0}%")
+            format!("other processes keep the CPUs busy: {share:.0}% pressure, limit {max:.0}%")
         })
     })
 }
 
-/// The share of the time between two looks in which some process waited, in percent.
+/// The share of the time between two checks in which some process waited, in percent.
 fn share_between(before: (Instant, Pressure), now: (Instant, Pressure)) -> f64 {
     let grown = now.1.total_us.saturating_sub(before.1.total_us);
     let elapsed = now.0.duration_since(before.0).as_micros().max(1);
@@ -198,7 +198,7 @@ mod tests {
 
     const STEP: Duration = Duration::from_millis(1);
 
-    /// Where everything that is said goes.
+    /// Collects all notices.
     type Heard = Arc<Mutex<Vec<String>>>;
 
     fn heard() -> (Notices, Heard) {
@@ -208,7 +208,7 @@ mod tests {
         (notices, lines)
     }
 
-    /// Pressure that grows by a whole second from one look to the next, for so many looks.
+    /// Pressure that grows by a whole second from one check to the next, for this many checks.
     fn growing(looks: u64) -> impl Fn() -> Option<Pressure> {
         let n = Cell::new(0);
         move || {
@@ -284,10 +284,16 @@ mod tests {
         let (notices, lines) = heard();
         assert!(scene.wait(&growing(5), &notices) >= STEP * 4);
         let lines = lines.lock().unwrap();
-        assert!(lines[0].contains("others keep the CPUs busy"), "{lines:?}");
-        assert!(lines[1].contains("others keep the CPUs busy"), "{lines:?}");
-        assert!(lines[1].contains("then it was calm"), "{lines:?}");
-        assert_eq!(lines.len(), 2, "one is passing, and one is kept");
+        assert!(
+            lines[0].contains("other processes keep the CPUs busy"),
+            "{lines:?}"
+        );
+        assert!(
+            lines[1].contains("other processes keep the CPUs busy"),
+            "{lines:?}"
+        );
+        assert!(lines[1].contains("then the host was calm"), "{lines:?}");
+        assert_eq!(lines.len(), 2, "one is transient, and one stays");
     }
 
     #[test]
@@ -296,7 +302,7 @@ mod tests {
         let mut scene = Scene::new(once);
         let (notices, lines) = heard();
         assert!(scene.wait(&growing(u64::MAX), &notices) >= once);
-        assert!(lines.lock().unwrap()[1].contains("did not end"));
+        assert!(lines.lock().unwrap()[1].contains("did not help"));
         assert_eq!(scene.wait(&growing(u64::MAX), &notices), Duration::ZERO);
     }
 

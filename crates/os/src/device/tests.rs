@@ -1,4 +1,4 @@
-//! Which CPUs a benchmark is held to.
+//! Which CPUs a benchmark is pinned to.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn a_benchmark_is_held_to_cpus_that_karve_may_use() {
     assert!(cpus_of(&Pin::No).unwrap().is_empty());
     let auto = cpus_of(&Pin::Auto).unwrap();
     match allowed.as_slice() {
-        [_] => assert!(auto.is_empty(), "one CPU is no choice"),
+        [_] => assert!(auto.is_empty(), "one CPU leaves no choice"),
         _ => assert_eq!(auto, allowed[allowed.len() - 1..]),
     }
     let first = allowed[..1].to_vec();

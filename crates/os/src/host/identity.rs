@@ -1,4 +1,4 @@
-//! Which facts of an environment say what a number rests on, and which only how busy the host was.
+//! Which facts of an environment affect the numbers, and which only say how busy the host was.
 
 use karve_core::basis::{Basis, engine_of};
 use karve_core::charter::Charter;
@@ -13,7 +13,7 @@ pub(super) const TOOLS: [&str; 8] = [
     "cc", "gcc", "clang", "rustc", "nvcc", "hipcc", "python3", "make",
 ];
 
-/// What the numbers of a campaign rest on, in that environment.
+/// The facts of that environment that the numbers of a campaign depend on.
 pub fn basis_of(charter: &Charter, harness_hash: &str, environment: &Environment) -> Basis {
     let chosen = |names: &[&str]| -> BTreeMap<String, String> {
         let facts = environment.facts.iter();
@@ -31,7 +31,7 @@ pub fn basis_of(charter: &Charter, harness_hash: &str, environment: &Environment
     }
 }
 
-/// The part of a fact that stays. Earlier logs have the clock behind the name and the driver.
+/// The stable part of a fact. Earlier logs have the clock after the name and the driver.
 fn lasting(name: &str, value: &str) -> String {
     if name != "nvidia" {
         return value.to_owned();

@@ -1,8 +1,8 @@
-//! What this host can do at most: how fast it moves bytes, and how many operations it computes.
+//! The roof of this host: how fast it can move bytes, and how many operations it can compute.
 //!
-//! A figure that is too low would turn an honest kernel into a cheat, so each is the best of many
-//! readings, and is then raised. The clock of a core is measured; what one tick can do at most is
-//! taken from the names of the instructions that the CPU knows.
+//! A figure that is too low would make an honest kernel look like a cheat, so each is the best of
+//! many readings, and is then raised. The clock of a core is measured; its peak per cycle is
+//! derived from the instruction sets that the CPU lists.
 
 use karve_numerics::contract::Contract;
 use karve_numerics::roof::{Rate, Roof};
@@ -11,28 +11,28 @@ use std::fs;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Bytes that are copied again and again, from a first-level cache to a last-level one. Memory is
-/// left out: what it gives hangs on what others do.
+/// Bytes that are copied over and over, from a first-level cache to a last-level one. Memory is
+/// left out: its bandwidth depends on what others do.
 const AMOUNTS: [usize; 4] = [8 << 10, 64 << 10, 512 << 10, 4 << 20];
 
-/// How long each amount is copied.
+/// How long each size is copied.
 const COPYING: Duration = Duration::from_millis(10);
 
 /// Only reading may be faster than copying.
 const READING_FACTOR: f64 = 1.5;
 
-/// Runs and turns of the loop that measures the clock, and its dependent instructions.
+/// Runs and iterations of the loop that measures the clock, and its dependent instructions.
 const CLOCK_RUNS: u32 = 60;
 const CLOCK_TURNS: u32 = 40_000;
 const CLOCK_STEPS: f64 = 6.0;
 
-/// A core may be faster for a moment than it was found to be.
+/// A core may briefly be faster than measured.
 const CLOCK_FACTOR: f64 = 1.25;
 
-/// What a declared rate holds for: less may lie in the caches of a device.
+/// The smallest size that a declared rate applies to: less may fit in a device's caches.
 const DECLARED_BYTES: u64 = 64 << 20;
 
-/// The roof for a campaign: what its `peak` command printed, and under a contract on this host
+/// The roof for a campaign: what its `peak` command printed, or, under a contract on this host,
 /// what was measured here, whichever is higher.
 pub fn roof_of(peak: &BTreeMap<String, f64>, contract: Option<&Contract>) -> Option<Roof> {
     let declared = |name: &str| {
@@ -64,13 +64,13 @@ fn measured(contract: &Contract) -> Roof {
     }
 }
 
-/// What a core can compute in one tick at most, from the instructions that it knows.
+/// The peak operations of a core per cycle, from the instruction sets that it supports.
 fn ops_per_tick(cpu: &str, narrow: bool) -> Option<f64> {
     let line = cpu
         .lines()
         .find(|line| line.starts_with("flags") || line.starts_with("Features"))?;
     let knows = |name: &str| line.split_whitespace().any(|word| word == name);
-    // Two multiply-adds and two additions in a tick, for as many numbers as a register holds.
+    // Two multiply-adds and two additions per cycle, for as many numbers as a register holds.
     let lanes = if knows("avx512f") || knows("sve") {
         16.0
     } else if knows("avx") {
@@ -88,14 +88,14 @@ fn ops_per_tick(cpu: &str, narrow: bool) -> Option<f64> {
     Some(if narrow { 8.0 * of_f32 } else { of_f32 })
 }
 
-/// The clock of a core: measured, or as the host says it, whichever is higher.
+/// The clock of a core: measured, or as reported by the host, whichever is higher.
 fn clock_hz(cpu: &str) -> f64 {
     let mut best = 0.0_f64;
     for _ in 0..CLOCK_RUNS {
         let mut x = black_box(0x9e37_79b9_7f4a_7c15_u64);
         let start = Instant::now();
         for _ in 0..CLOCK_TURNS {
-            // Each step needs the one before it, and takes a tick.
+            // Each step depends on the previous one and takes one cycle.
             x ^= x << 13;
             x ^= x >> 7;
             x ^= x << 17;
@@ -115,7 +115,7 @@ fn clock_hz(cpu: &str) -> f64 {
     best.max(said).max(most.unwrap_or(0.0) * 1e3)
 }
 
-/// How fast bytes are copied, for each amount, with so many threads.
+/// How fast bytes are copied, for each size, with this many threads.
 fn rates(threads: f64) -> Vec<Rate> {
     let most = AMOUNTS.iter().copied().max().unwrap_or(0);
     let (from, mut to) = (vec![1_u8; most / 2], vec![0_u8; most / 2]);
@@ -134,11 +134,11 @@ fn rates(threads: f64) -> Vec<Rate> {
             best = best.max((amount * turns) as f64 / seconds);
         }
         let per_s = best * READING_FACTOR * threads;
-        // The least amount says what can be at most, however few bytes there are.
+        // The smallest size gives the peak for any smaller number of bytes.
         let bytes = if rates.is_empty() { 0 } else { amount as u64 };
         rates.push(Rate { bytes, per_s });
     }
-    // More bytes are never faster; where they seemed to be, the smaller amount was disturbed.
+    // More bytes are never faster; if they seemed to be, the smaller size was disturbed.
     for index in (1..rates.len()).rev() {
         rates[index - 1].per_s = rates[index - 1].per_s.max(rates[index].per_s);
     }

@@ -6,21 +6,21 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use super::sys;
 
-/// How much is read at once: what a pipe holds unless it was enlarged.
+/// How much is read at once: the default capacity of a pipe.
 pub(super) const CHUNK_BYTES: usize = 64 << 10;
 
 /// How much is read after the command and its descendants have ended. A pipe holds less; more can
-/// only come from a process that is none of ours and got hold of the pipe.
+/// only come from an unrelated process that got hold of the pipe.
 const DRAIN_BYTES_MAX: u64 = 16 << 20;
 
-/// Is given what a command prints, as it comes, and tells whether it wants more. A command of which
-/// nobody wants more is ended.
+/// Receives a command's output as it arrives, and returns whether it wants more. If it does not,
+/// the command is killed.
 pub type Tap<'a> = &'a mut (dyn FnMut(&[u8]) -> bool + 'a);
 
-/// What a command printed on one stream, at most as many bytes as were asked for.
+/// What a command printed on one stream, up to the requested number of bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// All that was printed; if that was too much, its first and its last part, of equal size.
+    /// Everything printed; if that was too much, its first and its last part, of equal size.
     pub bytes: Vec<u8>,
     /// How much was printed.
     pub total_bytes: u64,
@@ -32,7 +32,7 @@ impl Captured {
         self.total_bytes > self.bytes.len() as u64
     }
 
-    /// As text, with a line in the middle that says how much was left out, if anything was.
+    /// As text, with a line in the middle that states how much was left out, if anything was.
     /// Bytes that are not UTF-8 become replacement characters.
     pub fn text(&self) -> Cow<'_, str> {
         if !self.truncated() {
@@ -48,12 +48,12 @@ impl Captured {
     }
 }
 
-/// Takes in a stream and keeps its head and its tail.
+/// Reads a stream and keeps its head and its tail.
 #[derive(Debug)]
 pub(super) struct Capture {
     head: Vec<u8>,
     head_max: usize,
-    /// A ring once it is full: `next` is the oldest byte and the next to be overwritten.
+    /// A ring buffer once it is full: `next` is the oldest byte and the next to be overwritten.
     tail: Vec<u8>,
     tail_max: usize,
     next: usize,
@@ -61,7 +61,7 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    /// Keeps at most so many bytes.
+    /// Keeps at most this many bytes.
     pub(super) fn new(capture_bytes: usize) -> Self {
         let head_max = capture_bytes / 2;
         Self {
@@ -74,13 +74,13 @@ impl Capture {
         }
     }
 
-    /// Takes in the next bytes.
+    /// Adds the next bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.total_bytes += bytes.len() as u64;
         let room = self.head_max - self.head.len();
         let (first, mut rest) = bytes.split_at(bytes.len().min(room));
         self.head.extend_from_slice(first);
-        // Only the end of a chunk larger than the ring can survive.
+        // Only the end of a chunk larger than the ring buffer is kept.
         rest = &rest[rest.len().saturating_sub(self.tail_max)..];
         let room = self.tail_max - self.tail.len();
         let (first, mut rest) = rest.split_at(rest.len().min(room));
@@ -106,7 +106,7 @@ impl Capture {
     }
 }
 
-/// The reading end of a pipe, and what came out of it.
+/// The read end of a pipe, and what was read from it.
 pub(super) struct Stream<'a> {
     /// Absent once the other end is closed.
     pipe: Option<PipeReader>,
@@ -120,7 +120,7 @@ impl<'a> Stream<'a> {
     /// A stream, and the end for the command to write to.
     pub(super) fn new(capture_bytes: usize) -> io::Result<(Self, PipeWriter)> {
         let (reader, writer) = io::pipe()?;
-        // Only the reading end: the command must find its own end as usual.
+        // Only the read end: the command must find its own end as usual.
         sys::set_nonblocking(reader.as_fd())?;
         Ok((
             Self {
@@ -133,13 +133,13 @@ impl<'a> Stream<'a> {
         ))
     }
 
-    /// Lets somebody hear what comes.
+    /// Sets a tap that receives the output.
     pub(super) fn tapped(mut self, tap: Option<Tap<'a>>) -> Self {
         self.tap = tap;
         self
     }
 
-    /// Whether more has come than is wanted.
+    /// Whether more has arrived than is wanted.
     pub(super) fn is_enough(&self) -> bool {
         self.enough
     }
@@ -149,7 +149,7 @@ impl<'a> Stream<'a> {
         self.pipe.as_ref().map(AsFd::as_fd)
     }
 
-    /// Takes in what is there, at most one buffer; tells whether there may be more at once.
+    /// Reads what is available, at most one buffer; returns whether more may be available now.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> bool {
         let Some(pipe) = &mut self.pipe else {
             return false;
@@ -173,7 +173,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Takes in what is left, and never waits for more.
+    /// Reads what is left, and never waits for more.
     pub(super) fn finish(mut self, buffer: &mut [u8]) -> Captured {
         let bound = self.capture.total_bytes + DRAIN_BYTES_MAX;
         while self.capture.total_bytes < bound && self.read(buffer) {}

@@ -1,11 +1,12 @@
-//! A control group for one command: the kernel's own list of all that the command started.
+//! A control group for one command: the kernel's own list of everything that the command started.
 //!
-//! A descendant cannot leave it by a new session, a double fork or a cleared environment. Where
-//! none can be made (no cgroup v2, or not ours to write to) there is no leaf, and the other layers
-//! must do.
+//! A descendant cannot leave it by a new session, a double fork or a cleared environment. If
+//! none can be created (no cgroup v2, or no write access) there is no leaf, and the other layers
+//! must suffice.
 //!
-//! Making and removing a leaf takes longer than all else that a short command costs us. So one
-//! that a command left empty and unchanged serves the next command of the same thread and tag.
+//! Creating and removing a leaf takes longer than all other overhead of a short command. So one
+//! that a command left empty and unchanged is reused for the next command of the same thread and
+//! tag.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -21,15 +22,15 @@ use std::time::Duration;
 
 use super::sys::Pid;
 
-/// How often a leaf that is still busy is tried to be removed; dead processes leave it late.
+/// How often to try to remove a leaf that is still busy; dead processes leave it late.
 const REMOVE_TRIES_MAX: u32 = 50;
 const REMOVE_PAUSE: Duration = Duration::from_micros(200);
 
-/// How often the kernel is asked again whether a leaf is empty that lists no process.
+/// How often to ask the kernel again whether a leaf that lists no process is empty.
 const COUNT_TRIES_MAX: u32 = 20;
 const COUNT_PAUSE: Duration = Duration::from_micros(50);
 
-/// How many of these times it is asked at once, without a pause.
+/// How many of these attempts are made without a pause.
 const COUNT_TRIES_AT_ONCE: u32 = 3;
 
 /// How many leaves a thread keeps for its next commands.
@@ -42,7 +43,7 @@ const GROUPS_MAX: usize = 20_000;
 /// The first part of the name of every leaf.
 const PREFIX: &str = "karve.";
 
-/// The group karve is in, below which leaves are made.
+/// The group karve is in, below which leaves are created.
 #[derive(Debug)]
 struct Base {
     /// Where cgroup v2 is mounted.
@@ -69,12 +70,12 @@ pub(super) struct Leaf {
 }
 
 thread_local! {
-    /// Empty leaves of this thread; they go when it ends.
+    /// Empty leaves of this thread; removed when it ends.
     static SPARE: RefCell<Vec<Leaf>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Leaf {
-    /// A leaf for a command, if this machine lets us make one.
+    /// A leaf for a command, if this machine lets us create one.
     pub(super) fn for_tag(tag: &str) -> Option<Self> {
         let hash = hash(tag);
         let spare = SPARE.with_borrow_mut(|spare| {
@@ -84,7 +85,7 @@ impl Leaf {
         spare.or_else(|| Self::new(tag))
     }
 
-    /// Makes a leaf.
+    /// Creates a leaf.
     pub(super) fn new(tag: &str) -> Option<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let base = base()?;
@@ -107,9 +108,9 @@ impl Leaf {
         open().inspect_err(|_| remove(&dir)).ok()
     }
 
-    /// Keeps the leaf for the next command of this thread, if it is as it was made. It is known to
-    /// be empty; the command may have changed its type, made groups below it, or set a limit for
-    /// what comes next, which only a leaf with controllers has.
+    /// Keeps the leaf for the next command of this thread, if it is unchanged. It is known to be
+    /// empty; the command may have changed its type, created groups below it, or set a limit for
+    /// the next command, which only a leaf with controllers has.
     pub(super) fn keep_spare(self) {
         let has_groups = self.fd.metadata().map_or(true, |data| data.nlink() != 2);
         let is_domain = line_in(&self.kind, |line| line == b"domain");
@@ -125,7 +126,7 @@ impl Leaf {
         });
     }
 
-    /// The directory, for a child to be born in.
+    /// The directory, for a child to be started in.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -133,7 +134,7 @@ impl Leaf {
     /// Whether no live process is left.
     ///
     /// The kernel may for a moment count a process that has just died, though it does not list it.
-    /// Only the count is believed: a list can miss a process that moves on to a child meanwhile.
+    /// Only the count is trusted: a list can miss a process that moves to a child group meanwhile.
     pub(super) fn is_empty(&self) -> bool {
         for tried in 0..COUNT_TRIES_MAX {
             if line_in(&self.events, |line| line == b"populated 0") {
@@ -149,7 +150,7 @@ impl Leaf {
         false
     }
 
-    /// The live processes in the leaf and in groups that they made below it.
+    /// The live processes in the leaf and in groups that they created below it.
     pub(super) fn pids(&self) -> HashSet<Pid> {
         groups_below(&self.dir)
             .iter()
@@ -157,7 +158,7 @@ impl Leaf {
             .collect()
     }
 
-    /// Ends all of them at once, where the kernel can.
+    /// Kills all of them at once, if the kernel supports it.
     pub(super) fn kill(&self) {
         let _ = fs::write(self.dir.join("cgroup.kill"), "1");
     }
@@ -186,12 +187,12 @@ fn line_in(file: &File, is_such: impl Fn(&[u8]) -> bool) -> bool {
     bytes[..n].split(|byte| *byte == b'\n').any(is_such)
 }
 
-/// Whose leaves are meant.
+/// Selects leaves by owner.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Whose<'a> {
-    /// Those that were made for a tag, by any karve.
+    /// Those that were created for a tag, by any karve process.
     Tag(&'a str),
-    /// Those of one karve, by its process.
+    /// Those of one karve process, by its id.
     Karve(u32),
 }
 
@@ -204,11 +205,11 @@ pub(super) fn pids_in(whose: &Whose<'_>) -> HashSet<Pid> {
         .collect()
 }
 
-/// Removes such leaves of which the karve is dead, if they are empty.
+/// Removes such leaves whose karve process is dead, if they are empty.
 pub(super) fn remove_left(whose: &Whose<'_>) {
     let is_left = |leaf: &&PathBuf| match whose {
         Whose::Tag(_) => is_abandoned(leaf),
-        // It may be dead and still be listed, until its parent asks how it ended.
+        // It may be dead and still be listed, until its parent reaps it.
         Whose::Karve(_) => true,
     };
     leaves(whose)
@@ -242,7 +243,7 @@ fn base() -> Option<&'static Base> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
         let base = parse_base(&mounts, own_group(&groups)?)?;
-        // Leaves of a karve that was killed stay behind, empty.
+        // Leaves of a killed karve process stay behind, empty.
         let left = fs::read_dir(&base.dir)
             .ok()?
             .filter_map(|entry| Some(entry.ok()?.path()));
@@ -259,8 +260,8 @@ fn own_group(groups: &str) -> Option<&str> {
     Some(group.strip_suffix(" (deleted)").unwrap_or(group))
 }
 
-/// Finds the directory of a group: below the mount, less the part of the hierarchy that a container
-/// hides by mounting only a subtree.
+/// Finds the directory of a group: below the mount, minus the part of the hierarchy that a
+/// container hides by mounting only a subtree.
 fn parse_base(mountinfo: &str, group: &str) -> Option<Base> {
     mountinfo.lines().find_map(|line| {
         let (mount, kind) = line.split_once(" - ")?;
@@ -284,7 +285,7 @@ fn parse_base(mountinfo: &str, group: &str) -> Option<Base> {
     })
 }
 
-/// Whether a directory is a leaf whose karve has ended, or had our id before us.
+/// Whether a directory is a leaf whose karve process has ended, or had our id before us.
 fn is_abandoned(dir: &Path) -> bool {
     let owner = || -> Option<u32> {
         let rest = dir.file_name()?.to_str()?.strip_prefix(PREFIX)?;
@@ -295,7 +296,7 @@ fn is_abandoned(dir: &Path) -> bool {
 
 fn pids_of(group: &Path) -> Vec<Pid> {
     let procs = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-    // A process that ends while it is listed reads as zero.
+    // A process that ends while being listed reads as zero.
     let pids = procs.lines().filter_map(|line| line.parse().ok());
     pids.filter(|&pid| pid > 0).collect()
 }
@@ -316,7 +317,7 @@ fn groups_below(top: &Path) -> Vec<PathBuf> {
     found.into_iter().map(|(_, dir)| dir).collect()
 }
 
-/// Removes a group and those below it; one that stays busy is left for the next karve.
+/// Removes a group and those below it; one that stays busy is left for the next karve process.
 fn remove(top: &Path) {
     for _ in 0..REMOVE_TRIES_MAX {
         if fs::remove_dir(top).is_ok() || !top.exists() {

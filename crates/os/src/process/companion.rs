@@ -1,8 +1,8 @@
-//! A process that stays beside karve, is talked to, and stands still while it is not asked.
+//! A child process that runs alongside karve, exchanges messages, and is frozen while idle.
 //!
 //! Its standard input is one end of a socket with message boundaries. While it is frozen none of
 //! its threads runs, so it can neither disturb another process that is timed nor write late into
-//! memory that is being checked. Its CPU time is read by karve, not told by it.
+//! memory that is being checked. karve reads its CPU time itself and does not rely on its report.
 
 use std::fs::File;
 use std::io;
@@ -16,19 +16,19 @@ use super::tree::Tree;
 use super::{Command, Exit, StopFlag};
 use crate::error::{Context, Result};
 
-/// Bytes of its diagnostics that are kept; writing more fails.
+/// How many bytes of its stderr are kept; writing more fails.
 const DIAGNOSTICS_BYTES: u64 = 64 << 10;
 
-/// How long a look at the socket takes at most before the process itself is looked at.
+/// How long to wait on the socket before checking the process itself.
 const TICK: Duration = Duration::from_millis(100);
 
 /// How long its threads may take to stop. A loaded host needs milliseconds.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long its end is waited for before all processes are looked through.
+/// How long to wait for its exit before scanning all processes.
 const END_LIMIT: Duration = Duration::from_secs(1);
 
-/// A process that stays beside karve.
+/// A child process that runs alongside karve.
 #[derive(Debug)]
 pub struct Companion {
     tree: Option<Tree>,
@@ -37,21 +37,21 @@ pub struct Companion {
     stop: StopFlag,
 }
 
-/// What came of waiting for a message.
+/// The result of waiting for a message.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// A message of so many bytes.
+    /// A message of this many bytes.
     Message(usize),
     /// It has ended, or closed its side.
     Gone,
-    /// The time is over, or the user wants to stop at once.
+    /// The time is up, or the user wants to stop immediately.
     Nothing,
 }
 
-/// What came of stopping it.
+/// The result of stopping it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stood {
-    /// None of its threads runs any more.
+    /// None of its threads is running.
     Still,
     /// It has ended.
     Gone,
@@ -60,8 +60,8 @@ pub enum Stood {
 }
 
 impl Companion {
-    /// Starts a command that talks over its standard input, and is waited for until the user wants
-    /// to stop at once.
+    /// Starts a command that communicates over its standard input; waits for it end when the user
+    /// wants to stop immediately.
     pub fn start(command: &Command, stop: &StopFlag) -> Result<Self> {
         let cannot_prepare = || "cannot prepare a worker".to_owned();
         sys::become_subreaper();
@@ -98,7 +98,7 @@ impl Companion {
         sys::send_message(self.socket.as_fd(), message, fds)
     }
 
-    /// Waits for one message; what does not fit into the buffer is cut off.
+    /// Waits for one message; what does not fit into the buffer is truncated.
     pub fn receive(&self, buffer: &mut [u8], limit: Duration) -> io::Result<Heard> {
         let start = Instant::now();
         loop {
@@ -121,7 +121,7 @@ impl Companion {
         }
     }
 
-    /// Throws away what it said without being asked; gives how many messages.
+    /// Discards unsolicited messages; returns how many.
     pub fn discard_messages(&self) -> io::Result<u32> {
         let mut thrown = 0;
         let mut buffer = [0; 8];
@@ -135,8 +135,8 @@ impl Companion {
         Ok(thrown)
     }
 
-    /// Stops all its threads, and returns when they stand still, or do not for too long: a thread
-    /// that waits for a child made by vfork, say, stops when the child ends.
+    /// Stops all its threads, and returns when they have stopped, or after a timeout: a thread
+    /// that waits for a vfork child, for example, stops only when the child ends.
     pub fn freeze(&self) -> Stood {
         match self.pid().map(|pid| sys::stop_and_wait(pid, STOP_LIMIT)) {
             Some(Some(true)) => Stood::Still,
@@ -145,7 +145,7 @@ impl Companion {
         }
     }
 
-    /// Lets it run on.
+    /// Resumes it.
     pub fn thaw(&self) {
         if let Some(pid) = self.pid() {
             sys::continue_process(pid);
@@ -165,14 +165,14 @@ impl Companion {
         self.tree.as_ref().map(|tree| tree.child().pid)
     }
 
-    /// Ends it with all its descendants; gives how it ended and the end of its diagnostics.
+    /// Kills it with all its descendants; returns how it ended and the tail of its stderr.
     pub fn end(&mut self) -> (Exit, String) {
         let Some(mut tree) = self.tree.take() else {
             return (Exit::Stopped, String::new());
         };
         let child = tree.child();
         let itself = sys::has_ended(Some(child.pid));
-        // Usually it has no descendants, which is soon seen once it has ended.
+        // Usually it has no descendants, which is quickly seen once it has ended.
         sys::kill(child.pid);
         let pidfd = child.pidfd.as_ref().map(AsFd::as_fd);
         let _ = sys::wait_readable([pidfd], pidfd.map_or(Duration::ZERO, |_| END_LIMIT));

@@ -1,8 +1,8 @@
 //! What one command may do: see [`Confinement`].
 //!
-//! A confinement is prepared once for commands of the same kind; each command then gives up its
-//! rights with a few calls. Where there is no room, the files that it may read are named one by
-//! one, and its sockets are refused.
+//! A confinement is prepared once for commands of the same kind; each command then drops its
+//! rights with a few calls. Without a namespace sandbox, the files that it may read are listed
+//! one by one, and its sockets are refused.
 
 use std::fs::File;
 use std::io;
@@ -22,10 +22,10 @@ const WRITE_FILE: u64 = 1 << 1;
 const READ_FILE: u64 = 1 << 2;
 const READ_DIR: u64 = 1 << 3;
 const TRUNCATE: u64 = 1 << 14;
-/// Removing and making of anything, and moving it elsewhere.
+/// Removing, creating and moving anything.
 const CHANGE_DIR: u64 = 0x3ff0;
 
-/// What makes sense for a file that is no directory.
+/// What makes sense for a file that is not a directory.
 const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE;
 
 /// The first version that lets files be moved between directories, and the first with truncation
@@ -40,14 +40,14 @@ const SCOPES: u64 = 3;
 /// What the kernel of this host offers to confine a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// The version of Landlock; 0 if it is of no use.
+    /// The version of Landlock; 0 if it is unusable.
     pub landlock: u32,
-    /// Whether calls can be filtered.
+    /// Whether system calls can be filtered.
     pub filters: bool,
 }
 
 impl Kernel {
-    /// Asks the kernel.
+    /// Queries the kernel.
     pub fn ask() -> Self {
         let version = sys::landlock_version();
         Self {
@@ -56,7 +56,7 @@ impl Kernel {
         }
     }
 
-    /// Whether signals and sockets can be kept in without a room.
+    /// Whether signals and sockets can be contained without a namespace sandbox.
     pub fn scopes(self) -> bool {
         self.landlock >= VERSION_SCOPES
     }
@@ -67,21 +67,21 @@ impl Kernel {
 pub struct Grants {
     /// Where it may write.
     pub write: Vec<PathBuf>,
-    /// Where it may write in its room, as the room sees it.
+    /// Where it may write in its namespace sandbox, by the paths there.
     pub write_in_room: Vec<PathBuf>,
-    /// What it may read, where no room hides the rest.
+    /// What it may read, if no namespace sandbox hides the rest.
     pub read: Vec<PathBuf>,
     /// Whether it may use the network.
     pub network: bool,
-    /// Whether it may make a sandbox inside this one.
+    /// Whether it may create a sandbox inside this one.
     pub nested: bool,
-    /// Whether it may use the counters of the processor.
+    /// Whether it may use the hardware performance counters.
     pub counters: bool,
     /// How much it may use.
     pub bounds: Bounds,
 }
 
-/// How much a command may use; no limit where there is none.
+/// How much a command may use; `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     /// Bytes of memory of one process.
@@ -99,14 +99,14 @@ pub struct Bounds {
 /// Which variables a command sees.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variables {
-    /// Names that pass; with a star at the end, all that start so.
+    /// Names that are passed on; a trailing star matches every name with that prefix.
     pub passed: Vec<String>,
     /// Variables that are set.
     pub set: Vec<(String, String)>,
 }
 
 impl Variables {
-    /// Whether a variable of karve's own environment passes.
+    /// Whether a variable of karve's own environment is passed on.
     pub fn pass(&self, name: &str) -> bool {
         self.passed.iter().any(|one| match one.strip_suffix('*') {
             Some(start) => name.starts_with(start),
@@ -189,8 +189,8 @@ impl Confinement {
     }
 }
 
-/// The limits that the kernel keeps. It counts processes by user: in a room of an ordinary user
-/// only those of the room, else all of them, which would be no limit of the command.
+/// The limits that the kernel enforces. It counts processes per user: in a namespace sandbox of
+/// an ordinary user only those inside, else all of them, which would not limit the command.
 fn limits(bounds: Bounds, in_room: bool) -> Vec<(Resource, u64)> {
     let processes = bounds.processes.filter(|_| in_room && !sys::is_root());
     let optional = [
@@ -205,8 +205,8 @@ fn limits(bounds: Bounds, in_room: bool) -> Vec<(Resource, u64)> {
     set.chain([(Resource::Core, 0)]).collect()
 }
 
-/// Which files may be touched. In a room only writing is governed: what may not be read is not
-/// there.
+/// Which files may be accessed. In a namespace sandbox only writing is restricted: what may not
+/// be read is not visible.
 fn ruleset(kernel: Kernel, room: Option<&Room>, grants: &Grants) -> io::Result<OwnedFd> {
     let mut writing = WRITE_FILE | CHANGE_DIR;
     if kernel.landlock >= VERSION_TRUNCATE {
@@ -233,7 +233,7 @@ fn ruleset(kernel: Kernel, room: Option<&Room>, grants: &Grants) -> io::Result<O
             .custom_flags(libc::O_PATH)
             .open(path)
         else {
-            // What is not there needs no right.
+            // A missing path needs no rule.
             return Ok(());
         };
         let of_kind = if file.metadata()?.is_dir() {

@@ -2,10 +2,10 @@
 
 use super::Run;
 
-/// Characters of a log that an excerpt keeps, from its end.
+/// How many characters from the end of a log an excerpt keeps.
 const EXCERPT_CHARS: usize = 2_000;
 
-/// The end of what a command said, with how it ended.
+/// The end of a command's output, with how it exited.
 pub fn excerpt(run: &Run) -> String {
     let mut text = run.stdout.text().into_owned();
     text.push_str(&run.stderr.text());

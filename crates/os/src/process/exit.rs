@@ -1,46 +1,46 @@
-//! How a command ended, and how that is called.
+//! How a command ended, and how to describe it.
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself, with a code.
+    /// It exited with a code.
     Code(i32),
-    /// By a signal that did not come from us.
+    /// A signal that did not come from us killed it.
     Signal(i32),
-    /// It was over its limit and was ended.
+    /// It exceeded its time limit and was killed.
     TimedOut,
-    /// The user wanted to stop at once, and it was ended.
+    /// The user wanted to stop immediately, and it was killed.
     Stopped,
-    /// It used more than it may, and was ended.
+    /// It exceeded a resource limit and was killed.
     TooMuch(Excess),
 }
 
 /// What a command used too much of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excess {
-    /// All its processes together have too much memory.
+    /// All its processes together use too much memory.
     Memory,
     /// It has too many processes.
     Processes,
-    /// It printed more than somebody wants to hear.
+    /// It printed more than allowed.
     Output,
 }
 
 impl Exit {
-    /// Whether it ended by itself with code zero.
+    /// Whether it exited with code zero.
     pub fn success(self) -> bool {
         self == Self::Code(0)
     }
 
-    /// How it ended, in words. Signals are called as a shell calls them.
+    /// How it ended, in words. Signals are named as in a shell.
     pub fn describe(self) -> String {
         let signal = match self {
             Self::Code(code) => return format!("exit code {code}"),
             Self::TimedOut => return "ran past its limit".into(),
             Self::Stopped => return "stopped".into(),
-            Self::TooMuch(Excess::Memory) => return "used more memory than it may".into(),
-            Self::TooMuch(Excess::Processes) => return "had more processes than it may".into(),
-            Self::TooMuch(Excess::Output) => return "printed more than it may".into(),
+            Self::TooMuch(Excess::Memory) => return "exceeded its memory limit".into(),
+            Self::TooMuch(Excess::Processes) => return "exceeded its process limit".into(),
+            Self::TooMuch(Excess::Output) => return "exceeded its output limit".into(),
             Self::Signal(signal) => signal,
         };
         let name = match signal {

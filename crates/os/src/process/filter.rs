@@ -1,7 +1,7 @@
 //! Which system calls a confined command may make, as a program for the kernel.
 //!
-//! Refused is what reaches into other processes, changes the machine, or gets around the other
-//! layers. A refused call fails with an error that programs know how to take.
+//! Calls that reach into other processes, change the machine, or get around the other layers are
+//! refused. A refused call fails with an error that programs can handle.
 
 /// Operations of the kernel's filter machine.
 const LOAD: u16 = 0x20;
@@ -10,7 +10,7 @@ const JUMP_AT_LEAST: u16 = 0x35;
 const JUMP_ANY_BIT: u16 = 0x45;
 const RETURN: u16 = 0x06;
 
-/// Answers of the filter.
+/// Results of the filter.
 const ALLOW: u32 = 0x7fff_0000;
 const ERROR: u32 = 0x0005_0000;
 
@@ -26,10 +26,10 @@ const MACHINE: u32 = 0xc000_00b7;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const MACHINE: u32 = 0;
 
-/// Numbers from here on are calls of another convention, which nobody uses.
+/// Numbers from here on are calls of another convention, which is not used.
 const FOREIGN: u32 = 0x4000_0000;
 
-/// All flags of `clone` that make a namespace.
+/// All flags of `clone` that create a namespace.
 const NAMESPACES: u32 = 0x7e02_0000;
 
 /// Calls that no confined command may make.
@@ -74,7 +74,7 @@ const NEVER: [libc::c_long; 38] = [
     libc::SYS_lookup_dcookie,
 ];
 
-/// Calls that make and change namespaces and mounts: what a sandbox inside this one needs.
+/// Calls that create and change namespaces and mounts: what a sandbox inside this one needs.
 const NESTED: [libc::c_long; 11] = [
     libc::SYS_unshare,
     libc::SYS_mount,
@@ -89,7 +89,7 @@ const NESTED: [libc::c_long; 11] = [
     libc::SYS_mount_setattr,
 ];
 
-/// Kinds of sockets: within the machine, and beyond it.
+/// Socket families: local, and for the network.
 const LOCAL: [u32; 1] = [libc::AF_UNIX as u32];
 const FAR: [u32; 4] = [
     libc::AF_UNIX as u32,
@@ -98,30 +98,30 @@ const FAR: [u32; 4] = [
     libc::AF_NETLINK as u32,
 ];
 
-/// What a command may do beyond the usual.
+/// Additional permissions of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Calls {
-    /// Sockets of the internet; they reach no farther than its room lets them.
+    /// Internet sockets; they reach only as far as its namespace sandbox allows.
     pub(super) sockets: bool,
-    /// Namespaces and mounts of its own.
+    /// Its own namespaces and mounts.
     pub(super) nested: bool,
-    /// The counters of the processor.
+    /// The hardware performance counters.
     pub(super) counters: bool,
 }
 
-/// What becomes of one call: steps that always answer.
+/// The steps that decide one call; they always return a result.
 struct Rule {
     call: u32,
     steps: Vec<libc::sock_filter>,
 }
 
-/// So many rules are tried one after the other.
+/// Up to this many rules are tried one after the other.
 const LEAF: usize = 2;
 
-/// The program, or none for a machine that it is not written for.
+/// The program, or none for an unsupported architecture.
 ///
-/// It searches its rules by halves: the kernel plays the program through for every call that there
-/// is when a command is started, and a list would take a tenth of a millisecond each time.
+/// It uses a binary search over its rules: the kernel runs the program for every existing call
+/// when a command is started, and a list would take a tenth of a millisecond each time.
 pub(super) fn program(calls: Calls) -> Vec<libc::sock_filter> {
     if MACHINE == 0 {
         return Vec::new();
@@ -156,7 +156,7 @@ fn rules(calls: Calls) -> Vec<Rule> {
     }
     if !calls.nested {
         refuse(&NESTED, refused);
-        // Its flags are in memory, where a filter cannot look; programs then use `clone`.
+        // Its flags are in memory, which a filter cannot read; programs then fall back to `clone`.
         refuse(&[libc::SYS_clone3], error(libc::ENOSYS));
         rules.push(Rule {
             call: libc::SYS_clone as u32,
@@ -172,7 +172,7 @@ fn rules(calls: Calls) -> Vec<Rule> {
     rules
 }
 
-/// Sockets of some kinds are allowed.
+/// Allows some socket families.
 fn sockets(kinds: &[u32]) -> Rule {
     let n = kinds.len() as u8;
     let mut steps = vec![load(AT_FIRST)];
@@ -186,7 +186,7 @@ fn sockets(kinds: &[u32]) -> Rule {
     }
 }
 
-/// Finds the rule of a call among rules in the order of their calls; what has none is allowed.
+/// Finds the rule of a call among rules sorted by call; a call without a rule is allowed.
 fn search(rules: &[Rule]) -> Vec<libc::sock_filter> {
     let mut steps = Vec::new();
     if rules.len() > LEAF {
@@ -226,7 +226,7 @@ fn step(code: u16, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
 mod tests {
     use super::*;
 
-    /// What the kernel would answer, and after how many steps.
+    /// The kernel's decision, and after how many steps.
     fn answer(program: &[libc::sock_filter], number: u32, first: u32) -> (u32, u32) {
         let (mut at, mut value, mut steps) = (0, 0, 0);
         loop {

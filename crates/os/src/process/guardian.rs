@@ -1,9 +1,9 @@
-//! Processes that outlive karve: one undoes a single thing, the other clears up after it.
+//! Processes that outlive karve: one undoes a single thing, the other cleans up after it.
 //!
-//! Each waits at the end of a pipe. A [`Guardian`] acts when the pipe closes, because karve lets go
-//! or because it dies and the kernel closes it. A [`Sweeper`] acts only if karve dies: one that
-//! ends by itself says so on the pipe. Both are in sessions of their own, in no control group of a
-//! command, and carry no mark, so nothing that ends commands ends them.
+//! Each waits at the end of a pipe. A [`Guardian`] acts when the pipe closes, because karve closes
+//! it or because karve dies and the kernel closes it. A [`Sweeper`] acts only if karve dies: a
+//! karve that exits normally says so on the pipe. Both have their own sessions, are in no control
+//! group of a command, and carry no mark, so nothing that kills commands kills them.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -19,18 +19,18 @@ use super::sys::{self, Child, Death, Start, Wait};
 use super::watch::TICK;
 use crate::error::{Context, Result};
 
-/// How often its end is looked for where the kernel does not tell.
+/// How often to poll for its exit if the kernel does not notify us.
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
-/// How long karve waits for a sweeper that it has sent away.
+/// How long karve waits for a reaper that it has dismissed.
 const LEAVE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Waits for the pipe to close, runs the line, and removes the note if that worked. Its own output
-/// stays open until the end: it is the file that it holds.
+/// stays open until the end: it is the locked file.
 const SCRIPT: &str =
     "read -r never; sh -c \"$1\" </dev/null >/dev/null 2>&1 && exec rm -f -- \"$2\"";
 
-/// A process that waits for karve to let go, or to die.
+/// A process that waits for karve to close the pipe, or to die.
 #[derive(Debug)]
 pub struct Guardian {
     pipe: PipeWriter,
@@ -38,8 +38,8 @@ pub struct Guardian {
 }
 
 impl Guardian {
-    /// Starts a guardian that will run a line in a directory and then remove the note, if the line
-    /// succeeds. Until it has ended it holds the file open, and with it a lock on the file.
+    /// Starts a cleanup process that will run a line in a directory and then remove the note, if
+    /// the line succeeds. Until it has ended it keeps the file open, and with it the file's lock.
     pub fn start(line: &str, dir: &Path, note: &Path, held: &File) -> Result<Self> {
         let args = [
             "sh".as_ref(),
@@ -53,7 +53,7 @@ impl Guardian {
         Ok(Self { pipe, child })
     }
 
-    /// Lets it run its line now, and waits for its end; gives whether it came in time.
+    /// Lets it run its line now, and waits for it to end; returns whether it ended in time.
     pub fn finish(self, limit: Duration) -> bool {
         let Self { pipe, child } = self;
         drop(pipe);
@@ -61,8 +61,8 @@ impl Guardian {
     }
 }
 
-/// A process that ends what karve has started and removes what it left, should karve be killed. It
-/// is sent away when this is dropped.
+/// A process that kills what karve has started and removes what it left, if karve is killed. It
+/// is dismissed when this is dropped.
 #[derive(Debug)]
 pub struct Sweeper {
     pipe: PipeWriter,
@@ -81,14 +81,14 @@ impl Sweeper {
         Ok(Self { pipe, child })
     }
 
-    /// In the sweeper: waits for the end of karve, and says whether it was killed.
+    /// In the reaper: waits for karve to end, and returns whether it was killed.
     pub fn is_needed(pipe: &mut impl io::Read) -> bool {
         let mut word = [0];
         loop {
             match pipe.read(&mut word) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(0) => return true,
-                // An error says nothing about karve, so nothing may be swept.
+                // An error says nothing about karve, so nothing may be cleaned up.
                 Ok(_) | Err(_) => return false,
             }
         }
@@ -130,10 +130,10 @@ fn nowhere() -> Result<File> {
 }
 
 fn cannot_prepare() -> String {
-    "cannot prepare a guardian".to_owned()
+    "cannot prepare a cleanup process".to_owned()
 }
 
-/// Waits for the end of a child; gives whether it came in time.
+/// Waits for a child to end; returns whether it ended in time.
 fn ends_within(child: &Child, limit: Duration) -> bool {
     let start = Instant::now();
     loop {

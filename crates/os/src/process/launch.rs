@@ -15,7 +15,7 @@ use super::sys::{CPUS_MAX, CpuMask, SpawnError};
 use super::{CAMPAIGN_MARK, Command, Program, RUN_MARK, line};
 use crate::error::{CommandError, Result};
 
-/// The shell of [`Program::Shell`], which every Linux has here.
+/// The shell of [`Program::Shell`], which every Linux system has here.
 const SHELL: &str = "/bin/sh";
 
 /// Where programs are looked for if there is no `PATH`.
@@ -34,7 +34,7 @@ pub(super) struct Launch {
 }
 
 impl Launch {
-    /// Prepares a command that is to carry the mark, or no mark at all if it is empty.
+    /// Prepares a command that carries the mark, or none if the mark is empty.
     pub(super) fn new(command: &Command, mark: &str) -> Result<Self> {
         let mut env = environment(command, mark);
         let (program, argv) = match &command.program {
@@ -73,10 +73,10 @@ fn by_shell(line: &str) -> (PathBuf, Vec<OsString>) {
     (PathBuf::from(SHELL), argv.to_vec())
 }
 
-/// The program and arguments of a line that needs no shell, and whose program is there. A shell
-/// knows best what to say of one that is not.
+/// The program and arguments of a line that needs no shell, and whose program exists. If it does
+/// not, the shell gives the best error message.
 fn without_shell(line: &str, env: &Variables, dir: &Path) -> Option<(PathBuf, Vec<OsString>)> {
-    // Some shells take functions from there, and a function may have any name.
+    // Some shells import functions from there, and a function may have any name.
     let has_functions = |name: &OsString| name.as_encoded_bytes().starts_with(b"BASH_FUNC_");
     if env.keys().any(has_functions) {
         return None;
@@ -86,7 +86,7 @@ fn without_shell(line: &str, env: &Variables, dir: &Path) -> Option<(PathBuf, Ve
     is_executable(&dir.join(&program)).then_some((program, argv))
 }
 
-/// Sets `PWD` as a shell does when it starts: it stays if it is another name of the directory.
+/// Sets `PWD` as a shell does when it starts: it is kept if it is another name of the directory.
 fn set_pwd(env: &mut Variables, dir: &Path) {
     let place = |path: &Path| path.metadata().ok().map(|data| (data.dev(), data.ino()));
     let is_right = env.get(OsStr::new("PWD")).is_some_and(|pwd| {
@@ -98,8 +98,8 @@ fn set_pwd(env: &mut Variables, dir: &Path) {
     }
 }
 
-/// The environment of karve with the changes of the command; the marks come last, so that nothing
-/// can take them away before the command starts.
+/// karve's environment with the changes of the command; the marks come last, so that nothing
+/// can remove them before the command starts.
 fn environment(command: &Command, mark: &str) -> Variables {
     let mut env: Variables = env::vars_os().collect();
     if let Some(confinement) = &command.confinement {
@@ -130,15 +130,15 @@ fn environment(command: &Command, mark: &str) -> Variables {
     env
 }
 
-/// A mark that no other run has: that of this karve and a number.
+/// A unique mark for a run: that of this karve process and a number.
 pub(super) fn fresh_mark() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("{}-{count}", own_mark())
 }
 
-/// What the marks of all runs of this karve begin with, and those of no other. Inside another run
-/// it begins with that one's mark, so that the outer karve finds what an inner one left behind.
+/// The unique prefix of the marks of all runs of this karve process. Inside another run it starts
+/// with that run's mark, so that the outer karve finds what an inner one left behind.
 pub(super) fn own_mark() -> &'static str {
     static MARK: OnceLock<String> = OnceLock::new();
     MARK.get_or_init(|| {
@@ -167,7 +167,7 @@ fn locate(args: &[OsString], env: &Variables, dir: &Path) -> Result<PathBuf> {
     let searched = env
         .get(OsStr::new("PATH"))
         .map_or(OsStr::new(PATH_DEFAULT), |path| path);
-    // Absolute, for the child is in its directory by the time it looks.
+    // Absolute, because the child has already changed its directory when it looks.
     let found = find_in(name, searched, dir).and_then(|file| path::absolute(file).ok());
     found.ok_or_else(|| {
         let name = name.to_string_lossy();
@@ -188,7 +188,7 @@ pub(super) fn find_program(name: &str) -> Option<PathBuf> {
     find_in(OsStr::new(name), &path, Path::new("."))
 }
 
-/// An entry that is not absolute counts from `dir`.
+/// A relative entry is resolved from `dir`.
 fn find_in(name: &OsStr, path: &OsStr, dir: &Path) -> Option<PathBuf> {
     if name.is_empty() {
         return None;
@@ -214,7 +214,7 @@ fn cpu_mask(command: &Command) -> Result<Option<Box<CpuMask>>> {
     }
 }
 
-/// CPUs as the kernel takes them; nothing if it cannot know one of them.
+/// CPUs as the kernel takes them; none if one of them cannot exist.
 pub(super) fn mask_of(cpus: &[usize]) -> Option<Box<CpuMask>> {
     let mut mask = Box::new([0; CPUS_MAX / 64]);
     for &cpu in cpus {
@@ -227,7 +227,7 @@ fn cannot_pin(command: &Command) -> CommandError {
     let cpus: Vec<String> = command.cpus.iter().map(usize::to_string).collect();
     CommandError::environment(format!("cannot start {}", command.name()))
         .cause(format!("cannot pin it to CPU {}", cpus.join(", ")))
-        .hint("see \"nproc\" and \"grep Cpus_allowed_list /proc/self/status\" for the CPUs to use")
+        .hint("see \"nproc\" and \"grep Cpus_allowed_list /proc/self/status\" for the allowed CPUs")
 }
 
 fn c_string(text: OsString, command: &Command) -> Result<CString> {
@@ -238,7 +238,7 @@ fn c_string(text: OsString, command: &Command) -> Result<CString> {
     })
 }
 
-/// Says why a command did not start, and what to do.
+/// Explains why a command did not start, and what to do.
 pub(super) fn spawn_error(command: &Command, error: &SpawnError) -> CommandError {
     let name = command.name();
     let dir = command.dir.display();
@@ -246,7 +246,7 @@ pub(super) fn spawn_error(command: &Command, error: &SpawnError) -> CommandError
     match error {
         SpawnError::Fork(cause) => CommandError::environment(message)
             .cause(cause)
-            .hint("see \"ulimit -u\" and \"free -m\": the machine has no room for a process"),
+            .hint("see \"ulimit -u\" and \"free -m\": the machine cannot run another process"),
         SpawnError::Prepare(cause) => CommandError::environment(message)
             .cause("its session or streams cannot be set up")
             .cause(cause)
@@ -265,11 +265,11 @@ pub(super) fn spawn_error(command: &Command, error: &SpawnError) -> CommandError
                 .cause(cause)
                 .hint(match cause.kind() {
                     io::ErrorKind::NotFound => {
-                        format!("see that {name} and the interpreter in its first line exist")
+                        format!("check that {name} and the interpreter in its first line exist")
                     }
                     io::ErrorKind::PermissionDenied => format!("run \"chmod +x {name}\""),
                     io::ErrorKind::ArgumentListTooLong => {
-                        "pass long input by stdin or a file, not by arguments".into()
+                        "pass long input through stdin or a file, not as arguments".into()
                     }
                     _ => format!("see \"file {name}\"; a script needs a first line like #!/bin/sh"),
                 })

@@ -1,11 +1,11 @@
 //! A command line that needs no shell: one program, its arguments, and nothing that a shell would
-//! do more than take apart.
+//! do besides splitting it.
 //!
-//! A shell takes about a millisecond to start, which is half of a short benchmark. What is taken
-//! apart here is what every shell takes apart alike; all else is left to the shell.
+//! A shell takes about a millisecond to start, which is half of a short benchmark. Only lines that
+//! every shell splits in the same way are split here; everything else is left to the shell.
 
-/// Names that a shell knows itself, in one kind of shell or another; such a name is not looked for
-/// on the `PATH`, or not only.
+/// Built-in names of one shell or another; such a name is not looked up on the `PATH`, or not only
+/// there.
 const SHELL_WORDS: [&str; 86] = [
     "!",
     ".",
@@ -110,7 +110,7 @@ const RARE_WORDS: [&str; 8] = [
 /// The program and the arguments of a line, if no shell is needed to find them.
 pub(super) fn words(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
-    // The word that is being read; quotes alone make one too.
+    // The word being read; quotes alone make one too.
     let mut word: Option<String> = None;
     let mut chars = line.chars();
     while let Some(c) = chars.next() {
@@ -286,7 +286,7 @@ mod tests {
             assert_eq!(direct.stderr.text(), by_shell.stderr.text(), "{line}");
         }
         assert_eq!(both("./missing", dir.path()).0.exit, Exit::Code(127));
-        // Some shells wait for the program, and turn its signal into a code.
+        // Some shells wait for the program, and convert its signal to a code.
         let (direct, by_shell) = both("sh -c 'kill -9 $$'", dir.path());
         assert_eq!(direct.exit, Exit::Signal(9));
         assert_eq!(direct.exit.describe(), "ended by signal 9 (killed)");

@@ -1,7 +1,7 @@
-//! A room for commands: which files are to be seen in it, and from where.
+//! A namespace sandbox for commands: which files are visible in it, and where they come from.
 //!
-//! A room is made once and entered by every command, which costs a command far less than to make
-//! its own. Everything in it is read-only but for what is said to be writable.
+//! A sandbox is created once and entered by every command, which is far cheaper than creating one
+//! for each command. Everything in it is read-only except what is declared writable.
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
@@ -16,7 +16,7 @@ use crate::error::{CommandError, Result};
 /// Devices that every program may expect.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
-/// Names that devices for computing start with.
+/// Name prefixes of compute devices.
 const ACCELERATORS: [&str; 8] = [
     "nvidia",
     "dri",
@@ -37,37 +37,37 @@ const LINKS: [(&str, &str); 5] = [
     ("pts/ptmx", "ptmx"),
 ];
 
-/// Places of a room that lie in memory and can be written to: memory to share, and a home.
+/// Number of writable in-memory file systems in a sandbox: shared memory, and a home.
 const PLACES_IN_MEMORY: u64 = 2;
 
-/// Bytes of memory for each file there may be in such a place: as many files as pages.
+/// Bytes of memory for each allowed file in such a file system: as many files as pages.
 const BYTES_PER_FILE: u64 = 4_096;
 
-/// Files that there may be in any case: a room is made of some.
+/// Minimum number of files: a sandbox itself needs some.
 const FILES_MIN: u64 = 1_024;
 
-/// Whether something in a room can be written to.
+/// Whether something in a sandbox is writable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
-    /// It can be read.
+    /// Read-only.
     Read,
-    /// It can be read and written.
+    /// Readable and writable.
     Write,
 }
 
-/// Something of the host that is to be seen in a room.
+/// A path of the host that is visible in a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shown {
-    /// Where it is in the room.
+    /// Its path in the sandbox.
     pub at: PathBuf,
-    /// Where it is on the host.
+    /// Its path on the host.
     pub from: PathBuf,
-    /// Whether it can be written to.
+    /// Whether it is writable.
     pub access: Access,
 }
 
 impl Shown {
-    /// Something that is seen where it is.
+    /// A path that is the same in the sandbox as on the host.
     pub fn in_place(path: &Path, access: Access) -> Self {
         Self {
             at: path.to_owned(),
@@ -77,50 +77,50 @@ impl Shown {
     }
 }
 
-/// A directory with a layer over it.
+/// A directory with an overlay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layered {
-    /// The directory, which can be seen in the room.
+    /// The directory, which is visible in the sandbox.
     pub at: PathBuf,
-    /// Where the layer is kept, which can be written to in the room: an empty directory.
+    /// Where the overlay is stored: an empty directory that is writable in the sandbox.
     pub kept: PathBuf,
 }
 
-/// What is to be seen in a room.
+/// What is visible in a sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
-    /// Directories of the host whose contents are not there.
+    /// Directories of the host whose contents are hidden.
     pub hidden: Vec<PathBuf>,
-    /// Those of them where anything can be made, which is gone with the room.
+    /// Those of them in which files can be created; they are discarded with the sandbox.
     pub open: Vec<PathBuf>,
-    /// Directories below what is shown whose contents are not there.
+    /// Directories inside what is visible whose contents are hidden.
     pub masked: Vec<PathBuf>,
-    /// A directory in which everything can be written and nothing stays.
+    /// A directory in which everything is writable and changes are discarded.
     pub layered: Option<Layered>,
-    /// What is there all the same, or can be written to.
+    /// What is visible anyway, or writable.
     pub shown: Vec<Shown>,
-    /// Whether the network of the host is there.
+    /// Whether the host's network is available.
     pub network: bool,
-    /// Bytes that files in memory may have in all places together; as the host allows if none.
+    /// Size limit for all in-memory files together, in bytes; the host's limit if none.
     pub memory_bytes: Option<u64>,
-    /// Whether drivers of accelerators work there: processes can write to files of their own in
-    /// `/proc`, as these do.
+    /// Whether accelerator drivers work there: processes can write to their own files in `/proc`,
+    /// as these drivers do.
     pub computes: bool,
-    /// Ports of its loopback where karve hears, if it has no other network; any port for 0.
+    /// Loopback ports on which karve listens, if it has no other network; any port for 0.
     pub doors: Vec<u16>,
 }
 
-/// Namespaces with a view of their own, which end when it is dropped, with all that runs there.
+/// Namespaces with their own view, which end when this is dropped, with everything running there.
 #[derive(Debug)]
 pub struct Room(sys::Room);
 
 impl Room {
-    /// Makes a room. All paths of the view must be without links.
+    /// Creates a sandbox. The paths of the view must not contain links.
     pub fn make(view: &View) -> Result<Self> {
         let plan = plan(view)?;
         sys::Room::make(&plan).map(Self).map_err(|error| {
             let at = error.act.and_then(|act| plan.acts.get(act));
-            let mut why = CommandError::environment("cannot make a sandbox");
+            let mut why = CommandError::environment("cannot create a sandbox");
             if let Some(act) = at {
                 why = why.cause(format!("{act:?}"));
             }
@@ -129,16 +129,16 @@ impl Room {
             } else {
                 why = why.cause(error.cause);
             }
-            why.hint("set sandbox.mode = \"auto\" in karve.toml to do with less")
+            why.hint("set sandbox.mode = \"auto\" in karve.toml to use what the host offers")
         })
     }
 
-    /// What hears on the loopback of the room, in the order of the view.
+    /// The listeners on the sandbox's loopback, in the order of the view.
     pub fn doors(&self) -> &[TcpListener] {
         &self.0.doors
     }
 
-    /// Where the files of the room are for karve.
+    /// Where karve finds the files of the sandbox.
     pub fn root(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root", self.0.pid))
     }
@@ -148,14 +148,14 @@ impl Room {
     }
 }
 
-/// The acts that make the view, in an order in which each finds what it needs.
+/// The steps that build the view, ordered so that each finds what it needs.
 fn plan(view: &View) -> Result<Plan> {
     let dev = PathBuf::from("/dev");
     let hidden = outermost(&[view.hidden.as_slice(), &[dev]].concat());
     let mut shown = view.shown.clone();
     shown.extend(devices());
     shown.retain(|one| one.from.exists());
-    // What is shown twice can be written to if it once may be.
+    // A path that is listed twice is writable if one of the entries is.
     shown.sort_by(|a, b| (&a.at, b.access).cmp(&(&b.at, a.access)));
     shown.dedup_by(|a, b| a.at == b.at);
     let mut acts = Vec::new();
@@ -182,7 +182,7 @@ fn plan(view: &View) -> Result<Plan> {
     trees.extend(sealed);
     if trees.len() > TREES_MAX {
         return Err(
-            CommandError::usage("a sandbox cannot show so many files and directories")
+            CommandError::usage("too many files and directories for a sandbox")
                 .hint("name fewer in sandbox.read and sandbox.write of karve.toml"),
         );
     }
@@ -200,8 +200,8 @@ fn plan(view: &View) -> Result<Plan> {
     })
 }
 
-/// Puts everything in its place, what lies above before what lies below: what is shown, and the
-/// places in which anything can be made. Gives the trees that are put, too.
+/// Mounts everything, parents first: what is visible, and the directories in which files can be
+/// created. Also returns the mounted trees.
 fn shown_acts(
     view: &View,
     hidden: &[PathBuf],
@@ -234,11 +234,11 @@ fn shown_acts(
     Ok((acts, trees))
 }
 
-/// An empty place in memory. All that can be written to together hold no more than the view says.
+/// An empty in-memory file system. All writable ones together are limited by the view.
 fn hide(view: &View, dir: &Path) -> Result<Act> {
     let mut options = "mode=0755".to_owned();
     if let Some(bytes) = view.memory_bytes {
-        // Of 0 bytes or files the kernel would take that there is no bound.
+        // The kernel would read 0 bytes or files as no limit.
         let bytes = (bytes / PLACES_IN_MEMORY).max(BYTES_PER_FILE);
         let files = (bytes / BYTES_PER_FILE).max(FILES_MIN);
         options += &format!(",size={bytes},nr_inodes={files}");
@@ -246,7 +246,7 @@ fn hide(view: &View, dir: &Path) -> Result<Act> {
     Ok(Act::Hide(c_path(Path::new(&options))?, c_path(dir)?))
 }
 
-/// The directories that lie in no other one of them, as far as they exist.
+/// The existing directories that are not inside another one of them.
 fn outermost(dirs: &[PathBuf]) -> Vec<PathBuf> {
     let mut dirs: Vec<PathBuf> = dirs.iter().filter(|dir| dir.is_dir()).cloned().collect();
     dirs.sort();
@@ -260,7 +260,7 @@ fn outermost(dirs: &[PathBuf]) -> Vec<PathBuf> {
     outermost
 }
 
-/// Makes the place for something in a hidden directory, and all above it.
+/// Creates the mount point for something in a hidden directory, and its parents.
 fn places(top: &Path, one: &Shown, made: &mut BTreeSet<PathBuf>) -> Result<Vec<Act>> {
     let mut acts = Vec::new();
     let below = one.at.strip_prefix(top).unwrap_or(&one.at);
@@ -282,7 +282,7 @@ fn places(top: &Path, one: &Shown, made: &mut BTreeSet<PathBuf>) -> Result<Vec<A
 
 fn layer(layered: &Layered) -> Result<Act> {
     let name = |path: &Path| {
-        // These have a meaning in the options.
+        // These are special in the options.
         let text = path.to_string_lossy().replace('\\', "\\\\");
         text.replace(',', "\\,").replace(':', "\\:")
     };
@@ -301,8 +301,8 @@ fn layer(layered: &Layered) -> Result<Act> {
     ))
 }
 
-/// The processes of the room. Nothing there can be written to, or only what belongs to them. Gives
-/// the trees that are put, too; so many are there already.
+/// The `/proc` of the sandbox. Nothing there is writable, or only the processes' own files. Also
+/// returns the mounted trees; takes how many there already are.
 fn process_acts(view: &View, n_trees: usize) -> Result<(Vec<Act>, Vec<CString>)> {
     let proc = PathBuf::from("/proc");
     if !view.computes {
@@ -324,19 +324,19 @@ fn process_acts(view: &View, n_trees: usize) -> Result<(Vec<Act>, Vec<CString>)>
     Ok((acts, trees))
 }
 
-/// Whether the host has devices for computing.
+/// Whether the host has compute devices.
 pub fn has_accelerators() -> bool {
     let names = std::fs::read_dir("/dev").into_iter().flatten().flatten();
     let mut names = names.filter_map(|entry| entry.file_name().into_string().ok());
     names.any(|name| is_accelerator(&name))
 }
 
-/// Whether a device of this name is for computing.
+/// Whether a device with this name is a compute device.
 pub fn is_accelerator(name: &str) -> bool {
     ACCELERATORS.iter().any(|start| name.starts_with(start))
 }
 
-/// Memory to share, terminals and links.
+/// Shared memory, terminals and links.
 fn dev_acts(view: &View) -> Result<Vec<Act>> {
     let dev = Path::new("/dev");
     let shm = dev.join("shm");
@@ -362,7 +362,7 @@ fn devices() -> Vec<Shown> {
     let wanted = |name: &str| DEVICES.contains(&name) || is_accelerator(name);
     names
         .filter(|entry| entry.file_name().to_str().is_some_and(wanted))
-        // A link could lead anywhere.
+        // A link could point anywhere.
         .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()))
         .map(|entry| Shown::in_place(&entry.path(), Access::Write))
         .collect()
@@ -370,9 +370,9 @@ fn devices() -> Vec<Shown> {
 
 fn c_path(path: &Path) -> Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(|cause| {
-        CommandError::usage(format!("{} is no path", path.display()))
+        CommandError::usage(format!("{} is not a valid path", path.display()))
             .cause(cause)
-            .hint("mend sandbox.read and sandbox.write in karve.toml")
+            .hint("fix sandbox.read and sandbox.write in karve.toml")
     })
 }
 

@@ -1,14 +1,15 @@
-//! Holds karve's own thread to some CPUs for a while.
+//! Pins karve's own thread to some CPUs for a while.
 
 use super::launch;
 use super::sys::{self, CpuMask};
 
-/// While it lives, the thread that made it runs on some CPUs only; then where it could before.
+/// While this exists, the thread that created it runs only on some CPUs; then the previous CPU
+/// affinity is restored.
 #[derive(Debug)]
 pub struct Seated(Option<Box<CpuMask>>);
 
 impl Seated {
-    /// Holds this thread to these CPUs, if it may be; to none in particular if there are none.
+    /// Pins this thread to these CPUs, if allowed; does nothing if there are none.
     pub fn on(cpus: &[usize]) -> Self {
         if cpus.is_empty() {
             return Self(None);

@@ -1,7 +1,7 @@
 //! The system calls behind `process`, and the only unsafe code of karve.
 //!
-//! Each function wraps one or a few calls and is safe to use. How a child is started, what it gives
-//! up, and the room that it may live in are parts of their own.
+//! Each function wraps one or a few calls and is safe to use. The start of a child, the privileges
+//! it drops, and its namespace sandbox are separate modules.
 
 mod cage;
 mod clone;
@@ -36,7 +36,7 @@ pub(super) use self::start::{
 /// A process id, as the kernel writes it.
 pub(super) type Pid = libc::pid_t;
 
-/// What a process used, as `wait4` tells.
+/// What a process used, as reported by `wait4`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usage {
     /// User and system time.
@@ -53,12 +53,12 @@ impl Usage {
     }
 }
 
-/// Makes orphaned descendants children of karve instead of init; once per process.
+/// Makes orphaned descendants children of karve instead of init, once per process.
 pub(super) fn become_subreaper() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // SAFETY: the option takes one number. Kernels without it leave orphans to init, where
-        // their marks still tell whose they are.
+        // their marks still identify them.
         unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
     });
 }
@@ -70,7 +70,7 @@ pub(super) enum Wait {
     Look,
 }
 
-/// Reaps a child and gives its status, or `None` if it has not ended.
+/// Reaps a child and returns its status, or `None` if it has not ended.
 pub(super) fn wait(pid: Pid, how: Wait) -> io::Result<Option<(i32, Usage)>> {
     let flags = match how {
         Wait::Block => 0,
@@ -106,7 +106,7 @@ fn parse_usage(usage: &libc::rusage) -> Usage {
     }
 }
 
-/// What a wait status says: the exit code, or the signal as the error.
+/// Decodes a wait status: the exit code, or the signal as the error.
 pub(super) fn parse_status(status: i32) -> Result<i32, i32> {
     if libc::WIFEXITED(status) {
         Ok(libc::WEXITSTATUS(status))
@@ -134,7 +134,7 @@ pub(super) fn pidfd_open(pid: Pid) -> io::Result<OwnedFd> {
     if fd == -1 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
+    // SAFETY: the kernel has just created this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
 }
 
@@ -169,9 +169,9 @@ pub(super) fn kill_group(group: Pid) {
     }
 }
 
-/// Waits until a descriptor is readable or closed, or the time is over.
+/// Waits until a descriptor is readable or closed, or the time is up.
 ///
-/// Absent descriptors are passed over. Tells for each whether it is ready; after a signal none is.
+/// Absent descriptors are skipped. Returns for each whether it is ready; after a signal none is.
 pub(super) fn wait_readable<const N: usize>(
     fds: [Option<BorrowedFd<'_>>; N],
     timeout: Duration,
@@ -204,11 +204,11 @@ pub(super) fn wait_readable<const N: usize>(
     Ok(polled.map(|p| p.revents != 0))
 }
 
-/// Makes reads of a descriptor return at once when there is nothing to read.
+/// Makes reads of a descriptor return immediately when there is nothing to read.
 pub(super) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: the descriptor is open, and the command takes and gives numbers.
+    // SAFETY: the descriptor is open, and the command takes and returns numbers.
     let done = unsafe {
-        // The end of a pipe that is read from has no other flag that could be set.
+        // The read end of a pipe has no other flag that could be set.
         libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) != -1
     };
     if done {
@@ -218,26 +218,26 @@ pub(super) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Drops the pages of a file that are in memory; those that are not on the disk yet stay.
+/// Drops the cached pages of a file; those that are not on disk yet stay.
 pub(super) fn forget_pages(file: &File) {
-    // SAFETY: the descriptor is open, and the call takes numbers. It is advice, so it cannot fail
-    // in a way that matters.
+    // SAFETY: the descriptor is open, and the call takes numbers. It is advisory, so a failure
+    // does not matter.
     unsafe {
         libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED);
     }
 }
 
-/// A nameless file in memory that holds the bytes and is read from its beginning.
+/// An anonymous file in memory that contains the bytes and is read from its start.
 pub(super) fn file_in_memory(bytes: &[u8]) -> io::Result<File> {
     // Some machines refuse such files unless they are marked as not executable, and old kernels do
-    // not know the mark.
+    // not know that flag.
     let create = |flags| {
         // SAFETY: the name is a null-terminated string.
         let fd = unsafe { libc::memfd_create(c"karve-stdin".as_ptr(), flags) };
         if fd == -1 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
+        // SAFETY: the kernel has just created this descriptor, and nothing else owns it.
         Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }))
     };
     let mut file =

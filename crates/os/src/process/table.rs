@@ -6,7 +6,7 @@ use std::io;
 
 use super::sys::{self, Pid};
 
-/// The size of a page in the files of the kernel, on the machines that karve knows.
+/// The page size in the kernel's files, on the supported machines.
 const PAGE_BYTES: u64 = 4_096;
 
 /// One process.
@@ -16,19 +16,19 @@ pub(super) struct Process {
     pub(super) parent: Pid,
     pub(super) group: Pid,
     pub(super) session: Pid,
-    /// In clock ticks since boot; with the id it names a process for good.
+    /// In clock ticks since boot; together with the id it identifies a process permanently.
     pub(super) started: u64,
-    /// Ended, though nobody has asked for its status yet.
+    /// Ended, but not reaped yet.
     pub(super) dead: bool,
 }
 
-/// All processes that can be seen, and whether one ended meanwhile: it may have left a child that
-/// was born too late to be seen.
+/// All visible processes, and whether one ended meanwhile: it may have left a child that was
+/// started too late to be seen.
 pub(super) fn all() -> (Vec<Process>, bool) {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let mut pids: Vec<Pid> = pids.collect();
-    // The newest first, for they are the most likely to go.
+    // Newest first, because they are the most likely to end.
     pids.sort_unstable_by(|a, b| b.cmp(a));
     let mut vanished = false;
     let mut processes = Vec::new();
@@ -41,8 +41,8 @@ pub(super) fn all() -> (Vec<Process>, bool) {
     (processes, vanished)
 }
 
-/// The children of this process, adopted orphans among them, the newest first; none where the
-/// kernel does not keep a list.
+/// The children of this process, including adopted orphans, newest first; none if the kernel
+/// does not keep a list.
 pub(super) fn children() -> Vec<Pid> {
     let me = std::process::id();
     // Orphans go to the first thread.
@@ -53,12 +53,12 @@ pub(super) fn children() -> Vec<Pid> {
 
 /// One process by its id.
 pub(super) fn process(pid: Pid) -> Option<Process> {
-    // The name of the program may hold any byte, so this is not read as UTF-8.
+    // The name of the program may contain any byte, so this is not read as UTF-8.
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     parse_stat(pid, &String::from_utf8_lossy(&stat))
 }
 
-/// Parses `pid (name) state ppid pgrp session …`; the name may hold blanks and parentheses.
+/// Parses `pid (name) state ppid pgrp session …`; the name may contain blanks and parentheses.
 fn parse_stat(pid: Pid, stat: &str) -> Option<Process> {
     let (_, rest) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().take(20).collect();
@@ -78,7 +78,7 @@ pub(super) fn environ(pid: Pid) -> io::Result<Vec<u8>> {
     fs::read(format!("/proc/{pid}/environ"))
 }
 
-/// The memory that a process has for itself; none if it has just ended.
+/// The private memory of a process; none if it has just ended.
 pub(super) fn memory_bytes(pid: Pid) -> u64 {
     let pages = || -> Option<u64> {
         let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
@@ -96,7 +96,7 @@ pub(super) fn parse_env<'a>(environ: &'a [u8], name: &str) -> Option<&'a [u8]> {
     variables.find_map(|v| v.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
 }
 
-/// The processes that `is_root` names, with all their descendants.
+/// The processes that `is_root` selects, with all their descendants.
 pub(super) fn with_descendants(
     processes: &[Process],
     is_root: impl Fn(&Process) -> bool,
@@ -130,7 +130,7 @@ pub(super) fn with_ancestors(processes: &[Process], pid: Pid) -> HashSet<Pid> {
     line
 }
 
-/// Sends SIGKILL to this process, and not to another that got its id meanwhile.
+/// Sends SIGKILL to this process, and never to another that got its id meanwhile.
 pub(super) fn kill(target: &Process) {
     let pidfd = sys::pidfd_open(target.pid);
     if process(target.pid).is_none_or(|now| now.started != target.started) {

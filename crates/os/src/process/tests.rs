@@ -1,4 +1,4 @@
-//! What must hold with every combination of help from the kernel.
+//! What must hold with every combination of kernel features.
 
 use std::fs;
 use std::io::Write;
@@ -31,7 +31,7 @@ fn shell(line: &str) -> Command {
     Command::shell(line, Path::new("/")).limit(Duration::from_secs(300))
 }
 
-/// Whether the process that wrote its id into the file still lives.
+/// Whether the process that wrote its id into the file is still alive.
 fn lives(pid_file: &Path) -> bool {
     let pid = fs::read_to_string(pid_file)
         .unwrap()
@@ -41,8 +41,8 @@ fn lives(pid_file: &Path) -> bool {
     table::process(pid).is_some_and(|p| !p.dead)
 }
 
-/// Gives the command ever more time until it has come so far that the file is written, for a busy
-/// machine may be slow to start it.
+/// Gives the command more and more time until it has written the file, because a busy machine
+/// may be slow to start it.
 fn time_out_after_writing(command: Command, file: &Path, run: &dyn Fn(Command) -> Run) -> Run {
     for limit_ms in [100, 400, 1_600, 6_400, 25_600] {
         let ended = run(command.clone().limit(Duration::from_millis(limit_ms)));
@@ -51,7 +51,7 @@ fn time_out_after_writing(command: Command, file: &Path, run: &dyn Fn(Command) -
             return ended;
         }
     }
-    panic!("the command does not come to write {}", file.display());
+    panic!("the command never writes {}", file.display());
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn the_limit_ends_a_descendant_that_left_session_and_parent_and_ignores_signals(
             sleep 1000; sleep 1000\" &) ; exit 0' & wait; sleep 1000";
         let command = shell(line).env("F", file.to_str().unwrap());
         let ended = time_out_after_writing(command, &file, run);
-        assert_eq!(ended.strays, 0, "it was ended together with the command");
+        assert_eq!(ended.strays, 0, "it was killed together with the command");
         assert!(!lives(&file));
     });
 }
@@ -166,7 +166,7 @@ fn a_process_that_keeps_hopping_to_new_sessions_is_caught() {
             let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             String::from_utf8_lossy(&arguments).contains(name)
         };
-        // An orphan is a child of ours; one look could miss it between two hops.
+        // An orphan is a child of ours; a single check could miss it between two hops.
         assert!((0..50).all(|_| !table::children().into_iter().any(hops)));
     });
 }
@@ -174,7 +174,7 @@ fn a_process_that_keeps_hopping_to_new_sessions_is_caught() {
 #[test]
 fn a_control_group_finds_an_orphan_without_kin_and_mark() {
     if Leaf::new("test").is_none() {
-        eprintln!("skipped: no control group can be made here");
+        eprintln!("skipped: cannot create a control group here");
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -198,7 +198,7 @@ fn a_pipe_held_open_by_a_stranger_is_not_waited_for() {
 #[test]
 fn a_leaf_is_removed_after_use() {
     let Some(leaf) = Leaf::new("test") else {
-        eprintln!("skipped: no control group can be made here");
+        eprintln!("skipped: cannot create a control group here");
         return;
     };
     let text = format!("{leaf:?}");
@@ -212,7 +212,7 @@ fn a_leaf_is_removed_after_use() {
 
 #[test]
 fn an_empty_leaf_serves_the_next_command_and_a_changed_one_does_not() {
-    // In a thread of its own, whose leaves nobody else uses.
+    // In its own thread, whose leaves nothing else uses.
     let thread = thread::spawn(|| {
         let name = |leaf: &Leaf| format!("{leaf:?}").split('"').nth(1).map(PathBuf::from);
         let leaf = Leaf::for_tag("test")?;
@@ -237,7 +237,7 @@ fn an_empty_leaf_serves_the_next_command_and_a_changed_one_does_not() {
         Some(last)
     });
     if let Some(last) = thread.join().unwrap() {
-        assert!(!last.exists(), "it goes with its thread");
+        assert!(!last.exists(), "it is removed with its thread");
     }
 }
 

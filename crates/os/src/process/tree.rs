@@ -1,17 +1,17 @@
-//! A command with all its descendants, and how they are ended.
+//! A command with all its descendants, and how they are killed.
 //!
-//! Three layers say who belongs to a command:
+//! Three layers determine which processes belong to a command:
 //!
 //! ```text
-//! control group   what was born in the command's leaf; exact, where a leaf can be made
+//! control group   what was started in the command's leaf; exact, if a leaf can be created
 //! kinship         its process group, its session, and the descendants by parent id;
 //!                 karve is the subreaper, so an orphan becomes a child of karve, not of init
-//! mark            KARVE_RUN in the environment: finds the orphan whose kin is gone
+//! mark            KARVE_RUN in the environment: finds the orphan whose relatives are gone
 //! ```
 //!
-//! Several threads may run commands at once, so nothing is ended or reaped because it is a child of
-//! karve, only because one of the layers says that it belongs to this command. The command itself
-//! is reaped last: until then its id cannot be given to another process, group or session.
+//! Several threads may run commands at once, so nothing is killed or reaped because it is a child
+//! of karve, only because one of the layers assigns it to this command. The command itself is
+//! reaped last: until then its id cannot be reused for another process, group or session.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -24,26 +24,26 @@ use super::sys::{self, Child, Pid, Usage, Wait};
 use super::table::{self, Process};
 use super::{CAMPAIGN_MARK, RUN_MARK};
 
-/// How often the processes are looked through until none is left; a process that hangs in the
-/// kernel, in a driver say, may outlive them all. With the pauses about four seconds.
+/// How often the processes are scanned until none is left; a process that hangs in the kernel,
+/// in a driver for example, may outlive all scans. With the pauses about four seconds.
 const PASSES_MAX: u32 = 200;
 const PAUSE_MIN: Duration = Duration::from_micros(250);
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
-/// How many passes that found nobody may be in doubt before they are believed.
+/// How many inconclusive passes may find nothing before the result is accepted.
 const DOUBTS_MAX: u32 = 8;
 
-/// How often the newest orphans are looked through in a pass that is in doubt, and how many.
+/// How often the newest orphans are scanned in an inconclusive pass, and how many.
 const HUNT_ROUNDS: u32 = 16;
 const HUNT_WIDTH: usize = 8;
 
 /// How long the command itself may take to die once it is killed.
 const DEATH_LIMIT: Duration = Duration::from_secs(60);
 
-/// How often its death is looked for where the kernel does not tell.
+/// How often to poll for its death if the kernel does not notify us.
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
-/// What the environment of a process says about whose it is.
+/// What the environment of a process says about its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
     Ours,
@@ -55,19 +55,19 @@ enum Mark {
 #[derive(Debug)]
 pub(super) struct Tree {
     child: Child,
-    /// What the mark says, for the command and for commands that a nested karve starts.
+    /// The mark, for the command and for commands that a nested karve starts.
     mark: String,
     leaf: Option<Leaf>,
     /// Whether the command left nothing in its leaf.
     is_empty: bool,
     /// What the reaped orphans used.
     usage: Usage,
-    /// The first process of the room it lives in, to which its orphans fall.
+    /// The first process of its namespace sandbox, which adopts its orphans.
     room: Option<Pid>,
 }
 
 impl Tree {
-    /// The tree of a child that carries the mark, and was born in the leaf if there is one.
+    /// The tree of a child that carries the mark, and was started in the leaf if there is one.
     pub(super) fn new(child: Child, mark: String, leaf: Option<Leaf>) -> Self {
         let leaf = leaf.filter(|_| child.in_cgroup);
         Self {
@@ -80,9 +80,9 @@ impl Tree {
         }
     }
 
-    /// The same tree in a room.
+    /// The same tree in a namespace sandbox.
     pub(super) fn in_room(mut self, room: Option<Pid>) -> Self {
-        // The leaf tells it better, also while other commands are in the same room.
+        // The leaf is more precise, also while other commands are in the same sandbox.
         self.room = room.filter(|_| self.leaf.is_none());
         self
     }
@@ -92,7 +92,7 @@ impl Tree {
         &self.child
     }
 
-    /// How many processes it has, and how much memory of their own they have together.
+    /// How many processes it has, and their total private memory.
     pub(super) fn in_use(&self) -> (u64, u64) {
         let pids: Vec<Pid> = match &self.leaf {
             Some(leaf) => leaf.pids().into_iter().collect(),
@@ -109,9 +109,9 @@ impl Tree {
         (pids.len() as u64, memory_bytes)
     }
 
-    /// Ends what a command that has ended left behind; gives how many were alive.
+    /// Kills what a finished command left behind; returns how many were alive.
     pub(super) fn end_strays(&mut self) -> u32 {
-        // The usual case, and the reason why most runs need no look at all processes.
+        // The usual case, and the reason why most runs need not scan all processes.
         self.is_empty = self.leaf.as_ref().is_some_and(Leaf::is_empty);
         if self.is_empty {
             return 0;
@@ -119,16 +119,16 @@ impl Tree {
         self.end()
     }
 
-    /// Ends the command and all its descendants; gives how many descendants were alive.
+    /// Kills the command and all its descendants; returns how many descendants were alive.
     pub(super) fn end(&mut self) -> u32 {
-        // By the time it is looked up in the table, a process may have moved on to a child.
+        // By the time it is looked up in the table, a process may have been replaced by a child.
         let mut ended = self.leaf.as_ref().map(Leaf::pids).unwrap_or_default();
         ended.remove(&self.child.pid);
         repeat(|| {
             let (alive, doubt) = self.alive();
             let pids = alive.iter().map(|p| p.pid);
             ended.extend(pids.filter(|&pid| pid != self.child.pid));
-            // The table was read first: once parents are killed it shows no kinship any more.
+            // The table was read first: once parents are killed it no longer shows kinship.
             if let Some(leaf) = &self.leaf {
                 leaf.kill();
             }
@@ -142,8 +142,8 @@ impl Tree {
         count(&ended)
     }
 
-    /// Kills orphans with our mark where they are found, without reading the whole table before:
-    /// one that moves on to a child every few milliseconds would always be gone by then.
+    /// Kills orphans with our mark as they are found, without reading the whole table first: one
+    /// that is replaced by a child every few milliseconds would always be gone by then.
     fn hunt(&self) -> Vec<Pid> {
         let mut killed = Vec::new();
         for _ in 0..HUNT_ROUNDS {
@@ -160,7 +160,7 @@ impl Tree {
         killed
     }
 
-    /// The members that live, and whether there may be more; dead ones that fell to us are reaped.
+    /// The live members, and whether there may be more; dead ones that we adopted are reaped.
     fn alive(&mut self) -> (Vec<Process>, bool) {
         let me = std::process::id() as Pid;
         let (members, doubt) = self.members();
@@ -172,7 +172,7 @@ impl Tree {
         (alive, doubt)
     }
 
-    /// The members as the table shows them, and whether an orphan may be one more.
+    /// The members according to the table, and whether an orphan may also be one.
     fn members(&self) -> (Vec<Process>, bool) {
         let me = std::process::id() as Pid;
         let main = self.child.pid;
@@ -193,12 +193,12 @@ impl Tree {
             let mark = match p.dead {
                 true if p.parent == me && holds(p.pid) => Mark::Ours,
                 _ if p.started < born => Mark::Other,
-                // It has no environment any more, and may have left a child.
+                // It no longer has an environment, and may have left a child.
                 true if p.parent == me => Mark::Unknown,
                 true => Mark::Other,
                 false => self.mark_of(p.pid),
             };
-            // Threads of the kernel have no environment either, and no session.
+            // Kernel threads have no environment either, and no session.
             doubt.set(doubt.get() || (mark == Mark::Unknown && p.session != 0));
             mark == Mark::Ours
         });
@@ -206,8 +206,8 @@ impl Tree {
     }
 
     fn mark_of(&self, pid: Pid) -> Mark {
-        // In the middle of an exec a process has no environment for a moment, and one that ended
-        // since the table was read may have left a child that is not in it.
+        // During an exec a process briefly has no environment, and one that ended since the table
+        // was read may have left a child that is not in it.
         let environ = match table::environ(pid) {
             Ok(environ) if !environ.is_empty() => environ,
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Mark::Other,
@@ -226,7 +226,7 @@ impl Tree {
         }
     }
 
-    /// Takes the status of the command, which has ended or been killed, and what the tree used.
+    /// Returns the status of the command, which has ended or been killed, and what the tree used.
     pub(super) fn finish(mut self) -> io::Result<(i32, Usage)> {
         let since = Instant::now();
         let (status, usage) = loop {
@@ -251,7 +251,7 @@ impl Tree {
 
     /// Reaps descendants that were orphaned and ended unnoticed while the command ran.
     ///
-    /// Only the leaf tells whose they were. Most runs have none, and one call shows that.
+    /// Only the leaf shows whose they were. Most runs have none, which takes one call to find out.
     fn reap_quiet_orphans(&mut self) {
         let Some(leaf) = &self.leaf else { return };
         if !sys::has_ended(None) {
@@ -268,7 +268,7 @@ impl Tree {
     }
 }
 
-/// Ends every process that carries the tag, with its descendants; see [`super::end_tagged`].
+/// Kills every process that carries the tag, with its descendants; see [`super::end_tagged`].
 pub(super) fn end_tagged(tag: &str) -> u32 {
     let carries = |environ: &[u8]| {
         let value = table::parse_env(environ, CAMPAIGN_MARK);
@@ -277,7 +277,7 @@ pub(super) fn end_tagged(tag: &str) -> u32 {
     end_carriers(&cgroup::Whose::Tag(tag), &carries)
 }
 
-/// Ends what a karve that is dead has started; see [`super::end_of_karve`].
+/// Kills what a dead karve process has started; see [`super::end_of_karve`].
 pub(super) fn end_of_karve(pid: u32, mark: &str) -> u32 {
     let carries = |environ: &[u8]| {
         let value = table::parse_env(environ, RUN_MARK);
@@ -287,14 +287,14 @@ pub(super) fn end_of_karve(pid: u32, mark: &str) -> u32 {
     end_carriers(&cgroup::Whose::Karve(pid), &carries)
 }
 
-/// Ends every process in such a leaf or with such an environment, with its descendants.
+/// Kills every process in such a leaf or with such an environment, with its descendants.
 fn end_carriers(whose: &cgroup::Whose<'_>, carries: &dyn Fn(&[u8]) -> bool) -> u32 {
     let mut ended = HashSet::new();
     repeat(|| {
         let alive = carriers(whose, carries);
         ended.extend(alive.iter().map(|p| p.pid));
         alive.iter().for_each(table::kill);
-        // Marks cannot be seen in the middle of an exec, so nobody is believed only after a while.
+        // Marks are invisible during an exec, so an empty result is accepted only after a while.
         found(alive.is_empty(), true)
     });
     cgroup::remove_left(whose);
@@ -313,11 +313,11 @@ fn carriers(whose: &cgroup::Whose<'_>, carries: &dyn Fn(&[u8]) -> bool) -> Vec<P
     found
 }
 
-/// What a pass came to.
+/// The result of a pass.
 enum Pass {
     /// Some were found, and killed.
     Somebody,
-    /// None was found, but one may have been overlooked.
+    /// None was found, but one may have been missed.
     Doubt,
     Nobody,
 }
@@ -330,7 +330,7 @@ fn found(is_empty: bool, doubt: bool) -> Pass {
     }
 }
 
-/// Repeats a pass until nobody is left, with a pause after each that was not the last.
+/// Repeats a pass until no process is left, with a pause after each except the last.
 fn repeat(mut pass: impl FnMut() -> Pass) {
     let mut pause = PAUSE_MIN;
     let mut doubts = 0;

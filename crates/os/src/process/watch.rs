@@ -1,4 +1,4 @@
-//! Watches a command while it runs: takes in what it prints, and notices its end.
+//! Watches a command while it runs: reads its output, and notices its end.
 
 use std::cell::Cell;
 use std::io;
@@ -11,16 +11,16 @@ use super::tree::Tree;
 use super::{Bounds, Command, Excess, Exit, LAYERS, NotRun, Run, StopFlag, run_once};
 use crate::error::Result;
 
-/// How often the limit and the stop flag are looked at, at least.
+/// How often the limit and the stop flag are checked, at least.
 pub(super) const TICK: Duration = Duration::from_millis(50);
 
-/// The same where the kernel does not tell when a child ends, so that we must look.
+/// The same if the kernel does not notify us when a child ends, so that we must poll.
 const TICK_WITHOUT_PIDFD: Duration = Duration::from_millis(1);
 
-/// How often it is looked at what a confined command uses; none that is short is disturbed by it.
+/// How often the resource use of a confined command is checked; too rarely to disturb short ones.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Why watching a command came to its end.
+/// Why watching a command ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum End {
     Itself,
@@ -29,7 +29,7 @@ pub(super) enum End {
     TooMuch(Excess),
 }
 
-/// What is known of a command that ended, except for what it printed.
+/// What is known about a finished command, except for its output.
 pub(super) struct Ended {
     pub(super) exit: Exit,
     pub(super) wall: Duration,
@@ -38,11 +38,11 @@ pub(super) struct Ended {
 }
 
 thread_local! {
-    /// The buffer of the last command of this thread: making one anew costs a short run dearly.
+    /// The buffer of the last command of this thread: a new one is expensive for a short run.
     static BUFFER: Cell<Option<Vec<u8>>> = const { Cell::new(None) };
 }
 
-/// Takes in what a command prints while it runs.
+/// Reads a command's output while it runs.
 pub(super) struct Watch<'a> {
     stdout: Stream<'a>,
     stderr: Stream<'a>,
@@ -59,7 +59,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Watches until the command has ended, or must be ended.
+    /// Watches until the command has ended, or must be killed.
     pub(super) fn until_end(
         &mut self,
         tree: &Tree,
@@ -98,7 +98,7 @@ impl<'a> Watch<'a> {
                 }
                 look = Instant::now() + LOOK;
             }
-            // One buffer each at most, so that the end is noticed at once however much is printed.
+            // At most one buffer each, so that the end is noticed at once however much is printed.
             if out {
                 self.stdout.read(&mut self.buffer);
                 if self.stdout.is_enough() {
@@ -111,7 +111,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Takes in what is left of the streams.
+    /// Reads what is left of the streams.
     pub(super) fn finish(mut self, ended: Ended) -> Run {
         let run = Run {
             exit: ended.exit,
@@ -127,13 +127,13 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// As [`super::run`], while somebody hears what the command prints on its standard output. A line
-/// is not tried with a shell where its program cannot be executed.
+/// Like [`super::run`], with a tap on the command's standard output. A line is not retried with a
+/// shell if its program cannot be executed.
 pub fn run_tapped(command: &Command, stop: &StopFlag, tap: Tap<'_>) -> Result<Run> {
     run_once(command, stop, LAYERS, Some(tap)).map_err(NotRun::into_error)
 }
 
-/// What a command uses too much of.
+/// Which resource limit a command exceeds.
 fn excess(tree: &Tree, bounds: Bounds) -> Option<Excess> {
     if bounds.processes.is_none() && bounds.memory_sum_bytes.is_none() {
         return None;

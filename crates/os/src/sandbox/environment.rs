@@ -1,12 +1,12 @@
 //! Which variables of karve's own environment a confined command sees.
 //!
-//! What tells a compiler or a library where things are passes. What could make a program load code,
-//! what holds secrets, and what points to shared caches does not.
+//! Variables that tell a compiler or a library where things are get passed on. Those that could
+//! make a program load code, hold secrets, or point to shared caches do not.
 
 use crate::process::Variables;
 use karve_core::charter::SandboxRule;
 
-/// Names that pass; a star stands for any rest.
+/// Names that are passed on; a trailing star matches anything.
 const PASSED: [&str; 61] = [
     "PATH",
     "LANG",
@@ -71,7 +71,7 @@ const PASSED: [&str; 61] = [
     "SPACK_*",
 ];
 
-/// What every agent's program needs beside: its home, and the way to the network.
+/// What every agent's program also needs: its home, and network settings.
 const PASSED_TO_PROGRAMS: [&str; 12] = [
     "HOME",
     "XDG_CONFIG_HOME",
@@ -87,7 +87,7 @@ const PASSED_TO_PROGRAMS: [&str; 12] = [
     "NODE_EXTRA_CA_CERTS",
 ];
 
-/// What an agent's program needs beside: where its model is, and the right to ask it.
+/// What a particular agent's program also needs: the address of its model, and its credentials.
 const PASSED_TO_AGENTS: [&str; 20] = [
     "ANTHROPIC_*",
     "CLAUDE_*",
@@ -116,7 +116,7 @@ pub(super) fn of_command(rule: &SandboxRule, set: &[(String, String)]) -> Variab
     variables(rule, &[], set)
 }
 
-/// What an agent sees. Its home is the real one, where its program keeps who it is.
+/// What an agent sees. Its home is the real one, where its program keeps its credentials.
 pub(super) fn of_agent(rule: &SandboxRule, set: &[(String, String)]) -> Variables {
     let own = [
         "HOME",
@@ -133,8 +133,8 @@ pub(super) fn of_agent(rule: &SandboxRule, set: &[(String, String)]) -> Variable
     variables(rule, &[&own[..], &PASSED_TO_AGENTS].concat(), &set)
 }
 
-/// What passes to an agent of a known kind, which needs some variables of its own and none of
-/// another's.
+/// What is passed on to an agent of a known kind, which needs its own variables and none of
+/// another agent's.
 pub(super) fn of_kind(more: &[String], own: &[&str]) -> Variables {
     let usual = PASSED.iter().chain(&PASSED_TO_PROGRAMS).chain(own);
     let usual = usual.map(|name| (*name).to_owned());

@@ -1,8 +1,8 @@
-//! The way of an agent to its model, and to nothing else.
+//! An agent's connection to its model, and to nothing else.
 //!
-//! A room with a gateway has no network but a loopback of its own, and karve hears on it: at one
-//! port as a proxy that leads to the allowed hosts, and at the ports of allowed servers on the
-//! host's own loopback, which are led there as they are.
+//! A namespace sandbox with a gateway has no network except its own loopback, on which karve
+//! listens: on one port as a proxy to the allowed hosts, and on the ports of allowed servers on the
+//! host's own loopback, which are forwarded unchanged.
 
 use super::hosts::{Host, Target};
 use crate::process::Room;
@@ -15,27 +15,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Doors of one room at most; the first is the proxy's.
+/// Maximum number of listeners of one sandbox; the first is the proxy's.
 const DOORS_MAX: usize = 8;
-/// Connections at a time.
+/// Maximum number of concurrent connections.
 const OPEN_MAX: usize = 128;
-/// Bytes of what a client asks of the proxy.
+/// Maximum size of a request to the proxy, in bytes.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// How long a client may take to ask, and a host to answer a call.
+/// How long a client may take to send its request, and a host to accept a connection.
 const CALL_LIMIT: Duration = Duration::from_secs(30);
-/// How often a door looks whether somebody came.
+/// How often a listener checks for new connections.
 const LOOK: Duration = Duration::from_millis(10);
-/// Hosts that are remembered because they were asked for in vain.
+/// How many refused hosts are remembered.
 const REFUSED_MAX: usize = 16;
 
-/// The ports of a room's loopback where karve must hear for these hosts: the proxy's, which is any,
-/// and those of servers on the host's own loopback.
+/// The loopback ports of a sandbox on which karve must listen for these hosts: any port for the
+/// proxy, and those of servers on the host's own loopback.
 pub(super) fn doors(hosts: &[Host]) -> Vec<u16> {
     let local: BTreeSet<u16> = hosts.iter().filter_map(Host::loopback_port).collect();
     [0].into_iter().chain(local).take(DOORS_MAX).collect()
 }
 
-/// Hears at the doors of a room until it is dropped.
+/// Serves the listeners of a sandbox until it is dropped.
 #[derive(Debug)]
 pub struct Gateway {
     shared: Arc<Shared>,
@@ -53,7 +53,7 @@ struct Shared {
 }
 
 impl Gateway {
-    /// Hears at the doors of a room, which were made for these hosts.
+    /// Serves the listeners of a sandbox, which were created for these hosts.
     pub(super) fn open(room: &Room, hosts: &[Host]) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             hosts: hosts.to_vec(),
@@ -86,7 +86,7 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// The variables that lead programs to the proxy.
+    /// The variables that point programs to the proxy.
     pub fn variables(&self) -> Vec<(String, String)> {
         let proxy = format!("http://127.0.0.1:{}", self.proxy);
         let mut set = Vec::new();
@@ -99,7 +99,7 @@ impl Gateway {
         set
     }
 
-    /// Hosts that were asked for and are not allowed.
+    /// Hosts that were requested and are not allowed.
     pub fn refused(&self) -> Vec<String> {
         lock(&self.shared.refused).iter().cloned().collect()
     }
@@ -117,10 +117,10 @@ impl Drop for Gateway {
     }
 }
 
-/// Where a door leads.
+/// Where a listener forwards to.
 #[derive(Clone, Copy, Debug)]
 enum Leads {
-    /// Where the client asks for, if that is allowed.
+    /// The host that the client requests, if that is allowed.
     Anywhere,
     /// To this port of the host's own loopback.
     Home(u16),
@@ -142,7 +142,7 @@ fn hear(door: &TcpListener, leads: Leads, shared: &Arc<Shared>) {
         let id = shared.next.fetch_add(1, Ordering::Relaxed);
         let shared = shared.clone();
         thread::spawn(move || {
-            // What fails is told to the client by the end of its connection.
+            // On failure the client sees its connection close.
             let _ = serve(client, leads, (id, &shared));
             lock(&shared.open).remove(&id);
         });
@@ -179,16 +179,16 @@ fn serve(mut client: TcpStream, leads: Leads, (id, shared): (u64, &Shared)) -> i
     Ok(())
 }
 
-/// Reads what a client asks of the proxy, and calls the host if it is allowed; gives the connection
-/// and what must be sent there first.
+/// Reads a client's request to the proxy, and connects to the host if it is allowed; returns the
+/// connection and what must be sent there first.
 fn call(client: &mut TcpStream, shared: &Shared) -> io::Result<Option<(TcpStream, Vec<u8>)>> {
     client.set_read_timeout(Some(CALL_LIMIT))?;
     let Some((head, rest)) = read_head(client)? else {
-        return answer(client, "400 Bad Request", "this is no request to a proxy");
+        return answer(client, "400 Bad Request", "this is not a proxy request");
     };
     client.set_read_timeout(None)?;
     let Some(target) = Target::asked_for(&head) else {
-        return answer(client, "400 Bad Request", "this is no request to a proxy");
+        return answer(client, "400 Bad Request", "this is not a proxy request");
     };
     let (name, port) = (&target.name, target.port);
     if !shared.hosts.iter().any(|host| host.allows(name, port)) {
@@ -197,7 +197,7 @@ fn call(client: &mut TcpStream, shared: &Shared) -> io::Result<Option<(TcpStream
             refused.insert(format!("{name}:{port}"));
         }
         let why = format!(
-            "karve lets this agent reach its model only; to allow {name}, add it to hosts of the \
+            "karve lets this agent reach only its model; to allow {name}, add it to hosts in the \
              agent's table in karve.toml\n"
         );
         return answer(client, "403 Forbidden", &why);
@@ -228,7 +228,7 @@ fn answer<T>(client: &mut TcpStream, status: &str, text: &str) -> io::Result<Opt
     Ok(None)
 }
 
-/// The head of a request, and what came behind it; nothing if it has no end.
+/// The head of a request, and the bytes after it; none if it does not end.
 fn read_head(client: &mut TcpStream) -> io::Result<Option<(String, Vec<u8>)>> {
     let mut seen = Vec::new();
     let mut part = [0; 4_096];
@@ -248,7 +248,7 @@ fn read_head(client: &mut TcpStream) -> io::Result<Option<(String, Vec<u8>)>> {
     }
 }
 
-/// Connects to a host: by the proxy that karve's own environment names, if it names one.
+/// Connects to a host: through the proxy that karve's own environment names, if any.
 fn connect(target: &Target) -> io::Result<TcpStream> {
     let variable = |names: [&str; 2]| names.iter().find_map(|name| env::var(name).ok());
     let proxy = variable(["HTTPS_PROXY", "https_proxy"]).filter(|proxy| !proxy.is_empty());
@@ -257,7 +257,7 @@ fn connect(target: &Target) -> io::Result<TcpStream> {
         return reach(&target.name, target.port);
     };
     let Some(by) = Target::of_url(&proxy) else {
-        let why = "HTTPS_PROXY is no address such as http://proxy:3128";
+        let why = "HTTPS_PROXY is not an address such as http://proxy:3128";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     };
     let mut server = reach(&by.name, by.port)?;
@@ -275,14 +275,14 @@ fn connect(target: &Target) -> io::Result<TcpStream> {
         Ok(server)
     } else {
         Err(io::Error::other(format!(
-            "the proxy {} says {status:?}",
+            "the proxy {} replied {status:?}",
             by.name
         )))
     }
 }
 
 fn reach(name: &str, port: u16) -> io::Result<TcpStream> {
-    let mut why = io::Error::other("the name leads nowhere");
+    let mut why = io::Error::other("the name has no address");
     for address in (name, port).to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, CALL_LIMIT) {
             Ok(stream) => return Ok(stream),

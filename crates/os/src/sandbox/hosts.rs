@@ -1,10 +1,10 @@
-//! Hosts that an agent may reach, and what a client asks a proxy for.
+//! Hosts that an agent may reach, and requests to a proxy.
 
 use std::net::IpAddr;
 
-/// Ports that are meant where none is named.
+/// The ports if none is named.
 const USUAL_PORTS: [u16; 2] = [443, 80];
-/// The longest name of a host.
+/// The maximum length of a host name.
 const NAME_CHARS_MAX: usize = 253;
 
 /// A host that may be reached.
@@ -16,16 +16,20 @@ pub struct Host {
 }
 
 impl Host {
-    /// Reads `api.example.com`, `*.example.com`, `localhost:8080` or the address of a server such
+    /// Parses `api.example.com`, `*.example.com`, `localhost:8080` or the address of a server such
     /// as `https://example.com/v1`.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let target = Target::of_url(text).ok_or_else(|| format!("`{text}` is no host"))?;
+        let target = Target::of_url(text).ok_or_else(|| format!("`{text}` is not a host"))?;
         let has_port = text.contains("://") || target.port != USUAL_PORTS[0] || {
             text.trim_end_matches('/').ends_with(":443")
         };
         let name = match target.name.strip_prefix('*') {
             Some(below) if below.starts_with('.') && below.len() > 2 => below.to_owned(),
-            Some(_) => return Err(format!("`{text}` is no host: a star stands before a dot")),
+            Some(_) => {
+                return Err(format!(
+                    "`{text}` is not a host: a star must come before a dot"
+                ));
+            }
             None => target.name,
         };
         let host = Self {
@@ -38,7 +42,7 @@ impl Host {
         Ok(host)
     }
 
-    /// Whether it is the one that is asked for.
+    /// Whether it matches the requested one.
     pub fn allows(&self, name: &str, port: u16) -> bool {
         let is_port = match self.port {
             Some(only) => only == port,
@@ -62,7 +66,7 @@ fn is_loopback(name: &str) -> bool {
     name == "localhost" || name.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
-/// What a client asks a proxy for.
+/// The target of a proxy request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) name: String,
@@ -91,8 +95,8 @@ impl Target {
         })
     }
 
-    /// Reads the head of a request to a proxy: `CONNECT host:port`, or a method with a whole
-    /// address, which is then asked for once and closed.
+    /// Parses the head of a request to a proxy: `CONNECT host:port`, or a method with a full
+    /// address, which is then requested once and closed.
     pub(super) fn asked_for(head: &str) -> Option<Self> {
         let (line, fields) = head.split_once("\r\n")?;
         let mut words = line.split(' ');
@@ -138,7 +142,7 @@ impl Target {
     }
 }
 
-/// A name and a port; an address of version 6 stands in brackets.
+/// A name and a port; an IPv6 address is in brackets.
 fn parse_place(place: &str, usual: u16) -> Option<(String, u16)> {
     let (name, port) = match place.strip_prefix('[') {
         Some(rest) => {

@@ -1,4 +1,5 @@
-//! A home, temporary files and shared memory that only confined commands see, empty before each.
+//! A home, temporary files and shared memory that only confined commands see, empty before each
+//! command.
 
 use crate::error::{Context, Result};
 use crate::process::{Room, View};
@@ -8,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is in the home directory that programs find by a variable: its name, and where it is.
+/// Directories in the home that programs find through a variable: its name, and the path.
 const TOOLS: [(&str, &str); 6] = [
     ("CARGO_HOME", ".cargo"),
     ("RUSTUP_HOME", ".rustup"),
@@ -18,7 +19,7 @@ const TOOLS: [(&str, &str); 6] = [
     ("JULIA_DEPOT_PATH", ".julia"),
 ];
 
-/// Variables that say where programs keep things, and where in the home that is then.
+/// Variables that set where programs store things, and the path in the home.
 const KEPT: [(&str, &str); 12] = [
     ("HOME", ""),
     ("XDG_CACHE_HOME", ".cache"),
@@ -34,22 +35,22 @@ const KEPT: [(&str, &str); 12] = [
     ("GOCACHE", ".go-cache"),
 ];
 
-/// The private places of confined commands.
+/// The private directories of confined commands.
 #[derive(Debug)]
 pub struct Private {
     dir: PathBuf,
-    /// Where temporary files are for the commands; in a room it is the usual place.
+    /// The commands' temporary directory; in a namespace sandbox it is the usual one.
     tmp_seen: PathBuf,
-    /// The memory to share of each room, as karve sees it.
+    /// The shared memory of each sandbox, as karve sees it.
     shm: Vec<(PathBuf, Arc<Room>)>,
-    /// What lies in the temporary directory because something is shown below it.
+    /// What is in the temporary directory because something below it is visible.
     kept: Vec<PathBuf>,
 }
 
 impl Private {
-    /// Makes the places, empty, in a directory of their own.
+    /// Creates the directories, empty, in their own directory.
     pub fn make(dir: &Path) -> Result<Self> {
-        let cannot = || format!("cannot make {}", dir.display());
+        let cannot = || format!("cannot create {}", dir.display());
         let _ = fs::remove_dir_all(dir);
         for name in ["tmp", "vartmp", "homes"] {
             fs::create_dir_all(dir.join(name)).context(cannot)?;
@@ -62,12 +63,12 @@ impl Private {
         })
     }
 
-    /// What `/tmp` is in a room.
+    /// The `/tmp` of a sandbox.
     pub(super) fn tmp(&self) -> PathBuf {
         self.dir.join("tmp")
     }
 
-    /// What `/var/tmp` is in a room.
+    /// The `/var/tmp` of a sandbox.
     pub(super) fn vartmp(&self) -> PathBuf {
         self.dir.join("vartmp")
     }
@@ -77,10 +78,10 @@ impl Private {
         self.dir.join("homes")
     }
 
-    /// A place for what a test writes in its worktree, empty.
+    /// An empty directory for what a test writes in its worktree.
     pub(super) fn fresh_layer(&self) -> Result<PathBuf> {
         let layer = self.dir.join("layer");
-        let cannot = || format!("cannot make {}", layer.display());
+        let cannot = || format!("cannot create {}", layer.display());
         if layer.exists() {
             remove_dir(&layer).context(cannot)?;
         }
@@ -90,7 +91,7 @@ impl Private {
         Ok(layer)
     }
 
-    /// From now on they are seen in a room.
+    /// Registers a sandbox in which they are visible.
     pub(super) fn lies_in(&mut self, room: &Arc<Room>, view: &View) {
         self.tmp_seen = "/tmp".into();
         let shm = room.root().join("dev/shm");
@@ -115,7 +116,7 @@ impl Private {
         vec![self.homes().join(home), self.tmp(), self.vartmp()]
     }
 
-    /// Variables that lead a command to its private places.
+    /// Variables that point a command to its private directories.
     pub(super) fn variables(&self, home: &str) -> Vec<(String, String)> {
         let home = self.homes().join(home);
         let text = |path: &Path| path.to_string_lossy().into_owned();
@@ -144,7 +145,7 @@ impl Private {
         set
     }
 
-    /// Takes away all that commands left; with caches by worktree, homes stay.
+    /// Removes everything that commands left; with per-worktree caches, homes stay.
     pub(super) fn clean(&self, home: &str, caches: Caches) -> Result<()> {
         let cannot = || format!("cannot empty {}", self.dir.display());
         empty(&self.tmp(), &self.kept).context(cannot)?;
@@ -164,7 +165,7 @@ impl Private {
     }
 }
 
-/// Removes all in a directory but what is kept, and what lies above that.
+/// Removes everything in a directory except what is kept, and its parents.
 pub fn empty(dir: &Path, kept: &[PathBuf]) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
@@ -183,7 +184,7 @@ pub fn empty(dir: &Path, kept: &[PathBuf]) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a directory, also where a command took away its own rights.
+/// Removes a directory, even if a command removed its own permissions.
 fn remove_dir(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     if fs::remove_dir_all(path).is_ok() {

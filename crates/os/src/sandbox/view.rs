@@ -1,7 +1,7 @@
 //! What of the host a confined command sees.
 //!
-//! Everything is there and read-only, but for what belongs to people: homes, the checkout, the
-//! campaigns, temporary files and sockets of services. Of a home, tools and compilers are shown.
+//! Everything is visible and read-only, except what belongs to people: homes, the checkout, the
+//! campaigns, temporary files and sockets of services. Of a home, tools and compilers are visible.
 
 use super::{Places, Private, bounds, gateway};
 use crate::error::{Context, Result};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// Directories of other people, of services and of temporary files.
 const HIDDEN: [&str; 6] = ["/root", "/home", "/tmp", "/var/tmp", "/run", "/var/spool"];
 
-/// What is shown of a home: compilers, interpreters and their libraries.
+/// What is visible of a home: compilers, interpreters and their libraries.
 const TOOLS: [&str; 28] = [
     ".cargo/bin",
     ".cargo/registry",
@@ -47,7 +47,7 @@ const TOOLS: [&str; 28] = [
     "go",
 ];
 
-/// Where programs of agents keep who they are and what they did.
+/// Where agents' programs keep their credentials and history.
 const AGENT_HOMES: [&str; 12] = [
     ".claude",
     ".claude.json",
@@ -63,21 +63,21 @@ const AGENT_HOMES: [&str; 12] = [
     ".npmrc",
 ];
 
-/// What a service keeps below `/run` that programs need.
+/// Files of services in `/run` that programs need.
 const RUN: [&str; 3] = [
     "/run/current-system",
     "/run/opengl-driver",
     "/run/booted-system",
 ];
 
-/// What programs need there to find names on the network.
+/// What programs need there to resolve names on the network.
 const RUN_NETWORK: [&str; 3] = [
     "/run/systemd/resolve",
     "/run/resolvconf",
     "/run/NetworkManager",
 ];
 
-/// Variables that hold lists of directories, which are shown.
+/// Variables with lists of directories, which are visible.
 const PATHS: [&str; 6] = [
     "PATH",
     "LD_LIBRARY_PATH",
@@ -87,7 +87,7 @@ const PATHS: [&str; 6] = [
     "PKG_CONFIG_PATH",
 ];
 
-/// Variables that hold one directory, which is shown.
+/// Variables with one directory, which is visible.
 const ROOTS: [&str; 9] = [
     "VIRTUAL_ENV",
     "CONDA_PREFIX",
@@ -100,16 +100,16 @@ const ROOTS: [&str; 9] = [
     "PYENV_ROOT",
 ];
 
-/// Where the work is.
+/// The directories of the work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// The user's checkout.
     pub checkout: PathBuf,
-    /// Where campaigns live.
+    /// Where campaigns are stored.
     pub campaigns: PathBuf,
-    /// Where worktrees are made.
+    /// Where worktrees are created.
     pub worktrees: PathBuf,
-    /// Files that the work needs meanwhile.
+    /// Temporary files of the work.
     pub scratch: PathBuf,
     /// The project's directory in a worktree.
     pub workdir: String,
@@ -127,8 +127,8 @@ pub struct Checkout<'a> {
 }
 
 impl Site {
-    /// Where a project works: in worktrees and among files of a directory of its own. Commands may
-    /// read the history, unless that would tell what is to be kept from them.
+    /// Where a project works: in worktrees and temporary files in its own directory. Commands may
+    /// read the history, unless that would reveal what must be hidden from them.
     pub fn of(place: &Checkout<'_>, campaigns: &Path, dir: &Path, charter: &Charter) -> Self {
         let tells = charter.hidden_cases().is_empty() && !charter.sandbox.seals_history;
         Self {
@@ -141,8 +141,8 @@ impl Site {
         }
     }
 
-    /// Where plain commands work: in a directory of the user's, which they see and cannot write to,
-    /// with files in a directory of their own.
+    /// Where plain commands work: in a directory of the user's, which they can read but not write,
+    /// with temporary files in their own directory.
     pub fn of_commands(here: &Path, dir: &Path) -> Self {
         Self {
             checkout: here.to_owned(),
@@ -154,10 +154,10 @@ impl Site {
         }
     }
 
-    /// The same with directories that exist, and without links in their paths.
+    /// The same with directories created, and without links in their paths.
     pub(super) fn settled(mut self) -> Result<Self> {
         for dir in [&self.worktrees, &self.scratch, &self.scratch.join("out")] {
-            fs::create_dir_all(dir).context(|| format!("cannot make {}", dir.display()))?;
+            fs::create_dir_all(dir).context(|| format!("cannot create {}", dir.display()))?;
         }
         for dir in [
             &mut self.checkout,
@@ -219,7 +219,7 @@ pub(super) fn of_commands(
     })
 }
 
-/// What a test sees: what the project's commands see, and a layer over its worktree.
+/// What a test sees: what the project's commands see, and an overlay on its worktree.
 pub(super) fn of_trial(
     site: &Site,
     rule: &SandboxRule,
@@ -235,7 +235,7 @@ pub(super) fn of_trial(
     Ok(view)
 }
 
-/// What an agent sees: of all worktrees only its own, and in its home what its program needs.
+/// What an agent sees: only its own worktree, and in its home what its program needs.
 pub(super) fn of_agent(
     site: &Site,
     rule: &SandboxRule,
@@ -269,7 +269,7 @@ pub(super) fn of_agent(
         shown,
         network,
         memory_bytes: bounds(rule).memory_sum_bytes,
-        // A sandbox that it makes inside this one needs a `/proc` that nothing covers.
+        // A sandbox that it creates inside this one needs a `/proc` that nothing covers.
         computes: false,
         doors: match (rule.agent_network, agent.hosts) {
             (true, Some(hosts)) => gateway::doors(hosts),
@@ -278,7 +278,7 @@ pub(super) fn of_agent(
     })
 }
 
-/// Where programs of agents keep their things, as far as it is there.
+/// Where agents' programs keep their files, as far as it exists.
 pub(super) fn agent_homes() -> Vec<PathBuf> {
     let Some(home) = home() else {
         return Vec::new();
@@ -302,13 +302,13 @@ fn places(private: &Private) -> [Shown; 2] {
     ]
 }
 
-/// The campaigns, where they lie in the directory in which plain commands work.
+/// The campaigns, if they are in the directory in which plain commands work.
 fn masked(site: &Site) -> Vec<PathBuf> {
     let inside = site.campaigns.starts_with(&site.worktrees);
     inside.then(|| site.campaigns.clone()).into_iter().collect()
 }
 
-/// What may not be seen.
+/// What is hidden.
 fn hidden(site: &Site) -> Vec<PathBuf> {
     let mut hidden: Vec<PathBuf> = HIDDEN.iter().map(|dir| settled(Path::new(dir))).collect();
     hidden.extend(home());
@@ -323,14 +323,14 @@ fn hidden(site: &Site) -> Vec<PathBuf> {
     hidden
 }
 
-/// Whether a path lies in a hidden directory, and is not shown all the same.
+/// Whether a path is in a hidden directory, and not visible anyway.
 pub(super) fn hides(site: &Site, rule: &SandboxRule, path: &Path) -> bool {
     let shown = shown(site, rule).unwrap_or_default();
     let is_shown = shown.iter().any(|one| path.starts_with(&one.at));
     !is_shown && hidden(site).iter().any(|dir| path.starts_with(dir))
 }
 
-/// What is shown although it lies in a hidden directory.
+/// What is visible although it is in a hidden directory.
 fn shown(site: &Site, rule: &SandboxRule) -> Result<Vec<Shown>> {
     let hidden = hidden(site);
     let is_above = |path: &Path| hidden.iter().any(|dir| dir.starts_with(path));
@@ -361,8 +361,8 @@ fn read_only(paths: impl IntoIterator<Item = PathBuf>) -> impl Iterator<Item = S
         .map(|path| Shown::in_place(&settled(&path), Access::Read))
 }
 
-/// The directories that variables of the user name. A directory of programs has its libraries
-/// beside it.
+/// The directories that the user's variables name. A directory of programs has its libraries
+/// next to it.
 fn named_by_variables() -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for name in PATHS {
@@ -388,7 +388,7 @@ fn named_by_variables() -> Vec<PathBuf> {
     paths
 }
 
-/// A path as the user writes it: full, from the home, or from the project.
+/// A path as the user writes it: absolute, or relative to the home or the project.
 fn meant(path: &str, project: &Path) -> PathBuf {
     let path = match (path.strip_prefix("~/"), home()) {
         (Some(rest), Some(home)) => home.join(rest),
@@ -397,16 +397,16 @@ fn meant(path: &str, project: &Path) -> PathBuf {
     settled(&path)
 }
 
-/// What tests and benchmarks may write; a directory of the worktree is made first, for a right can
-/// be given only to what is there.
+/// What tests and benchmarks may write; a directory of the worktree is created first, because
+/// access can be granted only to what exists.
 pub(super) fn written(rule: &SandboxRule, project: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = outside(&rule.write)?;
     for path in rule.write.iter().filter(|path| !is_outside(path)) {
         let path = project.join(path);
         if path.symlink_metadata().is_err() {
-            fs::create_dir_all(&path).context(|| format!("cannot make {}", path.display()))?;
+            fs::create_dir_all(&path).context(|| format!("cannot create {}", path.display()))?;
         }
-        // A link could lead anywhere.
+        // A link could point anywhere.
         if settled(&path).starts_with(settled(project)) {
             paths.push(settled(&path));
         }
@@ -414,7 +414,7 @@ pub(super) fn written(rule: &SandboxRule, project: &Path) -> Result<Vec<PathBuf>
     Ok(paths)
 }
 
-/// Whether a path is meant in the worktree.
+/// Whether a path refers to the worktree.
 pub(super) fn is_inside(path: &str) -> bool {
     !is_outside(path)
 }
@@ -428,8 +428,8 @@ fn outside(write: &[String]) -> Result<Vec<PathBuf>> {
     Ok(paths.map(|path| meant(path, Path::new("/"))).collect())
 }
 
-/// What may be read where no room hides the rest: all but what is hidden, and of that what is
-/// shown.
+/// What may be read if no namespace sandbox hides the rest: everything except what is hidden, and
+/// of that what is visible anyway.
 pub(super) fn readable(site: &Site, rule: &SandboxRule) -> Result<Vec<PathBuf>> {
     let hidden = hidden(site);
     let mut readable = Vec::new();
@@ -438,7 +438,7 @@ pub(super) fn readable(site: &Site, rule: &SandboxRule) -> Result<Vec<PathBuf>> 
     Ok(readable)
 }
 
-/// All that lies in a directory and neither is nor holds anything hidden.
+/// Everything in a directory that neither is nor contains anything hidden.
 fn beside(dir: &Path, hidden: &[PathBuf], readable: &mut Vec<PathBuf>) {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     for entry in entries {
@@ -454,7 +454,7 @@ fn beside(dir: &Path, hidden: &[PathBuf], readable: &mut Vec<PathBuf>) {
     }
 }
 
-/// Devices that may be written to where no room has its own.
+/// Devices that are writable if no namespace sandbox has its own.
 pub(super) fn usual_devices() -> Vec<PathBuf> {
     let names = fs::read_dir("/dev").into_iter().flatten().flatten();
     let usual = [

@@ -1,4 +1,4 @@
-//! What the built-in file holds, how a device is found, and what is refused.
+//! The contents of the built-in file, how a device is found, and what is refused.
 
 use super::*;
 
@@ -142,10 +142,10 @@ fn a_bad_figure_is_refused_with_its_file_and_key() {
     check("source = \"a\"\nfp32 = nan", "`device.X.figures.fp32`");
     check("source = \"a\"\nfp32 = 67", "from 1e6 to 1e18");
     check("source = \"a\"\nfp32 = \"67 T\"", "`device.X.figures.fp32`");
-    check("source = \"a\"\nfp33 = 1e12", "not a figure");
+    check("source = \"a\"\nfp33 = 1e12", "not a known figure");
     check("fp32 = 1e12", "`device.X.figures.source`");
     check("source = 3\nfp32 = 1e12", "`device.X.figures.source`");
-    check("source = ", "cannot be read");
+    check("source = ", "cannot read");
     let unnamed = Devices::default().add("[[device]]\nname = \" \"\nkind = \"cpu\"", "f");
     assert!(unnamed.unwrap_err().to_string().contains("name`"));
     let unknown = Devices::default().add("[[device]]\nname = \"a\"\nkind = \"tpu\"", "f");

@@ -1,17 +1,17 @@
-//! A's contract of profilers, read and validated in both published variants: with the
-//! configuration behind the title, or in a table of its own.
+//! The hyper-mla profiler contract, parsed and validated in both published variants: with the
+//! configuration after the title, or in a separate table.
 //!
 //! ```text
 //! ## Profile: mla v3 | b=32, s=1, t=4096
-//! ### Configuration              the other variant, instead of what is behind the bar
+//! ### Configuration              the other variant, instead of the part after the bar
 //! ### Stages                     a row for each stage
 //! ### Bottleneck: Memory-bound   Memory, Compute or Latency; below it the root cause
 //! ### Top 3 Opportunities        1. name — est. 40% gain — trigger: metric=value
-//! ### vs Baseline                may be left out
+//! ### vs Baseline                optional
 //! ```
 //!
-//! Anybody may have written it. It is data: each value is checked, every fault is named with its
-//! line, and what is missing is not made up.
+//! The report is untrusted data: each value is checked, every error is reported with its line,
+//! and missing values are not invented.
 
 mod figures;
 mod sections;
@@ -22,26 +22,26 @@ use figures::{change_holds, duration, figure};
 use sections::{Faults, Line, Section, is_called, quoted, rows, sections, table};
 use serde::Serialize;
 
-/// Bytes of a report that is read.
+/// The largest report that is read, in bytes.
 pub const BYTES_MAX: usize = 256 << 10;
-/// Rows of a table.
+/// The most rows of a table.
 const ROWS_MAX: usize = 64;
-/// Characters of a cell, and of a paragraph.
+/// The most characters of a cell, and of a paragraph.
 const CELL_CHARS: usize = 400;
 const TEXT_CHARS: usize = 2_000;
-/// Faults that are named.
+/// The most errors that are reported.
 const FAULTS_MAX: usize = 20;
-/// Characters of a line that a fault quotes.
+/// How many characters of a line an error quotes.
 const QUOTE_CHARS: usize = 80;
-/// Sentences of a root cause.
+/// The most sentences of a root cause.
 const SENTENCES_MAX: usize = 2;
-/// Opportunities of a report.
+/// The most opportunities of a report.
 pub const OPPORTUNITIES_MAX: usize = 3;
-/// A use of a unit in percent; what is sampled may be a little above 100.
+/// The highest utilization in percent; sampled values may be slightly above 100.
 pub const PERCENT_MAX: f64 = 105.0;
-/// An expected gain in percent.
+/// The highest expected gain in percent.
 const GAIN_PCT_MAX: f64 = 1_000.0;
-/// Stands where nothing was measured or told.
+/// Written where nothing was measured or reported.
 pub const NONE: &str = "-";
 
 /// The columns of the stages.
@@ -57,8 +57,8 @@ pub const STAGE_COLUMNS: [&str; 7] = [
 /// The columns of the comparison.
 pub const VERSUS_COLUMNS: [&str; 4] = ["Metric", "Previous", "Current", "Change"];
 
-/// The columns of the stages as one of the published copies has them: without a unit, which then
-/// stands in the cells.
+/// The columns of the stages in one of the published copies: without a unit, which is then in
+/// the cells.
 const STAGE_COLUMNS_UNITLESS: [&str; 7] = [
     "Stage",
     "Duration",
@@ -78,17 +78,17 @@ const SECTIONS: [&str; 5] = [
     "vs Baseline",
 ];
 
-/// Where the configuration stands.
+/// Where the configuration is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Variant {
-    /// Behind the title, after a bar.
+    /// In the title, after a bar.
     Title,
     /// In a table.
     Table,
 }
 
-/// What limits a kernel, as the contract tells it.
+/// What limits a kernel, in the terms of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -98,14 +98,14 @@ pub enum Class {
     Latency,
 }
 
-/// A report that keeps the contract.
+/// A report that satisfies the contract.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// The kernel.
     pub kernel: String,
     /// Its version.
     pub version: String,
-    /// Where its configuration stands.
+    /// Where its configuration is.
     pub variant: Variant,
     /// Problem parameters, such as `b`, `s` and `t`.
     pub configuration: Vec<(String, String)>,
@@ -121,22 +121,22 @@ pub struct Report {
     pub versus: Vec<Versus>,
 }
 
-/// A row of the stages. What was not measured is `None`.
+/// A row of the stages. Values that were not measured are `None`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stage {
     /// Its name.
     pub name: String,
     /// Microseconds.
     pub duration_us: Option<f64>,
-    /// Use of the matrix units, in percent.
+    /// Utilization of the matrix units, in percent.
     pub tensor_pct: Option<f64>,
-    /// Use of device memory, in percent.
+    /// Utilization of device memory, in percent.
     pub dram_pct: Option<f64>,
     /// Occupancy, in percent.
     pub occupancy_pct: Option<f64>,
     /// What limits it.
     pub bottleneck: Class,
-    /// What more is said of that, from parentheses.
+    /// Details about that, from parentheses.
     pub remark: String,
     /// What stands out.
     pub issue: String,
@@ -147,7 +147,7 @@ pub struct Stage {
 pub struct Opportunity {
     /// What.
     pub name: String,
-    /// The gain that is expected, in percent.
+    /// The expected gain, in percent.
     pub gain_pct: f64,
     /// Metrics and their values.
     pub trigger: Vec<(String, String)>,
@@ -167,7 +167,7 @@ pub struct Versus {
 }
 
 impl Class {
-    /// Its name, as the contract writes it.
+    /// Its name in the contract.
     pub fn name(self) -> &'static str {
         match self {
             Self::Memory => "Memory",
@@ -184,7 +184,7 @@ impl Class {
     }
 }
 
-/// Reads a report, or names everything that is wrong with it.
+/// Parses a report, or lists everything that is wrong with it.
 pub fn parse(text: &str) -> Result<Report, Vec<String>> {
     if text.len() > BYTES_MAX {
         return Err(vec![format!("the report is larger than {BYTES_MAX} bytes")]);
@@ -195,7 +195,7 @@ pub fn parse(text: &str) -> Result<Report, Vec<String>> {
     if n_lines > 0 && !text.ends_with('\n') {
         faults.add(
             n_lines,
-            "the line has no end, so that the report may be cut",
+            "the last line has no newline, so the report may be truncated",
         );
     }
     let (title, parts) = sections(text, &mut faults);
@@ -222,15 +222,12 @@ pub fn parse(text: &str) -> Result<Report, Vec<String>> {
         (true, Some(table)) => (Variant::Table, table),
         (_, None) => (Variant::Title, behind),
         (false, Some(_)) => {
-            faults.add(
-                1,
-                "the configuration stands behind the title and in a table",
-            );
+            faults.add(1, "the configuration is both in the title and in a table");
             (Variant::Title, behind)
         }
     };
     if configuration.is_empty() {
-        faults.missing("the configuration, behind the title or as \"### Configuration\",");
+        faults.missing("the configuration, in the title or as \"### Configuration\",");
     }
     match (stages, limit.flatten(), tries) {
         (Some(stages), Some((bottleneck, root_cause)), Some(opportunities))
@@ -277,7 +274,7 @@ fn take_title((number, heading): Line<'_>, faults: &mut Faults) -> Option<Title>
             Some((name, value)) => {
                 add_parameter(number, (name, value), &mut configuration, faults);
             }
-            None => faults.add(number, format!("{} is no name=value", quoted(pair))),
+            None => faults.add(number, format!("{} is not name=value", quoted(pair))),
         }
     }
     Some((kernel.trim().to_owned(), version.to_owned(), configuration))
@@ -295,7 +292,7 @@ fn add_parameter(
     } else if configuration.iter().any(|(known, _)| known == name) {
         faults.add(
             number,
-            format!("the parameter {} is there twice", quoted(name)),
+            format!("the parameter {} appears twice", quoted(name)),
         );
     } else if configuration.len() < ROWS_MAX {
         configuration.push((name.to_owned(), value.to_owned()));
@@ -361,7 +358,7 @@ fn take_stages(part: &Section<'_>, faults: &mut Faults) -> Vec<Stage> {
 }
 
 fn unknown(class: &str) -> String {
-    format!("{} is none of Memory, Compute, Latency", quoted(class))
+    format!("{} is not one of Memory, Compute, Latency", quoted(class))
 }
 
 fn take_bottleneck(part: &Section<'_>, faults: &mut Faults) -> Option<(Class, String)> {
@@ -371,7 +368,7 @@ fn take_bottleneck(part: &Section<'_>, faults: &mut Faults) -> Option<(Class, St
         let what = unknown(name);
         faults.add(
             part.line,
-            format!("the bottleneck {what}, with -bound behind it"),
+            format!("the bottleneck {what}, followed by -bound"),
         );
     }
     let words = part
@@ -384,7 +381,7 @@ fn take_bottleneck(part: &Section<'_>, faults: &mut Faults) -> Option<(Class, St
         0 => faults.add(part.line, "the root cause is missing"),
         1..=SENTENCES_MAX => {}
         n => {
-            let what = format!("the root cause has {n} sentences, not at most {SENTENCES_MAX}");
+            let what = format!("the root cause has {n} sentences, the limit is {SENTENCES_MAX}");
             faults.add(part.line, what);
         }
     }
@@ -395,7 +392,8 @@ fn take_bottleneck(part: &Section<'_>, faults: &mut Faults) -> Option<(Class, St
     Some((class?, text.to_owned()))
 }
 
-/// How many sentences: each ends with a sign before a blank, and the next does not begin small.
+/// How many sentences: each ends with punctuation before a space, and the next does not start
+/// with a lowercase letter.
 fn sentences(text: &str) -> usize {
     let words: Vec<&str> = text.split_whitespace().collect();
     let begins = |word: &str| word.chars().next().is_some_and(|c| !c.is_lowercase());
@@ -420,7 +418,7 @@ fn take_opportunities(part: &Section<'_>, faults: &mut Faults) -> Vec<Opportunit
     if lines.is_empty() {
         faults.add(
             part.line,
-            "no opportunity is named; write \"none\" where there is none",
+            "no opportunity is named; write \"none\" if there is none",
         );
     }
     for (place, (number, line)) in lines.into_iter().enumerate() {

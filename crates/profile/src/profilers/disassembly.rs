@@ -1,11 +1,11 @@
-//! Disassembly as objdump prints it: which instructions are floating-point arithmetic, how many
-//! operations each of them does, and whether in vectors.
+//! Parses objdump disassembly: which instructions are floating-point arithmetic, how many
+//! operations each of them does, and whether they are vectorized.
 
 use super::Unreadable;
 use super::text::{Line, Lines};
 use std::collections::BTreeMap;
 
-/// Bits of a vector register whose length the code does not tell (SVE); the least there is.
+/// Bits of a vector register whose length is not in the code (SVE); the smallest possible.
 const SCALABLE_BITS: u32 = 128;
 /// Operations of one lane in `a * b + c`.
 const FUSED: u32 = 2;
@@ -26,14 +26,14 @@ enum Architecture {
     Arm64,
 }
 
-/// What is known of the code of one object.
+/// The disassembly of one object.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Disassembly {
-    /// Instructions by their addresses; none where one is no arithmetic in floating point.
+    /// Instructions by address; none for one that is not floating-point arithmetic.
     pub(super) at: BTreeMap<u64, Option<Arithmetic>>,
 }
 
-/// Reads the disassembly of several objects; a line that begins so comes before each of them.
+/// Parses the disassembly of several objects; a line with this prefix precedes each of them.
 pub(super) fn parse(text: &str, part: &str) -> Result<Vec<Disassembly>, Unreadable> {
     let mut parts: Vec<Disassembly> = Vec::new();
     let mut architecture = None;
@@ -63,7 +63,7 @@ fn named((number, format): Line<'_>) -> Result<Architecture, Unreadable> {
         Ok(Architecture::Arm64)
     } else {
         let format: String = format.chars().take(40).collect();
-        let reason = format!("karve does not know the instructions of {format:?}");
+        let reason = format!("karve does not support the instruction set of {format:?}");
         Err(Unreadable::at(number, reason))
     }
 }
@@ -78,7 +78,7 @@ fn instruction(line: &str) -> Option<(u64, &str)> {
 fn arithmetic(of: Architecture, words: &str) -> Option<Arithmetic> {
     let (mnemonic, operands) = words.split_once(char::is_whitespace)?;
     match (of, mnemonic.starts_with('{')) {
-        // `{vex}` says how the next word is written.
+        // `{vex}` is the encoding of the next word.
         (Architecture::X86, true) => {
             let (mnemonic, operands) = operands.trim().split_once(char::is_whitespace)?;
             of_x86(mnemonic, operands)
@@ -88,13 +88,13 @@ fn arithmetic(of: Architecture, words: &str) -> Option<Arithmetic> {
     }
 }
 
-/// `vfmadd231ps`: an operation, then whether on one value or on a vector, and of which width.
+/// `vfmadd231ps`: an operation, then whether it is scalar or packed, and the element width.
 fn of_x86(mnemonic: &str, operands: &str) -> Option<Arithmetic> {
     const PLAIN: [&str; 15] = [
         "add", "sub", "mul", "div", "min", "max", "sqrt", "rcp", "rsqrt", "rcp14", "rsqrt14",
         "hadd", "hsub", "addsub", "dp",
     ];
-    // The old unit works on a stack, one value at a time.
+    // The x87 unit works on a stack, one value at a time.
     const STACK: [&str; 7] = ["fadd", "fsub", "fsubr", "fmul", "fdiv", "fdivr", "fsqrt"];
     let without = mnemonic.strip_suffix(['p', 's', 'l']);
     if STACK.contains(&mnemonic) || without.is_some_and(|name| STACK.contains(&name)) {
@@ -130,7 +130,7 @@ fn of_x86(mnemonic: &str, operands: &str) -> Option<Arithmetic> {
     }
 }
 
-/// `fmla v0.4s, v1.4s, v2.4s`: the first operand tells on how many values.
+/// `fmla v0.4s, v1.4s, v2.4s`: the first operand gives the number of lanes.
 fn of_arm64(mnemonic: &str, operands: &str) -> Option<Arithmetic> {
     const PLAIN: [&str; 16] = [
         "fadd", "fsub", "fmul", "fnmul", "fdiv", "fdivr", "fsubr", "fmax", "fmin", "fmaxnm",

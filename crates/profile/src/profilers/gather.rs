@@ -1,14 +1,14 @@
-//! From launches to kernels: launches of one kernel are taken together, the longest kernel first.
+//! From launches to kernels: launches of one kernel are merged, the longest kernel comes first.
 
 use karve_core::profile::{KERNELS_MAX, KernelProfile, QUOTE_CHARS, Source};
 use std::collections::BTreeMap;
 
-/// Notes that a parser leaves at most.
+/// The most notes from a parser.
 const NOTES_MAX: usize = 32;
-/// Characters of a note.
+/// The most characters of a note.
 const NOTE_CHARS: usize = 300;
 
-/// What a reader should know besides the values, each once and not too many.
+/// What a reader should know besides the values, without duplicates and bounded.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     notes: Vec<String>,
@@ -33,29 +33,29 @@ impl Notes {
     pub(super) fn finish(mut self) -> Vec<String> {
         if self.more > 0 {
             self.notes
-                .push(format!("{} more notes are not told", self.more));
+                .push(format!("{} more notes are not shown", self.more));
         }
         self.notes
     }
 }
 
-/// A kernel under its whole name, with what it weighs against others.
+/// A kernel under its full name, with its weight for sorting.
 #[derive(Debug)]
 pub(super) struct Weighed {
     /// Its name, not shortened.
     pub(super) name: String,
-    /// Its time in all launches, or what else it is sorted by.
+    /// Its time in all launches, or another sort key.
     pub(super) weight: f64,
-    /// What was read of it.
+    /// Its counters.
     pub(super) profile: KernelProfile,
 }
 
-/// The heaviest kernels, each under a name of its own.
+/// The heaviest kernels, each under a unique name.
 pub(super) fn heaviest(mut kernels: Vec<Weighed>, notes: &mut Notes) -> Vec<KernelProfile> {
     kernels.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.name.cmp(&b.name)));
     if kernels.len() > KERNELS_MAX {
         let left = kernels.len() - KERNELS_MAX;
-        notes.add(format!("{left} kernels that take less are not told"));
+        notes.add(format!("{left} shorter kernels are not shown"));
         kernels.truncate(KERNELS_MAX);
     }
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
@@ -64,7 +64,7 @@ pub(super) fn heaviest(mut kernels: Vec<Weighed>, notes: &mut Notes) -> Vec<Kern
         profile.name = kernel.name.chars().take(QUOTE_CHARS).collect();
         let again = seen.entry(profile.name.clone()).or_default();
         *again += 1;
-        // Two long names may begin alike.
+        // Two long names may have the same prefix.
         if *again > 1 {
             profile.name = format!("{} #{again}", profile.name);
         }
@@ -78,12 +78,12 @@ pub(super) fn heaviest(mut kernels: Vec<Weighed>, notes: &mut Notes) -> Vec<Kern
 pub(super) struct Launch {
     /// The kernel's name, not shortened.
     pub(super) name: String,
-    /// What was read of it.
+    /// Its counters.
     pub(super) profile: KernelProfile,
 }
 
-/// Takes launches of one kernel together: all values are those of the launch whose time is the
-/// median (the shorter one of two), and `launches` says how many there were.
+/// Merges the launches of one kernel: all values are those of the launch with the median time
+/// (the shorter one of two), and `launches` is their number.
 pub(super) fn by_kernel(launches: Vec<Launch>, tool: &str, notes: &mut Notes) -> Vec<Weighed> {
     let mut groups: BTreeMap<String, Vec<KernelProfile>> = BTreeMap::new();
     for launch in launches {
@@ -94,7 +94,7 @@ pub(super) fn by_kernel(launches: Vec<Launch>, tool: &str, notes: &mut Notes) ->
     for (name, mut group) in groups {
         let n = group.len();
         let weight = group.iter().map(time).sum();
-        // A launch whose time was not read stands for nothing, unless there are no others.
+        // A launch without a time is ignored, unless there are no others.
         if group
             .iter()
             .any(|profile| profile.value("duration_us").is_some())
@@ -108,7 +108,7 @@ pub(super) fn by_kernel(launches: Vec<Launch>, tool: &str, notes: &mut Notes) ->
         if n > 1 {
             let short: String = name.chars().take(80).collect();
             notes.add(format!(
-                "{short} was launched {n} times: the values are those of the launch of median time"
+                "{short} was launched {n} times: the values are from the median launch"
             ));
         }
         kernels.push(Weighed {

@@ -1,20 +1,20 @@
-//! Which functions are the kernel's own: those of the files that a candidate may change.
+//! Which functions belong to the kernel: those of the editable files.
 //!
-//! Where a profiler tells the file of a function, that decides. Where it does not, because the
-//! program was built without debug information, a function counts whose definition stands in one
-//! of the files.
+//! If the profiler reports the file of a function, the file decides. If it does not, because the
+//! program was built without debug information, a function counts if its definition is in one of
+//! the files.
 
 use std::collections::BTreeSet;
 
-/// Bytes of granted files that are looked at.
+/// How many bytes of editable files are searched.
 const TEXT_BYTES_MAX: usize = 4 << 20;
-/// How far the end of a list of parameters, and then the body, is looked for, in bytes.
+/// How far to search for the end of a parameter list, and then for the body, in bytes.
 const REACH: usize = 2_000;
-/// Words before parentheses and a block that are no names of functions.
+/// Words before parentheses and a block that are not function names.
 const KEYWORDS: [&str; 9] = [
     "if", "for", "while", "switch", "match", "catch", "return", "sizeof", "do",
 ];
-/// What a file is called that is not known.
+/// The name of an unknown file.
 const UNKNOWN: &str = "???";
 
 /// The files that a candidate may change, and the functions that are defined there.
@@ -40,12 +40,12 @@ impl Granted {
         granted
     }
 
-    /// Whether nothing is known of them.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty()
     }
 
-    /// Whether a function is one of theirs, by its file where that is known, else by its name.
+    /// Whether a function is one of theirs, by its file if that is known, else by its name.
     pub fn holds(&self, function: &str, file: &str) -> bool {
         if !file.is_empty() && file != UNKNOWN {
             let file = file.trim_start_matches("./");
@@ -165,11 +165,11 @@ mod tests {
         check("_Z7softmaxPKfPf", "???", true);
         check("_ZN2ns7softmaxIfEEvPT_", "???", true);
         check("_Z99softmax", "???", false);
-        // What is only called, and words before a block.
+        // Functions that are only called, and keywords before a block.
         for none in ["expf", "other", "if", "main", "soft", "__expf_fma", ""] {
             check(none, "???", false);
         }
-        // The file decides where it is known.
+        // The file decides if it is known.
         check("anything", "/tmp/tree/src/kernel.c", true);
         check("anything", "kernel.c", true);
         check("softmax", "/tmp/tree/src/other_kernel.c", false);

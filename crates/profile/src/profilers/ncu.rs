@@ -1,6 +1,6 @@
 //! Nsight Compute's CSV, the pages `details` and `raw`.
 //!
-//! Before the header stand lines of the tool and of the program. On the page `details` each row is
+//! The header follows lines of the tool and of the program. On the page `details` each row is
 //! one metric or one rule of one launch, and rows of metrics are shorter than rows of rules. On the
 //! page `raw` each row is one launch, and the row after the header has the units.
 
@@ -17,7 +17,7 @@ use names::Name;
 use std::collections::BTreeMap;
 
 const TOOL: &str = "ncu";
-/// Launches that one output may have.
+/// The most launches of one output.
 const LAUNCHES_MAX: usize = 20_000;
 
 /// Whether a line is the header of a table.
@@ -33,10 +33,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
         notes.add(ENDS_EARLY);
     }
     let Some(start) = lines.whole.iter().position(|(_, line)| is_header(line)) else {
-        return Err(Unreadable::at(
-            1,
-            "there is no header of a table of ncu --csv",
-        ));
+        return Err(Unreadable::at(1, "there is no table header of ncu --csv"));
     };
     let header = lines.whole[start];
     let rows = table(&lines.whole[start + 1..], header, &mut notes);
@@ -56,7 +53,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
         });
     }
     if launches.is_empty() {
-        return Err(Unreadable::at(header.0, "the table has no row of a kernel"));
+        return Err(Unreadable::at(header.0, "the table has no kernel row"));
     }
     let kernels = by_kernel(launches, TOOL, &mut notes);
     Ok(Parsed {
@@ -66,7 +63,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
     })
 }
 
-/// The rows after a header; what is no row is left out and counted.
+/// The rows after a header; other lines are skipped and counted.
 fn table<'a>(lines: &[Line<'a>], header: Line<'a>, notes: &mut Notes) -> Vec<Line<'a>> {
     let mut strange = 0;
     let mut rows = Vec::new();
@@ -79,13 +76,13 @@ fn table<'a>(lines: &[Line<'a>], header: Line<'a>, notes: &mut Notes) -> Vec<Lin
     }
     if strange > 0 {
         notes.add(format!(
-            "{strange} lines among the rows of the table are no rows"
+            "{strange} lines between the rows of the table are not rows"
         ));
     }
     rows
 }
 
-/// A value as it is written.
+/// A value as written in the file.
 #[derive(Clone, Debug)]
 struct Reading {
     unit: String,
@@ -93,15 +90,15 @@ struct Reading {
     line: usize,
 }
 
-/// What was written of one launch.
+/// The values of one launch.
 #[derive(Debug)]
 struct Sheet {
     kernel: String,
     names: &'static [Name],
-    /// By the profiler's own names; nothing where two rows contradict each other.
+    /// By the profiler's own names; nothing if two rows contradict each other.
     readings: BTreeMap<String, Option<Reading>>,
     remarks: Vec<Remark>,
-    /// What rules told as numbers.
+    /// Numbers from rules.
     told: Vec<(&'static str, f64, Source)>,
 }
 
@@ -116,7 +113,7 @@ impl Sheet {
         }
     }
 
-    /// Takes a value in. One that contradicts another makes both worthless.
+    /// Adds a value. If it contradicts another, both are discarded.
     fn take(&mut self, name: &str, reading: Reading, notes: &mut Notes) {
         use std::collections::btree_map::Entry;
         match self.readings.entry(name.to_owned()) {
@@ -128,7 +125,7 @@ impl Sheet {
                 if !entry.get().as_ref().is_some_and(same) {
                     let line = reading.line;
                     notes.add(format!(
-                        "line {line}: {name} is there twice with different values: not read"
+                        "line {line}: {name} appears twice with different values: not read"
                     ));
                     entry.insert(None);
                 }
@@ -136,7 +133,7 @@ impl Sheet {
         }
     }
 
-    /// The value of a metric in the unit of its kind, and where it was read.
+    /// The value of a metric in the unit of its kind, and its source.
     fn value(
         &self,
         name: &str,
@@ -157,7 +154,7 @@ impl Sheet {
         }
         let Some(value) = grouped(text) else {
             notes.add(format!(
-                "line {line}: {name} is {text:?}, which is no clear number"
+                "line {line}: {name} is {text:?}, which is not a valid number"
             ));
             return Ok(None);
         };
@@ -171,7 +168,7 @@ impl Sheet {
         Ok(Some((value * scale, Source::at(TOOL, *line, &quote))))
     }
 
-    /// All counters that follow from what was written.
+    /// All counters that can be derived from the values.
     fn counters(&self, notes: &mut Notes) -> Result<KernelProfile, Unreadable> {
         let mut profile = KernelProfile::named(&self.kernel);
         for name in self.names {
@@ -220,7 +217,7 @@ impl Sheet {
                 continue;
             };
             let kind = super::number::Kind::Count;
-            // A share of all needs all.
+            // A share needs the total.
             let Some((value, source)) = self.value(metric, kind, notes)? else {
                 return Ok(());
             };
@@ -228,7 +225,7 @@ impl Sheet {
         }
         let all: f64 = reasons.iter().map(|(_, value, _)| value).sum();
         for (reason, value, source) in reasons {
-            // A warp that was chosen does not wait.
+            // A selected warp does not wait.
             if all > 0.0 && reason != "selected" {
                 let quote = format!("{} of {all:.2} in all reasons", source.quote);
                 let source = Source { quote, ..source };
@@ -247,7 +244,7 @@ fn column(columns: &[String], name: &str, line: usize) -> Result<usize, Unreadab
         (None, _) => Err(Unreadable::at(line, format!("there is no column {name:?}"))),
         (Some(_), Some(_)) => Err(Unreadable::at(
             line,
-            format!("the column {name:?} is there twice"),
+            format!("the column {name:?} appears twice"),
         )),
     }
 }

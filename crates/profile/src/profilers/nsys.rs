@@ -1,7 +1,7 @@
 //! The SQLite export of Nsight Systems: launches, copies and calls, joined with their names.
 //!
-//! The file is untrusted: it is opened for reading alone, its schema may run nothing, and a handler
-//! ends a query that takes too long.
+//! The file is untrusted: it is opened read-only, its schema may not run code, and a handler
+//! aborts a query that takes too long.
 
 use super::gather::Notes;
 use super::timeline::{Recorder, Span};
@@ -12,9 +12,9 @@ use rusqlite::{Connection, OpenFlags, Row};
 use std::path::Path;
 
 const TOOL: &str = "nsys";
-/// Instructions of SQLite's machine between two looks at how many there were.
+/// Instructions of SQLite's virtual machine between two calls of the progress handler.
 const STEP: i32 = 100_000;
-/// So many looks, and no more: about two thousand million instructions.
+/// The most calls of the handler: about two billion instructions.
 const STEPS_MAX: u32 = 20_000;
 
 /// Copies from the host (1) and to the host (2).
@@ -37,7 +37,7 @@ pub fn read(path: &Path) -> Result<Parsed, Unreadable> {
     let n = rows(&file, KERNELS, |row| take_kernel(&mut recorder, row))?;
     let all = count(&file, "CUPTI_ACTIVITY_KIND_KERNEL")?;
     if all != n {
-        let reason = format!("of {all} launches {n} have a name");
+        let reason = format!("only {n} of {all} launches have a name");
         return Err(Unreadable::at(1, reason));
     }
     for (table, query) in [
@@ -79,10 +79,10 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 fn wrong(what: &str, e: &rusqlite::Error) -> Unreadable {
-    Unreadable::at(1, format!("{what} is no export of nsys: {e}"))
+    Unreadable::at(1, format!("{what} is not an nsys export: {e}"))
 }
 
-/// Whether there is a table of that name, which is no view.
+/// Whether there is a table of that name that is not a view.
 fn has(file: &Connection, table: &str) -> Result<bool, Unreadable> {
     let query = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
     let n = file.query_row(query, [table], |row| row.get::<_, i64>(0));
@@ -96,7 +96,7 @@ fn count(file: &Connection, table: &str) -> Result<usize, Unreadable> {
     Ok(usize::try_from(n).unwrap_or(usize::MAX))
 }
 
-/// Takes all rows of a query, and counts them.
+/// Handles all rows of a query, and counts them.
 fn rows(
     file: &Connection,
     query: &str,
@@ -114,7 +114,7 @@ fn rows(
 
 fn whole(row: &Row<'_>, at: usize) -> Result<u64, Unreadable> {
     let value = row.get::<_, i64>(at).map_err(|e| wrong("a row", &e))?;
-    u64::try_from(value).map_err(|_| Unreadable::at(1, format!("{value} is below zero")))
+    u64::try_from(value).map_err(|_| Unreadable::at(1, format!("{value} is negative")))
 }
 
 fn text(row: &Row<'_>, at: usize) -> Result<String, Unreadable> {
@@ -165,7 +165,7 @@ fn take_kernel(recorder: &mut Recorder<Detail>, row: &Row<'_>) -> Result<(), Unr
     let mut values = [0_u32; 9];
     for (value, at) in values.iter_mut().zip(4..) {
         let n = whole(row, at)?;
-        let too_large = |_| Unreadable::at(1, format!("row {id} has {n}, which is too much"));
+        let too_large = |_| Unreadable::at(1, format!("row {id} has {n}, which is too large"));
         *value = u32::try_from(n).map_err(too_large)?;
     }
     let detail = Detail {

@@ -1,16 +1,16 @@
-//! Numbers and units as profilers write them. What is not clearly a number gives none.
+//! Numbers and units as profilers write them. Ambiguous text yields no number.
 
-/// Characters that a number has at most.
+/// The most characters of a number.
 const NUMBER_CHARS: usize = 40;
 
-/// What a value measures, and with it the unit that it is told in.
+/// What a value measures, which determines its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// In microseconds.
     Time,
     /// In percent.
     Percent,
-    /// In bytes, also of a block or a thread.
+    /// In bytes, also per block or per thread.
     Bytes,
     /// In bytes per second.
     BytesPerSecond,
@@ -41,8 +41,8 @@ pub(super) fn whole(text: &str) -> Option<u64> {
 
 /// A number with commas between thousands, such as `3,176,000` or `97.30`.
 ///
-/// `1.234` would be a thousand times as much in another locale, and who writes `0.25` there writes
-/// `0,25`. Tools that group thousands write two decimals, so that three of them are no number here.
+/// In another locale `1.234` means a thousand times as much, and `0.25` is written `0,25`. Tools
+/// that group thousands write two decimals, so three decimals are rejected here.
 pub(super) fn grouped(text: &str) -> Option<f64> {
     let (whole, decimals) = match text.split_once('.') {
         Some((whole, decimals)) => (whole, Some(decimals)),
@@ -64,7 +64,7 @@ pub(super) fn grouped(text: &str) -> Option<f64> {
     plain(&text.replace(',', ""))
 }
 
-/// Whether a text is surely a number of another locale, such as `97,30` or `3.176.000`.
+/// Whether a text is certainly a number of another locale, such as `97,30` or `3.176.000`.
 pub(super) fn is_localized(text: &str) -> bool {
     let only = |c: char| c.is_ascii_digit() || ",.'\u{a0}\u{202f}".contains(c);
     let begins = text.starts_with(|c: char| c.is_ascii_digit());
@@ -76,7 +76,7 @@ pub(super) fn is_localized(text: &str) -> bool {
         && grouped(text).is_none()
 }
 
-/// By what a value in a unit is multiplied to be in the unit of its kind.
+/// The factor that converts a unit to the unit of its kind.
 pub(super) fn scale(kind: Kind, unit: &str) -> Option<f64> {
     match kind {
         Kind::Time => time_scale(unit),

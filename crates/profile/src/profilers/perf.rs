@@ -1,4 +1,4 @@
-//! `perf stat -x,`: a line for each event, with its value, unit, name and how long it was counted.
+//! `perf stat -x,`: a line per event, with its value, unit, name and how long it was counted.
 
 use super::gather::Notes;
 use super::number::{plain, whole};
@@ -8,26 +8,26 @@ use karve_core::profile::{KernelProfile, Source};
 use std::collections::BTreeMap;
 
 const TOOL: &str = "perf";
-/// What perf writes where the host cannot count an event.
+/// What perf writes if the host cannot count an event.
 const UNSUPPORTED: &str = "<not supported>";
-/// Why that is so, and what to do.
+/// Why that happens, and what to do.
 pub const NO_COUNTERS: &str = "perf has no hardware counters here, as in most virtual \
     machines: profile on a host that has them, or with --tool callgrind, which simulates some";
 /// Units that perf writes.
 const UNITS: [&str; 7] = ["", "msec", "ns", "Joules", "Bytes", "MiB", "%"];
 
-/// A line of an event.
+/// One event line.
 struct Row<'a> {
     value: &'a str,
     unit: &'a str,
     event: &'a str,
     /// For how much of the time it was counted, in percent.
     counted_pct: f64,
-    /// What perf derives: a value and its name.
+    /// A derived value and its name.
     derived: Option<(&'a str, &'a str)>,
 }
 
-/// A count, and where it was read.
+/// A count and its source.
 #[derive(Clone)]
 struct Count {
     value: f64,
@@ -35,12 +35,12 @@ struct Count {
     source: Source,
 }
 
-/// Whether a line is one of an event.
+/// Whether a line is an event line.
 pub(super) fn is_row(line: &str) -> bool {
     row(line).is_some_and(|row| !row.event.is_empty())
 }
 
-/// The parts of a line, if it is one of an event, or one that only adds what is derived.
+/// The parts of a line, if it is an event or only adds a derived value.
 fn row(line: &str) -> Option<Row<'_>> {
     let mut cells: Vec<&str> = line.split(',').collect();
     // With -r the spread comes after the name.
@@ -93,9 +93,9 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
             continue;
         }
         let Some(row) = row(line) else {
-            // Before its lines may stand what the program printed.
+            // The output of the program may precede its lines.
             if any {
-                let reason = "it is no line of perf stat -x, with LC_ALL=C";
+                let reason = "this is not a line of perf stat -x, with LC_ALL=C";
                 return Err(Unreadable::at(number, reason));
             }
             continue;
@@ -138,7 +138,7 @@ fn take(
     if row.counted_pct < 100.0 {
         let pct = row.counted_pct;
         notes.add(format!(
-            "{event} was counted {pct}% of the time, and perf scaled its value"
+            "{event} was counted {pct}% of the time, so perf scaled its value"
         ));
     }
     let count = Count {
@@ -154,7 +154,7 @@ fn take(
         Some(old) if old.as_ref().is_some_and(same) => {}
         Some(_) => {
             notes.add(format!(
-                "{event} is there twice with different values: not read"
+                "{event} appears twice with different values: not read"
             ));
             counts.insert(event.to_owned(), None);
         }
@@ -180,7 +180,7 @@ fn tell_missing(missing: &[(String, String)], notes: &mut Notes) {
     }
 }
 
-/// What perf says of the slots of a pipeline, such as `12.3,%  tma_backend_bound`.
+/// The pipeline slots that perf derives, such as `12.3,%  tma_backend_bound`.
 fn take_derived(profile: &mut KernelProfile, row: &Row<'_>, line: usize, notes: &mut Notes) {
     let Some((value, name)) = row.derived else {
         return;
@@ -194,13 +194,13 @@ fn take_derived(profile: &mut KernelProfile, row: &Row<'_>, line: usize, notes: 
     match plain(value.trim()) {
         Some(_) if profile.counters.contains_key(counter) => {
             profile.counters.remove(counter);
-            notes.add(format!("{name} is there twice: not read"));
+            notes.add(format!("{name} appears twice: not read"));
         }
         Some(value) => {
             let source = Source::at(TOOL, line, &format!("{value} {name}"));
             profile.set(counter, value, source);
         }
-        None => notes.add(format!("line {line}: {name} is no clear number")),
+        None => notes.add(format!("line {line}: {name} is not a valid number")),
     }
 }
 
@@ -214,7 +214,7 @@ impl Counts {
     }
 }
 
-/// Counts that are counters as they are.
+/// Counts that are used as counters directly.
 const SAME: &[(&[&str], &str)] = &[
     (&["instructions"], "instructions"),
     (&["cycles", "cpu-cycles"], "cycles"),
@@ -223,7 +223,7 @@ const SAME: &[(&[&str], &str)] = &[
     (&["cpu-migrations", "migrations"], "migrations"),
 ];
 
-/// Counters that are one count in percent of another.
+/// Counters that are one count as a percentage of another.
 const SHARES: &[(&[&str], &[&str], &str)] = &[
     (
         &["L1-dcache-load-misses"],
@@ -240,7 +240,7 @@ const SHARES: &[(&[&str], &[&str], &str)] = &[
     (&["dTLB-load-misses"], &["dTLB-loads"], "tlb_miss_pct"),
 ];
 
-/// Floating-point operations of one instruction of each event; in vectors from the third on.
+/// Floating-point operations of one instruction of each event; vectorized from the third on.
 const OPERATIONS: [(&str, f64); 8] = [
     ("fp_arith_inst_retired.scalar_single", 1.0),
     ("fp_arith_inst_retired.scalar_double", 1.0),
@@ -264,7 +264,7 @@ fn derive(profile: &mut KernelProfile, counts: &Counts, notes: &mut Notes) {
             && !ratio(profile, counter, 100.0, (part, all))
             && all.value > 0.0
         {
-            notes.add(format!("{counter} would be above the whole: not read"));
+            notes.add(format!("{counter} would be above 100%: not read"));
         }
     }
     let cycles = counts.first(&["cycles", "cpu-cycles"]);
@@ -299,7 +299,7 @@ fn ratio(
     all.value > 0.0 && profile.set(counter, by * part.value / all.value, source)
 }
 
-/// How much of the arithmetic is in vectors, if all its events were counted.
+/// How much of the arithmetic is vectorized, if all its events were counted.
 fn vectors(profile: &mut KernelProfile, counts: &Counts) {
     let mut operations = [0.0; OPERATIONS.len()];
     let mut line = 0;
@@ -313,7 +313,7 @@ fn vectors(profile: &mut KernelProfile, counts: &Counts) {
     let all: f64 = operations.iter().sum();
     let in_vectors: f64 = operations.iter().skip(2).sum();
     if all > 0.0 {
-        let quote = format!("{in_vectors} of {all} operations, fp_arith_inst_retired.*");
+        let quote = format!("{in_vectors} of {all} operations in vectors, fp_arith_inst_retired.*");
         let source = Source::at(TOOL, line as usize, &quote);
         profile.set("vector_pct", 100.0 * in_vectors / all, source);
     }

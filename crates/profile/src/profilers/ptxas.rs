@@ -1,7 +1,7 @@
 //! `ptxas -v`: registers, spills, stack and shared memory of each entry function.
 //!
-//! What a line says is about the function that an earlier line names, so lines must come in their
-//! order: an entry, its properties, its stack, what it used.
+//! A line refers to the function that an earlier line names, so the lines must be in order: an
+//! entry, its properties, its stack, the resources used.
 
 use super::gather::{Notes, Weighed, heaviest};
 use super::number::whole;
@@ -11,15 +11,15 @@ use karve_core::profile::{KernelProfile, Source};
 use std::collections::BTreeMap;
 
 const TOOL: &str = "ptxas";
-/// Functions that one output may have.
+/// The most functions of one output.
 const FUNCTIONS_MAX: usize = 20_000;
 
-/// An entry function, as far as it was told.
+/// An entry function, as far as it was reported.
 struct Entry {
     name: String,
     arch: String,
     profile: KernelProfile,
-    /// Whether the line with registers came.
+    /// Whether the line with registers was seen.
     used: bool,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
         } else if said.starts_with("Used ") {
             let open = |entry: &&mut Entry| !entry.used && entry.profile.counters.len() == 2;
             let Some(entry) = entries.last_mut().filter(open) else {
-                let reason = "no entry function and its properties are before this line";
+                let reason = "no entry function with its properties precedes this line";
                 return Err(Unreadable::at(number, reason));
             };
             take_used(entry, said, number)?;
@@ -64,7 +64,10 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
     }
     let kernels = kernels(entries, &mut notes);
     if kernels.is_empty() {
-        return Err(Unreadable::at(1, "no entry function is reported whole"));
+        return Err(Unreadable::at(
+            1,
+            "no entry function is reported completely",
+        ));
     }
     Ok(Parsed {
         kernels: heaviest(kernels, &mut notes),
@@ -80,7 +83,7 @@ fn begin(rest: &str, line: usize) -> Result<Entry, Unreadable> {
     let Some((name, arch)) = parts else {
         return Err(Unreadable::at(
             line,
-            "it names no function and architecture",
+            "it does not name a function and an architecture",
         ));
     };
     Ok(Entry {
@@ -93,7 +96,7 @@ fn begin(rest: &str, line: usize) -> Result<Entry, Unreadable> {
 
 /// `0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads`.
 fn take_frame(entry: &mut Entry, line: &str, number: usize) -> Result<(), Unreadable> {
-    let strange = || Unreadable::at(number, "after function properties comes a stack frame");
+    let strange = || Unreadable::at(number, "a stack frame must follow the function properties");
     let mut bytes = [0.0_f64; 3];
     let words = [
         " bytes stack frame",
@@ -122,7 +125,7 @@ fn take_used(entry: &mut Entry, said: &str, number: usize) -> Result<(), Unreada
     let mut shared = 0.0;
     let mut registers = None;
     for part in said.trim().split(", ") {
-        let wrong = || Unreadable::at(number, format!("{part:?} is no clear number"));
+        let wrong = || Unreadable::at(number, format!("{part:?} is not a valid number"));
         let part_of = |end: &str| part.strip_suffix(end);
         if let Some(n) = part_of(" registers").and_then(|n| n.strip_prefix("Used ")) {
             registers = Some(count(n).ok_or_else(wrong)?);
@@ -148,14 +151,14 @@ fn count(text: &str) -> Option<f64> {
         .map(f64::from)
 }
 
-/// One kernel for each function; the architecture is told where there are several.
+/// One kernel for each function; the architecture is shown if there are several.
 fn kernels(entries: Vec<Entry>, notes: &mut Notes) -> Vec<Weighed> {
     let several = entries.windows(2).any(|pair| pair[0].arch != pair[1].arch);
     let mut found: BTreeMap<(String, String), Option<KernelProfile>> = BTreeMap::new();
     for entry in entries {
         let (name, arch) = (entry.name, entry.arch);
         if !entry.used {
-            notes.add(format!("the report of {name} is not whole: not read"));
+            notes.add(format!("the report of {name} is incomplete: not read"));
             continue;
         }
         let values = entry.profile.values();
@@ -175,7 +178,7 @@ fn kernels(entries: Vec<Entry>, notes: &mut Notes) -> Vec<Weighed> {
             }
         }
     }
-    // Functions that differ in their arguments alone keep their whole names.
+    // Functions that differ only in their arguments keep their full names.
     let mut users: BTreeMap<(String, String), usize> = BTreeMap::new();
     for (name, arch) in found.keys() {
         *users.entry((demangled(name), arch.clone())).or_default() += 1;
@@ -190,7 +193,7 @@ fn kernels(entries: Vec<Entry>, notes: &mut Notes) -> Vec<Weighed> {
         } else {
             name
         };
-        // There is no time here; what uses more registers comes first.
+        // There is no time here; the function with more registers comes first.
         let weight = profile.value("registers").unwrap_or(0.0);
         Some(Weighed {
             name,
@@ -201,12 +204,12 @@ fn kernels(entries: Vec<Entry>, notes: &mut Notes) -> Vec<Weighed> {
     whole.collect()
 }
 
-/// The name in `_Z11sgemm_naivePKfS0_Pfi`, where it is a plain function; others stay.
+/// The name in `_Z11sgemm_naivePKfS0_Pfi`, if it is a plain function; others are unchanged.
 fn demangled(name: &str) -> String {
     let plain = || {
         let rest = name.strip_prefix("_Z")?;
         let (part, rest) = identifier(rest)?;
-        // A template is told whole: its arguments make it what it is.
+        // A template keeps its full name: its arguments identify it.
         (!rest.starts_with('I')).then(|| part.to_owned())
     };
     plain().unwrap_or_else(|| name.to_owned())

@@ -1,5 +1,5 @@
-//! rocprofv3's CSV, with timestamps in nanoseconds: the kernel trace has a row for each launch, the
-//! counter collection one for each counter of each launch.
+//! rocprofv3's CSV, with timestamps in nanoseconds: the kernel trace has a row per launch, the
+//! counter collection a row per counter and launch.
 
 use super::gather::Notes;
 use super::number::{plain, whole};
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const TOOL: &str = "rocprofv3";
 
-/// Columns that are counters; further names are those of other versions.
+/// Columns that are counters; the other names are from other versions.
 const COLUMNS: &[(&[&str], &str)] = &[
     (&["VGPR_Count", "Arch_VGPR_Count"], "registers"),
     (
@@ -25,7 +25,7 @@ const COLUMNS: &[(&[&str], &str)] = &[
     (&["Scratch_Size", "Private_Segment_Size"], "spill_bytes"),
 ];
 
-/// Counters of a collection that are ours, in percent.
+/// Counters of a collection that karve uses, in percent.
 const COLLECTED: [(&str, &str); 5] = [
     ("OccupancyPercent", "occupancy_pct"),
     ("MfmaUtil", "tensor_pct"),
@@ -41,7 +41,7 @@ pub(super) fn is_header(line: &str) -> bool {
         && line.contains("End_Timestamp")
 }
 
-/// The columns that are needed.
+/// The required columns.
 struct Table {
     columns: Vec<String>,
     name: usize,
@@ -90,7 +90,7 @@ impl Table {
         match has == wants {
             true => Ok(row),
             false => {
-                let reason = format!("the row has {has} cells, and the header {wants}");
+                let reason = format!("the row has {has} cells, but the header has {wants}");
                 Err(Unreadable::at(line.0, reason))
             }
         }
@@ -106,7 +106,7 @@ impl Table {
         }
     }
 
-    /// The counter that a row tells of a launch that was seen, if nothing else differs.
+    /// The counter that a row adds to a known launch, if nothing else differs.
     fn more<'r>(&self, row: &'r [String], seen: &[String]) -> Option<&'r String> {
         let (counter, value) = self.counter?;
         let mut cells = row.iter().zip(seen).enumerate();
@@ -116,7 +116,7 @@ impl Table {
 
     /// Source and values of a launch, from its own line and those of its counters.
     fn tell(&self, first: Line<'_>, more: &[Line<'_>]) -> (Source, KernelProfile) {
-        // The rows were read before, so that they can be read again.
+        // The rows were parsed before, so they can be parsed again.
         let row = self.row(first).unwrap_or_default();
         if row.is_empty() {
             return (Source::at(TOOL, first.0, ""), KernelProfile::default());
@@ -134,7 +134,7 @@ impl Table {
         (Source::at(TOOL, first.0, &quote), profile)
     }
 
-    /// The counter of a row of a collection that is ours.
+    /// The counter of a collection row, if karve uses it.
     fn collected(&self, row: &[String]) -> Option<(&'static str, f64, String)> {
         let (name, value) = self.counter?;
         let (name, text) = (row.get(name)?, row.get(value)?);
@@ -152,7 +152,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
         notes.add(ENDS_EARLY);
     }
     let Some(start) = lines.whole.iter().position(|(_, line)| is_header(line)) else {
-        return Err(Unreadable::at(1, "there is no header of a kernel trace"));
+        return Err(Unreadable::at(1, "there is no kernel trace header"));
     };
     let table = Table::of(lines.whole[start])?;
     let mut launches: BTreeMap<String, Seen<'_>> = BTreeMap::new();
@@ -166,13 +166,13 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
         let id = table.launch.map(|launch| row[launch].clone());
         if let Some(seen) = id.as_ref().and_then(|id| launches.get_mut(id)) {
             if seen.line == line.1 {
-                notes.add(format!("line {}: the row is there twice", line.0));
+                notes.add(format!("line {}: the row appears twice", line.0));
             } else if let Some(counter) = table.more(&row, &seen.row)
                 && seen.counters.insert(counter.clone())
             {
                 seen.lines.push(at);
             } else {
-                let reason = "a launch is there twice with other values";
+                let reason = "a launch appears twice with different values";
                 return Err(Unreadable::at(line.0, reason));
             }
             continue;
@@ -201,7 +201,7 @@ fn place_of(columns: &[String], name: &str) -> Option<usize> {
     first.filter(|_| places.next().is_none())
 }
 
-/// What the columns of a row tell besides its time.
+/// The values of a row besides its time.
 fn values(columns: &[String], row: &[String], line: usize, notes: &mut Notes) -> KernelProfile {
     let mut profile = KernelProfile::default();
     for (names, counter) in COLUMNS {
@@ -213,19 +213,19 @@ fn values(columns: &[String], row: &[String], line: usize, notes: &mut Notes) ->
             Some(value) => {
                 profile.set(counter, f64::from(value), Source::at(TOOL, line, &quote));
             }
-            None => notes.add(format!("line {line}: {quote:?} is no clear number")),
+            None => notes.add(format!("line {line}: {quote:?} is not a valid number")),
         }
     }
     sizes(&mut profile, columns, row, line);
     profile
 }
 
-/// Threads of a block and blocks of the launch: products of three columns.
+/// Threads per block and blocks of the launch: products of three columns.
 fn sizes(profile: &mut KernelProfile, columns: &[String], row: &[String], line: usize) {
     let product = |name: &str| {
         let mut product = 1_u64;
         if let Some(at) = place_of(columns, name) {
-            // A collection has the product itself.
+            // A collection already has the product.
             product = whole(&row[at])?;
         } else {
             for axis in ["X", "Y", "Z"] {
@@ -241,7 +241,7 @@ fn sizes(profile: &mut KernelProfile, columns: &[String], row: &[String], line: 
     let quote = format!("Workgroup_Size {threads}");
     let source = Source::at(TOOL, line, &quote);
     profile.set("threads_per_block", f64::from(threads), source);
-    // A grid is told in threads here.
+    // The grid is in threads here.
     if let Some(grid) = product("Grid_Size").filter(|grid| grid % threads == 0) {
         let quote = format!("Grid_Size {grid}, Workgroup_Size {threads}");
         let source = Source::at(TOOL, line, &quote);

@@ -8,7 +8,7 @@ use karve_core::profile::{KernelProfile, Source};
 use std::collections::BTreeMap;
 
 const TOOL: &str = "rocprof-compute";
-/// The name under which all launches that were analyzed are told.
+/// The name under which all analyzed launches are reported.
 const ANALYZED: &str = "the analyzed kernels";
 
 /// Which cell of a row is a counter.
@@ -110,7 +110,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
         };
         if row.len() != columns.n {
             let (has, wants) = (row.len(), columns.n);
-            let reason = format!("the row has {has} cells, and its header {wants}");
+            let reason = format!("the row has {has} cells, but its header has {wants}");
             return Err(Unreadable::at(*number, reason));
         }
         let name = row[columns.metric];
@@ -129,7 +129,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
             Some(Some((old, _))) if old.total_cmp(&value).is_eq() => {}
             Some(_) => {
                 notes.add(format!(
-                    "{name} is there twice with different values: not read"
+                    "{name} appears twice with different values: not read"
                 ));
                 found.insert(counter, None);
             }
@@ -144,10 +144,10 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
     if kernel.counters.is_empty() {
         return Err(Unreadable::at(
             1,
-            "there is no table with a metric that we know",
+            "there is no table with a metric that karve knows",
         ));
     }
-    notes.add("the values are of all kernels that were analyzed: choose one with -k");
+    notes.add("the values cover all analyzed kernels: choose one with -k");
     Ok(Parsed {
         kernels: vec![kernel],
         timeline: None,
@@ -167,7 +167,7 @@ fn value(
         Cell::OfPeak => (columns.of_peak?, Some(1.0)),
     };
     let (text, name) = (row[at], row[columns.metric]);
-    // A device that cannot tell leaves the cell empty.
+    // A device that cannot measure it leaves the cell empty.
     if text.is_empty() {
         return None;
     }
@@ -182,7 +182,7 @@ fn value(
         }
         (None, _) => {
             notes.add(format!(
-                "line {line}: {name} is {text:?}, which is no clear number"
+                "line {line}: {name} is {text:?}, which is not a valid number"
             ));
             None
         }

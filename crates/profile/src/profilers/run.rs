@@ -6,17 +6,17 @@ use karve_harness::commands::{DIR_VARIABLE, PRINTED, Printed, ProfilerOutput, Pr
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The shortest time that a profiler is given: to start one takes some, whatever it looks at.
+/// The shortest time limit of a profiler: starting one takes time, whatever it profiles.
 const LIMIT_MIN: Duration = Duration::from_secs(30);
-/// The longest one.
+/// The longest time limit.
 const LIMIT_MAX: Duration = Duration::from_secs(300);
 
-/// Launches that Nsight Compute looks at; it runs each many times.
+/// How many launches Nsight Compute profiles; it replays each many times.
 const NCU_LAUNCHES: &str = "8";
-/// Events that `perf stat` counts at first.
+/// Events that `perf stat` counts first.
 const PERF_LIGHT: &str = "task-clock,page-faults,context-switches,cpu-migrations,duration_time,\
     cycles,instructions,branches,branch-misses";
-/// Events that it counts when all are wanted.
+/// Events that it adds at full depth.
 const PERF_MORE: &str = "L1-dcache-loads,L1-dcache-load-misses,LLC-loads,LLC-load-misses,\
     cache-references,cache-misses,dTLB-loads,dTLB-load-misses";
 
@@ -29,8 +29,8 @@ pub struct Hint {
     pub hints: Vec<String>,
 }
 
-/// How long a tool may take on a program that takes so long alone: so many times as long, within
-/// bounds. To count costs little, a trace more; what simulates or repeats is slower by far.
+/// The time limit of a tool: a multiple of the program's own time, within bounds. Counting costs
+/// little, a trace more; simulating or replaying is far slower.
 pub fn limit_of(tool: Tool, alone: Duration) -> Duration {
     let times = match tool {
         Tool::Perf => 10,
@@ -45,8 +45,8 @@ pub fn limit_of(tool: Tool, alone: Duration) -> Duration {
     alone.saturating_mul(times).clamp(LIMIT_MIN, LIMIT_MAX)
 }
 
-/// How a tool is started on a command for a depth, with a directory for its files. A tool that does
-/// not look as deep, or that belongs to a compiler or to the program itself, is not started.
+/// How a tool is started on a command for a depth, with a directory for its files. A tool that
+/// does not support the depth, or that is part of a compiler or of the program, is not started.
 pub fn start(
     tool: Tool,
     depth: ProfileDepth,
@@ -114,7 +114,7 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// The same command with what it prints in a file.
+/// The same command with its output redirected to a file.
 fn aside(command: &[String]) -> Vec<String> {
     let line = format!("exec \"$@\" >\"${DIR_VARIABLE}/{PRINTED}\"");
     let shell = ["sh".to_owned(), "-c".to_owned(), line, "sh".to_owned()];
@@ -127,10 +127,10 @@ fn ncu(set: &str, log: &str) -> Vec<String> {
     [words(flags), rest.map(str::to_owned).to_vec()].concat()
 }
 
-/// Follows the processes that the command starts: what is run may be a shell, or make.
+/// Follows the child processes of the command: it may be a shell, or make.
 fn valgrind(name: &str, command: &[String]) -> ProfilerStart {
     let flags = "--cache-sim=yes --branch-sim=yes --trace-children=yes";
-    // With what each instruction cost, so that it can be told what was in vectors.
+    // With the cost of each instruction, to find out what was vectorized.
     let more = match name {
         "callgrind" => words("--dump-instr=yes"),
         _ => Vec::new(),
@@ -185,8 +185,8 @@ fn rocprof_compute(command: &[String], dir: &Path) -> ProfilerStart {
     }
 }
 
-/// What it means that a tool failed, if that is known: its exit code (none if it could not be
-/// started, 128 and the signal if it was killed by one) and what it said.
+/// Why a tool failed, if that is known, from its exit code (none if it could not be started,
+/// 128 plus the signal if it was killed by one) and its output.
 pub fn diagnose_failure(tool: Tool, exit: Option<i32>, said: &str) -> Option<Hint> {
     let hint = |problem: &str, hints: &[&str]| {
         Some(Hint {
@@ -195,23 +195,23 @@ pub fn diagnose_failure(tool: Tool, exit: Option<i32>, said: &str) -> Option<Hin
         })
     };
     if matches!(exit, None | Some(127)) {
-        let problem = format!("{} is not installed, or not in PATH", tool.program());
+        let problem = format!("{} is not installed or not in PATH", tool.program());
         return hint(&problem, &[install(tool)]);
     }
     if said.contains("ERR_NVGPUCTRPERM") {
         return hint(
-            "the driver lets only administrators read the counters of the GPU",
+            "the driver allows only administrators to read the GPU counters",
             &[
                 "write \"options nvidia NVreg_RestrictProfilingToUserGroups=0\" to \
-                 /etc/modprobe.d/nvidia-profiling.conf and load the driver anew",
+                 /etc/modprobe.d/nvidia-profiling.conf and reload the driver",
                 "in a container, give it the capability: --cap-add SYS_ADMIN",
-                "else ask the administrator of the host, and profile with --tool nsys meanwhile",
+                "or ask the administrator of the host, and use --tool nsys until then",
             ],
         );
     }
     if said.contains("perf_event_paranoid") {
         return hint(
-            "the kernel lets only administrators count events",
+            "the kernel allows only administrators to count events",
             &[
                 "run \"sysctl kernel.perf_event_paranoid=1\" as root",
                 "in a container, give it the capability: --cap-add PERFMON",
@@ -225,17 +225,17 @@ pub fn diagnose_failure(tool: Tool, exit: Option<i32>, said: &str) -> Option<Hin
         "unhandled instruction",
     ];
     let is_valgrind = matches!(tool, Tool::Cachegrind | Tool::Callgrind);
-    // Valgrind may write a file all the same, which then tells of the beginning alone.
+    // Valgrind may still write a file, which then covers only the beginning.
     if is_valgrind && (exit == Some(132) || illegal.iter().any(|words| said.contains(words))) {
         return hint(
-            "valgrind does not know an instruction of the program, such as those of AVX-512",
+            "valgrind does not support an instruction of the program, such as AVX-512",
             &["build with -march=x86-64-v3 instead of -march=native, and profile that"],
         );
     }
     None
 }
 
-/// How a tool comes to a host.
+/// How to install a tool.
 fn install(tool: Tool) -> &'static str {
     match tool {
         Tool::Ncu => {

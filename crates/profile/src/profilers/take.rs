@@ -1,5 +1,5 @@
-//! Takes a profile of a built tree: runs the tools that are there, the light ones first, and goes
-//! deeper while what was read does not tell what limits the kernel.
+//! Profiles a built tree: runs the available tools, the light ones first, and goes deeper as long
+//! as the counters do not show what limits the kernel.
 
 use super::granted::{Granted, plain_name};
 use super::run::{Hint, diagnose_failure, limit_of, start};
@@ -21,25 +21,25 @@ use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 use std::time::Duration;
 
-/// Characters of what a tool said that are looked at.
+/// How many characters of a tool's output are searched.
 const SAID_CHARS: usize = 20_000;
 
-/// Bytes at the beginning of a file in which its tool is looked for.
+/// How many bytes at the start of a file are searched for its tool.
 const HEAD_BYTES: u64 = 1 << 20;
 
-/// What kind of device a kernel runs on, as far as it decides which tools fit.
+/// The kind of device a kernel runs on, which decides which tools fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runs {
     /// On a CPU.
     Cpu,
-    /// On a GPU of one maker.
+    /// On an NVIDIA GPU.
     Cuda,
-    /// On a GPU of another.
+    /// On an AMD GPU.
     Rocm,
 }
 
 impl Runs {
-    /// Where a kernel runs, by the words that are true there.
+    /// Where a kernel runs, by the terms that apply there.
     pub fn at(situation: &Situation) -> Self {
         let named =
             |word: &str| situation.device.contains(word) || situation.language.contains(word);
@@ -62,7 +62,7 @@ impl Runs {
     }
 }
 
-/// What is to be profiled.
+/// What to profile.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// The built tree.
@@ -71,36 +71,36 @@ pub struct Subject<'a> {
     pub case: &'a Case,
     /// Where its kernel runs.
     pub runs: Runs,
-    /// The files that a candidate may change: what they define is the kernel.
+    /// The editable files: what they define is the kernel.
     pub granted: &'a Granted,
 }
 
-/// How it is to be profiled.
+/// How to profile it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wish<'a> {
-    /// With this tool alone.
+    /// Only with this tool.
     pub tool: Option<Tool>,
-    /// As deep as this; else light first, and deeper where that does not tell.
+    /// At this depth; else light first, and deeper if that is not conclusive.
     pub depth: Option<ProfileDepth>,
-    /// Not with these.
+    /// Without these.
     pub without: &'a [Tool],
 }
 
-/// A profile as it was taken.
+/// The result of profiling.
 #[derive(Clone, Debug, Default)]
 pub struct Taken {
-    /// What was read, of all tools together.
+    /// The merged counters of all tools.
     pub parsed: Parsed,
     /// The raw output of each tool.
     pub raw: Vec<(Tool, Vec<u8>)>,
-    /// Tools that did not give a profile, and what to do.
+    /// Tools that failed, and what to do.
     pub failed: Vec<(Tool, Hint)>,
-    /// The benchmark without a profiler, where it is a command.
+    /// The benchmark without a profiler, if it is a command.
     pub alone: Option<Gated<Sample>>,
 }
 
 impl Taken {
-    /// Whether a tool has told something already.
+    /// Whether a tool has already produced output.
     fn has_run(&self, tool: Tool) -> bool {
         self.raw.iter().any(|(ran, _)| *ran == tool)
     }
@@ -116,7 +116,7 @@ impl Taken {
     }
 }
 
-/// Takes a profile of a case of a built tree with one tool, or with those that fit.
+/// Profiles a case of a built tree with one tool, or with all that fit.
 pub fn take(
     harness: &Harness,
     subject: Subject<'_>,
@@ -130,7 +130,7 @@ pub fn take(
     let mut taken = Taken::default();
     let Some(words) = harness.bench_words(subject.tree, subject.case)? else {
         taken.parsed.notes.push(
-            "karve calls the kernel itself here; name a profiler's output, or commands.profile"
+            "karve calls the kernel itself here; name a profiler output, or set commands.profile"
                 .to_owned(),
         );
         return Ok(taken);
@@ -143,12 +143,12 @@ pub fn take(
         .map_or(subject.runs.tools(), std::slice::from_ref);
     let depths = [ProfileDepth::Light, ProfileDepth::Full, ProfileDepth::Code];
     for at in depths {
-        // A tool that was named looks as deep as it was told; all together go down step by step.
+        // A named tool runs at the requested depth only; otherwise depths are tried in order.
         if tool.is_some() && depth.is_some_and(|wanted| wanted != at) {
             continue;
         }
         for tool in tools.iter().filter(|tool| !without.contains(tool)) {
-            // The deepest look of most tools is the one before, and what hung hangs again.
+            // Most tools have no deeper level, and a tool that hung would hang again.
             let again = at == ProfileDepth::Code && taken.has_run(*tool);
             let again = again || taken.has_failed(*tool);
             let start = start(*tool, at, &words, Path::new(PROFILE_DIR)).filter(|_| !again);
@@ -156,7 +156,7 @@ pub fn take(
                 run_tool((harness, alone), subject, (*tool, &start), &mut taken)?;
             }
         }
-        // A tool that was named looks as deep as it can; else deeper only where that is needed.
+        // A named tool runs as deep as it can; otherwise deeper only if needed.
         let enough = match tool {
             Some(_) => !taken.raw.is_empty() || !taken.failed.is_empty(),
             None => at == ProfileDepth::Full || tells(&taken, rules),
@@ -170,14 +170,14 @@ pub fn take(
     let is_told = taken.parsed.notes.iter().any(told) || has("vector_pct");
     if subject.runs == Runs::Cpu && has("instructions") && !is_told {
         taken.parsed.notes.push(format!(
-            "{NOT_READ}: no profiler that ran counts operations in vectors, and what asks for it \
-             cannot hold; \"--tool callgrind\" tells it with the help of objdump"
+            "{NOT_READ}: no profiler that ran counts vector operations, so rules that need it \
+             cannot match; \"--tool callgrind\" measures it with the help of objdump"
         ));
     }
     Ok(taken)
 }
 
-/// Reads callgrind's output, and how much of the first kernel's arithmetic is in vectors.
+/// Reads callgrind's output, and how much of the first kernel's arithmetic is vectorized.
 fn with_vectors(
     harness: &Harness,
     subject: Subject<'_>,
@@ -196,9 +196,9 @@ fn with_vectors(
         let run = harness.disassemble(subject.tree, &code.ranges())?;
         let weighed = match run.exit {
             Exit::Code(0) if !run.stdout.truncated() => code.weigh(&run.stdout.text(), kernel),
-            Exit::Code(0) => Err("the disassembly is longer than karve takes".to_owned()),
-            Exit::Code(127) => Err("objdump is not installed, which tells what the counted \
-                                    instructions do: \"apt-get install binutils\""
+            Exit::Code(0) => Err("the disassembly is too long".to_owned()),
+            Exit::Code(127) => Err("objdump, which decodes the counted instructions, is not \
+                                    installed: \"apt-get install binutils\""
                 .to_owned()),
             other => Err(format!("objdump: {}", other.describe())),
         };
@@ -209,13 +209,13 @@ fn with_vectors(
     Ok(Ok(parsed))
 }
 
-/// Whether what was read tells what limits the kernel.
+/// Whether the counters show what limits the kernel.
 fn tells(taken: &Taken, rules: RuleSet) -> bool {
     let kernel = taken.parsed.kernels.first();
     kernel.is_some_and(|kernel| diagnose(kernel, rules).bottleneck != Bottleneck::Unknown)
 }
 
-/// How long the benchmark takes without a profiler; nothing is profiled where it fails.
+/// How long the benchmark takes without a profiler; nothing is profiled if it fails.
 fn run_alone(
     harness: &Harness,
     subject: Subject<'_>,
@@ -227,7 +227,7 @@ fn run_alone(
         Ok(samples) => samples.first().map(|s| Duration::from_micros(s.wall_us)),
         Err(gate) => {
             let why = gate.describe();
-            let note = format!("nothing was profiled, for the benchmark alone fails: {why}");
+            let note = format!("not profiled: the benchmark fails without a profiler: {why}");
             taken.parsed.notes.push(note);
             None
         }
@@ -256,15 +256,15 @@ fn run_tool(
         return Ok(());
     }
     if run.stdout.truncated() {
-        let problem = "its output is longer than karve takes".to_owned();
+        let problem = "its output is too long".to_owned();
         taken.fail(tool, problem, "profile a shorter case: --case NAME");
         return Ok(());
     }
     if let Err(gate) = harness.said_metric(&printed, subject.case) {
         let why = gate.describe();
         let problem = format!(
-            "its profile is not believed, for the benchmark did not do under it what it does \
-             alone: {why}"
+            "its profile was discarded: the benchmark behaves differently under it than \
+             without it: {why}"
         );
         taken.fail(tool, problem, &try_another(tool));
         return Ok(());
@@ -283,7 +283,7 @@ fn run_tool(
         Err(why) => taken.fail(
             tool,
             format!("its output cannot be read: {why}"),
-            "keep the output and read it with \"karve profile FILE\"",
+            "save the output and read it with \"karve profile FILE\"",
         ),
     }
     taken.raw.push((tool, output));
@@ -299,7 +299,7 @@ fn failure(tool: Tool, run: &Run, alone: Duration) -> Hint {
             let (s, alone) = (run.wall.as_secs_f64(), alone.as_secs_f64());
             return Hint {
                 problem: format!(
-                    "it was ended after {s:.1} s, with all it had started, and gave nothing; the \
+                    "it was killed after {s:.1} s with its child processes, without output; the \
                      benchmark alone takes {alone:.3} s"
                 ),
                 hints: vec![
@@ -312,7 +312,7 @@ fn failure(tool: Tool, run: &Run, alone: Duration) -> Hint {
     };
     diagnose_failure(tool, exit, &said).unwrap_or_else(|| Hint {
         problem: format!(
-            "the benchmark, which ends well alone, ends otherwise under it: {}",
+            "the benchmark succeeds alone but fails under it: {}",
             karve_os::process::excerpt(run)
         ),
         hints: vec![try_another(tool)],
@@ -320,7 +320,7 @@ fn failure(tool: Tool, run: &Run, alone: Duration) -> Hint {
 }
 
 fn try_another(tool: Tool) -> String {
-    format!("try another one: --tool {}", other(tool).name())
+    format!("try another tool: --tool {}", other(tool).name())
 }
 
 fn other(tool: Tool) -> Tool {
@@ -347,12 +347,12 @@ pub fn read_any(bytes: &[u8]) -> Result<std::result::Result<(Tool, Parsed), Stri
     let text = String::from_utf8_lossy(bytes);
     Ok(match sniff(&text) {
         Some(tool) => read_text(tool, &text).map(|parsed| (tool, parsed)),
-        None => Err("it is no output of a profiler that karve reads".to_owned()),
+        None => Err("it is not the output of a profiler that karve supports".to_owned()),
     })
 }
 
-/// Reads a file with an output of one tool, or of any. A trace and a database are read as they
-/// come; others are taken whole, and are refused where they are too long for that.
+/// Reads a file with the output of one tool, or of any. A trace and a database are streamed;
+/// others are loaded at once, and are rejected if they are too long for that.
 pub fn read_file(
     path: &Path,
     tool: Option<Tool>,
@@ -383,16 +383,16 @@ pub fn read_file(
     })
 }
 
-/// A database is read from a file of its own.
+/// A database is read from a separate file.
 fn read_database(bytes: &[u8]) -> Result<std::result::Result<Parsed, String>> {
-    let dir = tempfile::tempdir().context(|| "cannot make a directory".into())?;
+    let dir = tempfile::tempdir().context(|| "cannot create a directory".into())?;
     let path = dir.path().join("export.sqlite");
     fs::write(&path, bytes).context(|| format!("cannot write {}", path.display()))?;
     Ok(nsys::read(&path).map_err(|why| why.to_string()))
 }
 
-/// What a further tool says of the same kernels. Where both speak of one kernel alone, or of one
-/// of the same name, the counters of the later, deeper one are added.
+/// Merges the counters of another tool. If both report a single kernel, or one of the same
+/// name, the counters of the later, deeper tool are added.
 pub fn merge(into: &mut Parsed, more: Parsed) {
     for note in more.notes {
         if !into.notes.contains(&note) {
@@ -416,13 +416,13 @@ pub fn merge(into: &mut Parsed, more: Parsed) {
             None => into.kernels.push(kernel),
         }
     }
-    // A function says more than the whole program, which holds all that is around it.
+    // A function is more specific than the whole program, which includes everything around it.
     into.kernels
         .sort_by_key(|kernel| (!kernel.granted, kernel.value("inst_share_pct").is_none()));
 }
 
-/// Which known kernel each further one is, by its name without arguments, where that is clear: a
-/// compiler and a profiler write the same function in different ways.
+/// Which known kernel each new one is, by its name without arguments, if that is unambiguous: a
+/// compiler and a profiler spell the same function differently.
 fn joined(known: &[KernelProfile], more: &[KernelProfile]) -> Vec<Option<usize>> {
     let tool = |kernel: &KernelProfile| {
         let first = kernel.counters.values().next();
@@ -442,7 +442,7 @@ fn joined(known: &[KernelProfile], more: &[KernelProfile]) -> Vec<Option<usize>>
     more.iter().map(of).collect()
 }
 
-/// Says of all values which file they were read from.
+/// Sets the file that all values were read from.
 pub fn name_file(parsed: &mut Parsed, name: &str) {
     let base = Path::new(name).file_name();
     let base = base.map_or_else(|| name.into(), |base| base.to_string_lossy());
@@ -463,7 +463,7 @@ fn add(known: &mut KernelProfile, more: KernelProfile) {
         known.counters.entry(name).or_insert(counter);
     }
     known.granted |= more.granted;
-    // The same output may be given twice.
+    // The same output may be passed twice.
     for remark in more.remarks {
         let same = |own: &Remark| own.rule == remark.rule && own.text == remark.text;
         if !known.remarks.iter().any(same) {

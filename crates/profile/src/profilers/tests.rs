@@ -1,4 +1,4 @@
-//! Values of real outputs, and what the four sample kernels are limited by.
+//! Values from real outputs, and what limits the four sample kernels.
 
 mod hostile;
 mod timelines;
@@ -117,7 +117,7 @@ fn the_page_details_of_ncu_is_read_with_its_rules() {
         rule("UncoalescedGlobalAccess").unwrap().gain_pct,
         Some(77.11)
     );
-    // A gain of a part of the device is no gain of time.
+    // A gain on a part of the device is not a gain in run time.
     assert_eq!(rule("HighPipeUtilization").unwrap().gain_pct, None);
     assert_eq!(parsed.notes, Vec::<String>::new());
 }
@@ -206,7 +206,7 @@ fn the_four_sample_kernels_are_limited_by_memory_for_different_reasons() {
         check("copyk", "Device memory is at 88", "fewer bytes");
         check(
             "strided",
-            "neighbouring threads do not read neighbouring",
+            "neighboring threads do not read neighboring",
             "coalesce",
         );
     }
@@ -362,7 +362,7 @@ fn perf_tells_what_was_counted_and_what_was_not() {
         "{:?}",
         parsed.notes
     );
-    // A comma for the point moves all cells.
+    // A comma instead of the decimal point shifts all cells.
     let localized = counted.replace("1.00,msec", "1,00,msec");
     assert_eq!(parse(Tool::Perf, &localized).unwrap_err().line, 9);
     let twice = format!("{counted}2001,,cycles:u,900,100.00,,\n");
@@ -391,10 +391,10 @@ fn perf_tells_how_much_of_the_arithmetic_is_in_vectors() {
     assert_eq!(fewer.kernels[0].value("vector_pct"), None);
 }
 
-/// A function, what it cost itself, and what it called at what cost.
+/// A function, its own cost, and its callees with their costs.
 type Cost<'a> = (&'a str, u64, Option<(&'a str, u64)>);
 
-/// A callgrind file of a process with some functions: name, own instructions, and what it calls.
+/// A callgrind file of a process with some functions: name, own instructions, and callees.
 fn process(command: &str, functions: &[Cost<'_>]) -> String {
     let mut text = format!("# callgrind format\ncmd: {command}\nevents: Ir Dr D1mr\n");
     let mut total = 0;
@@ -442,11 +442,11 @@ fn of_several_processes_the_kernel_counts_with_what_it_calls() {
     check(&parsed.kernels[1], &[("instructions", 30_000.0)]);
     let told = parsed.notes.join("\n");
     assert!(
-        told.contains("of 3 processes this one counts: ./prog"),
+        told.contains("of 3 processes, this one is reported: ./prog"),
         "{told}"
     );
     assert!(told.contains("1 functions with less than 0.5%"), "{told}");
-    // Without one of the granted files, the program counts as a whole, and that is told.
+    // Without a function of the editable files, the whole program counts, and a note says so.
     let other = Granted::of(&[("other.c".to_owned(), Vec::new())]);
     let parsed = parse_of(Tool::Callgrind, &text, &other).unwrap();
     assert_eq!(parsed.kernels[0].name, "the whole program");
@@ -455,7 +455,7 @@ fn of_several_processes_the_kernel_counts_with_what_it_calls() {
         parsed
             .notes
             .join("")
-            .contains("no function of the granted files")
+            .contains("no function of the editable files")
     );
     let parsed = parse_of(Tool::Callgrind, &make, &granted).unwrap();
     assert!(
@@ -475,11 +475,11 @@ fn a_share_of_what_hardly_happens_is_not_told() {
     assert_eq!(parsed.kernels[0].value("l1_miss_pct"), None);
     let often = parse(Tool::Callgrind, &text).unwrap();
     assert_eq!(often.kernels[0].value("l1_miss_pct"), Some(0.0));
-    // More misses than loads cannot be.
+    // There cannot be more misses than loads.
     let lines = "100,,L1-dcache-loads,9,100.00,,\n500,,L1-dcache-load-misses,9,100.00,,\n";
     let parsed = parse(Tool::Perf, lines).unwrap();
     assert_eq!(parsed.kernels[0].value("l1_miss_pct"), None);
-    assert!(parsed.notes.join("").contains("above the whole"));
+    assert!(parsed.notes.join("").contains("above 100%"));
 }
 
 #[test]
@@ -506,7 +506,7 @@ fn cachegrind_and_callgrind_agree_on_what_functions_cost_themselves() {
             kernel(parsed, "pick"),
             &[("branch_miss_pct", 100.0 * 10_044.0 / 40_001.0)],
         );
-        // It calls itself, and that counts once.
+        // It calls itself, which counts once.
         check(kernel(parsed, "depth"), &[("instructions", 4876.0)]);
     }
     check(

@@ -1,26 +1,26 @@
-//! Lines and cells of a profiler's output, each with its place, within bounds.
+//! Lines and cells of a profiler's output, each with its position, within bounds.
 
 use super::Unreadable;
 
-/// The longest text that is looked at, in bytes.
+/// The longest text that is read, in bytes.
 pub(super) const TEXT_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Cells that a row has at most.
+/// The most cells of a row.
 const CELLS_MAX: usize = 20_000;
-/// Bytes that a cell has at most; names of kernels from templates are long.
+/// The most bytes of a cell; names of kernels from templates are long.
 const CELL_BYTES_MAX: usize = 64 * 1024;
 
 /// A line and its number, from 1.
 pub(super) type Line<'a> = (usize, &'a str);
 
-/// The whole lines of a text, and whether it ends in the middle of one.
+/// The complete lines of a text, and whether it ends in the middle of one.
 pub(super) struct Lines<'a> {
-    /// Lines that have an end.
+    /// Lines that end with a newline.
     pub(super) whole: Vec<Line<'a>>,
-    /// Whether something stands after the last of them.
+    /// Whether there is text after the last of them.
     pub(super) cut: bool,
 }
 
-/// What is told of an output whose last line has no end.
+/// The note on an output whose last line has no newline.
 pub(super) const ENDS_EARLY: &str =
     "the output ends in the middle of a line, so its last line was not read";
 

@@ -1,4 +1,4 @@
-//! Timelines: when the device and the host did what, and what follows for the whole.
+//! Timelines: when the device and the host did what, and the totals for the whole run.
 //!
 //! ```text
 //! device   [kernel]  gap  [kernel][copy]  gap  [kernel]
@@ -6,7 +6,7 @@
 //! host     [launch][launch]   [synchronize      ]       launching, waiting: of its own window
 //! ```
 //!
-//! What overlaps counts once. The device is idle where no kernel runs, also while it copies.
+//! Overlapping time counts once. The device is idle when no kernel runs, even while it copies.
 
 use super::gather::{Notes, Weighed, exact, heaviest};
 use super::number::whole;
@@ -14,13 +14,13 @@ use super::{Parsed, Unreadable};
 use karve_core::profile::{KernelProfile, Source};
 use std::collections::BTreeMap;
 
-/// Launches, copies and calls that one timeline may have.
+/// The most launches, copies and calls of one timeline.
 const EVENTS_MAX: usize = 5_000_000;
-/// Bytes that the names of all kernels have together.
+/// The most bytes of all kernel names together.
 const NAMES_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Launches that take less are small, in nanoseconds.
+/// Shorter launches are small, in nanoseconds.
 const SMALL_NS: f64 = 10_000.0;
-/// The name under which the whole is told.
+/// The name under which the whole timeline is reported.
 const WHOLE: &str = "timeline";
 
 /// From when to when, in nanoseconds.
@@ -28,7 +28,7 @@ const WHOLE: &str = "timeline";
 pub(super) struct Span {
     start: f64,
     end: f64,
-    /// Exact, where the others may be rounded.
+    /// Exact, while the others may be rounded.
     length: f64,
 }
 
@@ -44,7 +44,7 @@ impl Span {
     /// Two timestamps in whole nanoseconds.
     pub(super) fn of(start: &str, end: &str) -> Result<Self, String> {
         let (Some(from), Some(to)) = (whole(start), whole(end)) else {
-            return Err(format!("{start:?} and {end:?} are no timestamps"));
+            return Err(format!("{start:?} and {end:?} are not timestamps"));
         };
         Self::between(from, to)
     }
@@ -56,7 +56,7 @@ impl Span {
     )]
     pub(super) fn between(from: u64, to: u64) -> Result<Self, String> {
         let Some(length) = to.checked_sub(from) else {
-            return Err(format!("it ends ({to}) before it begins ({from})"));
+            return Err(format!("it ends ({to}) before it starts ({from})"));
         };
         Ok(Self::lasting(from as f64, length as f64))
     }
@@ -75,14 +75,14 @@ impl Span {
     }
 }
 
-/// One launch: how long it took, and where what else is known of it can be found. Only the launch
-/// of median time is told, and there may be millions.
+/// One launch: how long it took, and where its other values are. Only the launch with the median
+/// time is reported, and there may be millions.
 struct Launch<D> {
     length_ns: f64,
     detail: D,
 }
 
-/// Takes in what happened.
+/// Collects the events.
 pub(super) struct Recorder<D> {
     tool: &'static str,
     kernels: BTreeMap<String, Vec<Launch<D>>>,
@@ -117,7 +117,7 @@ impl<D> Recorder<D> {
         Ok(())
     }
 
-    /// A launch of a kernel on a line of the output, with what its other values are found by.
+    /// A kernel launch on a line of the output, with the key of its other values.
     pub(super) fn kernel(
         &mut self,
         name: &str,
@@ -144,7 +144,7 @@ impl<D> Recorder<D> {
         }
         self.names_bytes += name.len();
         if self.names_bytes > NAMES_BYTES_MAX {
-            let reason = "the names of all kernels are longer than 64 MiB together";
+            let reason = "the kernel names together are longer than 64 MiB";
             return Err(Unreadable::at(line.max(1), reason));
         }
         self.kernels.insert(name.to_owned(), vec![launch]);
@@ -170,7 +170,7 @@ impl<D> Recorder<D> {
         self.count(0)
     }
 
-    /// All kernels, and the timeline. `tell` gives the source of a launch's time, and its other
+    /// All kernels, and the timeline. `tell` returns the source of a launch's time, and its other
     /// values.
     pub(super) fn parsed(
         self,
@@ -205,7 +205,7 @@ impl<D> Recorder<D> {
         };
         let device: Vec<Span> = self.spans.iter().chain(&self.copies).copied().collect();
         let n = self.spans.len();
-        set("launches", exact(n), &format!("{n} launches of kernels"));
+        set("launches", exact(n), &format!("{n} kernel launches"));
         let small = self.spans.iter().filter(|span| span.length() < SMALL_NS);
         let small = small.count();
         let quote = format!("{small} of {n} launches take less than 10 us");
@@ -219,7 +219,7 @@ impl<D> Recorder<D> {
             set(
                 "duration_us",
                 us,
-                "from the first to the last work of the device",
+                "from the first to the last device activity",
             );
             let mut share = |counter: &str, spans: &[Span], what: &str| {
                 let busy = union(spans);
@@ -251,17 +251,17 @@ impl<D> Recorder<D> {
     }
 }
 
-/// The launch of median time, the shorter one of two; the earlier one of several that are equal.
+/// The launch with the median time, the shorter one of two; the earliest of several equal ones.
 fn median<D>(launches: &[Launch<D>]) -> Option<&Launch<D>> {
     let mut order: Vec<&Launch<D>> = launches.iter().collect();
     order.sort_by(|a, b| a.length_ns.total_cmp(&b.length_ns));
     order.get(order.len().saturating_sub(1) / 2).copied()
 }
 
-/// How long a launch took, where that stands, and what else is told of it.
+/// How long a launch took, the source of that, and its other values.
 type Told = (f64, (Source, KernelProfile));
 
-/// A kernel as its launch of median time tells it.
+/// A kernel with the values of its median launch.
 fn kernel<D>(
     name: String,
     (launches, told): (&[Launch<D>], Told),
@@ -273,7 +273,7 @@ fn kernel<D>(
     let total_us = launches.iter().map(|launch| launch.length_ns).sum::<f64>() / 1e3;
     profile.set("duration_us", length_ns / 1e3, source);
     let quote =
-        format!("{n} launches, {total_us:.3} us in all, of which one of median time is told");
+        format!("{n} launches, {total_us:.3} us in total; the values are of a median launch");
     profile.set("launches", exact(n), Source::at(tool, 0, &quote));
     if window_us > 0.0 {
         let quote = format!("{total_us:.3} us of {window_us:.3} us");
@@ -287,14 +287,14 @@ fn kernel<D>(
     }
 }
 
-/// From the first start to the last end, if that is some time.
+/// From the first start to the last end, if longer than zero.
 fn window(spans: &[Span]) -> Option<f64> {
     let start = spans.iter().map(|span| span.start).reduce(f64::min)?;
     let end = spans.iter().map(|span| span.end).reduce(f64::max)?;
     Some(end - start).filter(|window| *window > 0.0)
 }
 
-/// The time in which at least one of them goes on.
+/// The time in which at least one of them runs.
 fn union(spans: &[Span]) -> f64 {
     let mut sorted = spans.to_vec();
     sorted.sort_by(|a, b| a.start.total_cmp(&b.start));

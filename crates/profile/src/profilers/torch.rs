@@ -1,7 +1,7 @@
 //! The trace of PyTorch's profiler: JSON with one object for each event, times in microseconds.
 //!
-//! A trace may have gigabytes, so it is read as it comes, one event at a time; what stays is how
-//! long each launch took and where it stands.
+//! A trace may have gigabytes, so it is streamed, one event at a time; only the duration and the
+//! position of each launch are kept.
 
 use super::gather::Notes;
 use super::timeline::{Recorder, Span};
@@ -15,14 +15,14 @@ use std::fmt;
 use std::io::{self, Read};
 
 const TOOL: &str = "torch";
-/// Bytes of one event at most, and of one key.
+/// The most bytes of one event, and of one key.
 const EVENT_BYTES_MAX: u64 = 1024 * 1024;
-/// Bytes of a whole trace at most.
+/// The most bytes of a whole trace.
 const TRACE_BYTES_MAX: u64 = 4 << 30;
-/// What a text may begin with.
+/// What a text may start with.
 const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
-/// An event; one that is no span of time has no length.
+/// An event; one that is not a time span has no duration.
 #[derive(Deserialize)]
 struct Event {
     #[serde(default)]
@@ -35,7 +35,7 @@ struct Event {
     args: Args,
 }
 
-/// What is told of a kernel besides its time.
+/// The values of a kernel besides its time.
 #[derive(Default, Deserialize)]
 struct Args {
     #[serde(rename = "registers per thread")]
@@ -46,7 +46,7 @@ struct Args {
     block: Option<[u32; 3]>,
 }
 
-/// The phase of an event alone, for those of which nothing else is wanted.
+/// Only the phase of an event, for those that are otherwise ignored.
 #[derive(Deserialize)]
 struct Kind {
     #[serde(default)]
@@ -55,12 +55,12 @@ struct Kind {
     cat: serde_json::Value,
 }
 
-/// Reads the whole trace, or nothing of it.
+/// Reads the whole trace, or fails.
 pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
     read(text.as_bytes())
 }
 
-/// The same as it comes.
+/// The same as a stream.
 pub(super) fn read(from: impl Read) -> Result<Parsed, Unreadable> {
     let place = Place::default();
     let mut recorder = Recorder::new(TOOL);
@@ -88,7 +88,7 @@ pub(super) fn read(from: impl Read) -> Result<Parsed, Unreadable> {
             ""
         };
         let line = if e.is_io() { place.line() } else { e.line() };
-        Unreadable::at(line.max(1), format!("{early}it is no trace: {e}"))
+        Unreadable::at(line.max(1), format!("{early}it is not a trace: {e}"))
     })?;
     recorder.parsed(Notes::default(), 1, Launched::tell)
 }
@@ -98,7 +98,7 @@ pub(super) fn read(from: impl Read) -> Result<Parsed, Unreadable> {
 struct Place {
     line_ends: Cell<usize>,
     bytes: Cell<u64>,
-    /// Where what is being read must have ended.
+    /// Where the current item must end.
     bound: Cell<Option<u64>>,
 }
 
@@ -107,12 +107,12 @@ impl Place {
         self.line_ends.get() + 1
     }
 
-    /// An event or a key begins, which may be so long.
+    /// An event or a key starts, with this length limit.
     fn begin(&self) {
         self.bound.set(Some(self.bytes.get() + EVENT_BYTES_MAX));
     }
 
-    /// Something begins that is not kept.
+    /// Something starts that is not kept.
     fn pass(&self) {
         self.bound.set(None);
     }
@@ -132,11 +132,11 @@ impl Place {
     }
 }
 
-/// A trace that says how far it was read. It is read byte by byte, so that this is exact.
+/// A trace that tracks how far it was read. It is read byte by byte, so this is exact.
 struct Counted<'a, R> {
     from: R,
     place: &'a Place,
-    /// What was read to look for a mark, and is no mark.
+    /// Bytes that were read to look for a byte order mark, but are not one.
     begun: Vec<u8>,
     is_open: bool,
 }
@@ -165,7 +165,7 @@ impl<R: Read> Read for Counted<'_, R> {
     }
 }
 
-/// The document; what else it says is not looked at.
+/// The document; everything else in it is ignored.
 struct Trace<'a> {
     place: &'a Place,
     recorder: &'a mut Recorder<Launched>,
@@ -247,7 +247,7 @@ impl<'de> Visitor<'de> for Events<'_> {
     }
 }
 
-/// One event, and the line on which it begins.
+/// One event, and the line on which it starts.
 struct One<'a> {
     place: &'a Place,
 }
@@ -270,7 +270,7 @@ struct Launched {
 }
 
 fn take(recorder: &mut Recorder<Launched>, json: &str, line: usize) -> Result<(), Unreadable> {
-    let wrong = |e: serde_json::Error| Unreadable::at(line, format!("it is no event: {e}"));
+    let wrong = |e: serde_json::Error| Unreadable::at(line, format!("it is not an event: {e}"));
     let kind: Kind = serde_json::from_str(json).map_err(wrong)?;
     let cat = kind.cat.as_str().unwrap_or_default();
     let wanted = [
@@ -289,7 +289,7 @@ fn take(recorder: &mut Recorder<Launched>, json: &str, line: usize) -> Result<()
     };
     let is_time = |us: f64| us.is_finite() && (0.0..1e18).contains(&us);
     if !is_time(start) || !is_time(length) {
-        return Err(Unreadable::at(line, "the time of an event is no time"));
+        return Err(Unreadable::at(line, "the time of an event is invalid"));
     }
     let span = Span::lasting(start * 1e3, length * 1e3);
     match event.cat.as_str() {

@@ -1,8 +1,8 @@
-//! Valgrind's cachegrind and callgrind: what each function cost, in simulated events.
+//! Valgrind's cachegrind and callgrind: the cost of each function, in simulated events.
 //!
-//! Both files say what all functions cost together. What was read must add up to that, so that a
-//! line that is lost, doubled or misread is noticed. A program that starts others leaves a file for
-//! each process; read one after the other, the process counts that runs the kernel.
+//! Both files contain the total cost of all functions. The lines must add up to it, so that a
+//! lost, duplicated or misread line is detected. A program that starts others leaves a file per
+//! process; of these, the process that runs the kernel counts.
 
 pub(super) mod cachegrind;
 pub(super) mod callgrind;
@@ -15,48 +15,48 @@ use super::{PROGRAM, Parsed, Unreadable};
 use karve_core::profile::{KernelProfile, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Events that a file may name.
+/// The most events of a file.
 const EVENTS_MAX: usize = 64;
-/// Functions that a file may name.
+/// The most functions of a file.
 const FUNCTIONS_MAX: usize = 500_000;
-/// Instructions whose counts are kept one by one.
+/// The most instructions whose counts are kept individually.
 const INSTRUCTIONS_MAX: usize = 2_000_000;
-/// Processes that one output may tell of.
+/// The most processes of one output.
 const PROCESSES_MAX: usize = 1_000;
-/// Functions with a smaller share of the instructions are not told one by one, in percent.
+/// Functions with a smaller share of the instructions are not listed, in percent.
 const SHARE_PCT_MIN: f64 = 0.5;
-/// A share is told only of what happens at least once in so many instructions.
+/// A share is reported only for events that happen at least once in this many instructions.
 const SELDOM: u64 = 1_000;
-/// Said where the kernel was not found.
+/// The note if the kernel was not found.
 pub const UNSEEN: &str = "no function of the granted files was seen (it may be inlined \
-    elsewhere, or have no name; build with -g): the figures are first those of the whole program";
-/// Said where nothing but starters ran.
-pub const NO_KERNEL: &str = "only programs that start others were seen, no kernel";
-/// Programs that start or build others; they are no kernels.
+    elsewhere, or have no name; build with -g): the first figures are for the whole program";
+/// The note if only launcher programs ran.
+pub const NO_KERNEL: &str = "only programs that start others were seen, but no kernel";
+/// Programs that start or build others; they are not kernels.
 const STARTERS: [&str; 30] = [
     "sh", "bash", "dash", "zsh", "env", "make", "gmake", "cmake", "ninja", "cargo", "rustc", "cc",
     "c++", "gcc", "g++", "clang", "clang++", "cc1", "cc1plus", "collect2", "as", "ld", "nice",
     "taskset", "timeout", "time", "xargs", "git", "numactl", "stdbuf",
 ];
 
-/// What a function cost.
+/// The cost of a function.
 #[derive(Debug, Default)]
 struct Cost {
-    /// The line that names it first.
+    /// The line where it is first named.
     line: usize,
-    /// One count for each event, without what it calls.
+    /// One count per event, without its callees.
     counts: Vec<u64>,
-    /// What those cost that it calls, where the file tells.
+    /// The cost of its callees, if the file has it.
     called: Vec<u64>,
-    /// How much of the first event lies in each file of source.
+    /// How much of the first event is in each source file.
     files: BTreeMap<String, u64>,
-    /// How much of it lies in each instruction, by object and address, where the file tells.
+    /// How much of it is in each instruction, by object and address, if the file has it.
     code: BTreeMap<(u64, u64), u64>,
     /// The functions that it calls.
     calls: BTreeSet<String>,
 }
 
-/// What all functions of a process cost.
+/// The costs of all functions of a process.
 #[derive(Debug, Default)]
 struct Costs {
     /// The command of the process.
@@ -70,13 +70,13 @@ struct Costs {
 }
 
 impl Cost {
-    /// The file that most of it lies in.
+    /// The file that contains most of it.
     fn file(&self) -> &str {
         let most = self.files.iter().max_by_key(|(_, count)| **count);
         most.map_or("", |(file, _)| file)
     }
 
-    /// With what it calls.
+    /// Including its callees.
     fn whole(&self) -> Vec<u64> {
         let mut whole = self.counts.clone();
         for (sum, count) in whole.iter_mut().zip(&self.called) {
@@ -95,13 +95,13 @@ impl Costs {
         sorted.dedup();
         let usable = !events.is_empty() && events.len() <= EVENTS_MAX;
         if !usable || sorted.len() != events.len() || !self.events.is_empty() {
-            return Err(Unreadable::at(line, "the events are not named once each"));
+            return Err(Unreadable::at(line, "the event names are not unique"));
         }
         self.events = events;
         Ok(())
     }
 
-    /// Adds counts to a function; those that are not written are zero.
+    /// Adds counts to a function; missing counts are zero.
     fn add(
         &mut self,
         (function, file): (&str, &str),
@@ -120,7 +120,7 @@ impl Costs {
         Ok(())
     }
 
-    /// Adds what a function cost that another one called.
+    /// Adds the cost of a callee to its caller.
     fn add_call(
         &mut self,
         (function, callee): (&str, &str),
@@ -147,8 +147,8 @@ impl Costs {
         }
     }
 
-    /// How often each instruction of a kernel ran, with all that it calls; nothing where the file
-    /// does not tell, or of too many.
+    /// How often each instruction of a kernel ran, including its callees; nothing if the file does
+    /// not have it, or has too many.
     fn code_of(&self, kernel: &str) -> Option<Code> {
         if self.n_instructions == 0 || self.n_instructions == INSTRUCTIONS_MAX {
             return None;
@@ -207,7 +207,7 @@ impl Costs {
             }))
     }
 
-    /// Whether all functions together cost what the file says.
+    /// Checks that the costs of all functions add up to the total of the file.
     fn check(&self, totals: &[u64], line: usize) -> Result<(), Unreadable> {
         for (at, event) in self.events.iter().enumerate() {
             let parts = self.functions.values().map(|cost| cost.counts[at]);
@@ -215,7 +215,7 @@ impl Costs {
             let total = totals.get(at).copied().unwrap_or(0);
             if sum != total {
                 let reason = format!(
-                    "the file says that {event} is {total} in all, but its lines add up to {sum}"
+                    "the file says the total of {event} is {total}, but its lines add up to {sum}"
                 );
                 return Err(Unreadable::at(line, reason));
             }
@@ -223,7 +223,7 @@ impl Costs {
         Ok(())
     }
 
-    /// Instructions of all functions, or those that some files hold.
+    /// Instructions of all functions, or of those in some files.
     fn instructions(&self, ir: usize, of: impl Fn(&str, &Cost) -> bool) -> u64 {
         let functions = self.functions.iter();
         let held = functions.filter(|(name, cost)| of(name, cost));
@@ -241,7 +241,7 @@ impl Costs {
         STARTERS.contains(&self.program())
     }
 
-    /// How likely the kernel runs in the process: an interpreter may start it or hold it.
+    /// How likely the kernel runs in the process: an interpreter may start it or contain it.
     fn rank(&self) -> u8 {
         match self.program() {
             _ if self.is_starter() => 0,
@@ -250,8 +250,8 @@ impl Costs {
         }
     }
 
-    /// The functions as kernels: the granted ones with what they call, then those that have most
-    /// instructions themselves.
+    /// The functions as kernels: those of the editable files including their callees, then those
+    /// with the most instructions of their own.
     fn parsed(
         &self,
         tool: &str,
@@ -282,7 +282,7 @@ impl Costs {
             };
             let mut profile = kernel((tool, name), events, (cost.line, &counts), all);
             profile.granted = own;
-            // What drives the kernel may stand in the same file.
+            // The driver of the kernel may be in the same file.
             let first = own && plain_name(name) != "main";
             let weight = float(counts[ir]) + if first { float(all) } else { 0.0 };
             kernels.push(Weighed {
@@ -295,7 +295,7 @@ impl Costs {
             let share = 100.0 * float(few_sum) / float(all.max(1));
             notes.add(format!(
                 "{few} functions with less than {SHARE_PCT_MIN}% of the instructions each are not \
-                 told; together they have {share:.1}%"
+                 shown; together they have {share:.1}%"
             ));
         }
         if !granted.is_empty() && !kernels.iter().any(|kernel| kernel.profile.granted) {
@@ -306,7 +306,7 @@ impl Costs {
                 profile: kernel((tool, PROGRAM), events, (0, &whole.counts), all),
             });
         }
-        notes.add("the events are simulated; functions of one name are taken together");
+        notes.add("the events are simulated; functions of the same name are merged");
         Ok(Parsed {
             kernels: heaviest(kernels, &mut notes),
             timeline: None,
@@ -350,8 +350,8 @@ fn kernel(
     profile
 }
 
-/// The process that runs the kernel, and the code of its first one: the process that spends most in
-/// granted functions, else the one that works most and does not only start others.
+/// The process that runs the kernel, and the code of its first kernel: the process with the most
+/// work in functions of the editable files, else the busiest that does not only start others.
 fn of_processes(
     mut processes: Vec<Costs>,
     tool: &str,
@@ -366,12 +366,12 @@ fn of_processes(
     };
     let best = (0..n).max_by_key(|at| weight(&processes[*at]));
     let Some(best) = best else {
-        return Err(Unreadable::at(1, "no process is told of"));
+        return Err(Unreadable::at(1, "there is no process in the file"));
     };
     let costs = processes.swap_remove(best);
     if n > 1 {
         let command: String = costs.command.chars().take(120).collect();
-        notes.add(format!("of {n} processes this one counts: {command}"));
+        notes.add(format!("of {n} processes, this one is reported: {command}"));
     }
     if costs.is_starter() && !granted.is_empty() && weight(&costs).is_some_and(|(own, ..)| own == 0)
     {
@@ -383,7 +383,7 @@ fn of_processes(
     Ok((parsed, code))
 }
 
-/// Adds counts; those that are not written are zero.
+/// Adds counts; missing counts are zero.
 fn add_counts(to: &mut [u64], counts: &[u64], line: usize) -> Result<(), Unreadable> {
     for (sum, count) in to.iter_mut().zip(counts) {
         let too_large = || Unreadable::at(line, "the counts are too large");
@@ -392,7 +392,7 @@ fn add_counts(to: &mut [u64], counts: &[u64], line: usize) -> Result<(), Unreada
     Ok(())
 }
 
-/// Counters that are some events in percent of others.
+/// Counters that are some events as a percentage of others.
 const RATIOS: &[(&str, &[&str], &[&str])] = &[
     ("l1_miss_pct", &["D1mr"], &["Dr"]),
     ("llc_miss_pct", &["DLmr", "DLmw"], &["D1mr", "D1mw"]),
@@ -408,9 +408,9 @@ fn sum(events: &[String], counts: &[u64], names: &[&str]) -> Option<u64> {
     found.try_fold(0_u64, |sum, count| sum.checked_add(count?))
 }
 
-/// Counts that stand on a line.
+/// The counts on a line.
 fn counts<'a>(words: impl Iterator<Item = &'a str>, line: usize) -> Result<Vec<u64>, Unreadable> {
-    let wrong = |word: &str| Unreadable::at(line, format!("{word:?} is no count"));
+    let wrong = |word: &str| Unreadable::at(line, format!("{word:?} is not a count"));
     words
         .take(EVENTS_MAX + 1)
         .map(|word| whole(word).ok_or_else(|| wrong(word)))
@@ -419,7 +419,7 @@ fn counts<'a>(words: impl Iterator<Item = &'a str>, line: usize) -> Result<Vec<u
 
 #[allow(
     clippy::cast_precision_loss,
-    reason = "a share of a count needs no more digits"
+    reason = "a share of a count does not need more digits"
 )]
 fn float(n: u64) -> f64 {
     n as f64

@@ -1,22 +1,22 @@
-//! How much of a kernel's arithmetic is in vectors, where the processor does not count it: how
-//! often each instruction ran (callgrind) by what the instruction does (objdump).
+//! How much of a kernel's arithmetic is vectorized, if the processor does not count it: how often
+//! each instruction ran (callgrind) times what the instruction does (objdump).
 
 use super::disassembly::{self, Disassembly};
 use karve_core::profile::{KernelProfile, Source};
 use karve_harness::commands::{CodeRange, PART};
 use std::collections::BTreeMap;
 
-/// Whose words the result rests on.
+/// The tools that the result comes from.
 const TOOL: &str = "callgrind+objdump";
-/// Functions whose code is looked at.
+/// The most functions whose code is disassembled.
 const PARTS_MAX: usize = 8;
-/// Bytes of code of one function.
+/// The most bytes of code of one function.
 const SPAN_MAX: u64 = 1 << 20;
-/// Bytes of an instruction at most.
+/// The most bytes of an instruction.
 const INSTRUCTION_BYTES: u64 = 16;
-/// How much of what ran must have been seen, in percent.
+/// How much of the executed code must be disassembled, in percent.
 const SEEN_PCT_MIN: f64 = 50.0;
-/// What a note begins with that says why there is no value.
+/// The start of a note that says why there is no value.
 pub(super) const NOT_READ: &str = "vector_pct was not read";
 
 /// How often each instruction of a kernel ran.
@@ -24,9 +24,9 @@ pub(super) const NOT_READ: &str = "vector_pct was not read";
 pub(super) struct Code {
     /// The kernel.
     pub(super) kernel: String,
-    /// Its functions, those first that ran most.
+    /// Its functions, the most executed first.
     pub(super) parts: Vec<Part>,
-    /// How many instructions ran, those of functions too that are no part.
+    /// How many instructions ran, including those of functions that are not a part.
     pub(super) all: u64,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Code {
 pub(super) struct Part {
     /// The function.
     pub(super) function: String,
-    /// The file that it lies in.
+    /// The file that contains it.
     pub(super) object: String,
     /// How often each instruction ran, by its address.
     pub(super) counts: BTreeMap<u64, u64>,
@@ -50,7 +50,7 @@ impl Part {
 }
 
 impl Code {
-    /// The code of a kernel, of the functions that ran most.
+    /// The code of the most executed functions of a kernel.
     pub(super) fn of(kernel: &str, mut parts: Vec<Part>) -> Self {
         let all = parts
             .iter()
@@ -70,7 +70,7 @@ impl Code {
         }
     }
 
-    /// What is to be disassembled, part by part.
+    /// What to disassemble, part by part.
     pub(super) fn ranges(&self) -> Vec<CodeRange> {
         let range = |part: &Part| CodeRange {
             object: part.object.clone(),
@@ -84,7 +84,7 @@ impl Code {
         self.parts.iter().map(range).collect()
     }
 
-    /// Sets the counter by the disassembly of all parts, or says why not.
+    /// Sets the counter from the disassembly of all parts, or says why not.
     pub(super) fn weigh(&self, text: &str, kernel: &mut KernelProfile) -> Result<(), String> {
         let parts = disassembly::parse(text, PART).map_err(|why| format!("objdump: {why}"))?;
         let (mut seen, mut operations, mut in_vectors) = (0_u64, 0.0, 0.0);
@@ -97,11 +97,11 @@ impl Code {
         let seen_pct = 100.0 * float(seen) / float(self.all.max(1));
         if seen_pct < SEEN_PCT_MIN {
             return Err(format!(
-                "the code of {seen_pct:.0}% of the instructions alone could be looked at"
+                "only the code of {seen_pct:.0}% of the instructions could be disassembled"
             ));
         }
         if operations <= 0.0 {
-            return Err("no arithmetic in floating point was seen".to_owned());
+            return Err("no floating-point arithmetic was seen".to_owned());
         }
         let names: Vec<&str> = self
             .parts
@@ -109,7 +109,7 @@ impl Code {
             .map(|part| part.function.as_str())
             .collect();
         let quote = format!(
-            "{in_vectors} of {operations} operations in floating point, by the code of \
+            "{in_vectors} of {operations} floating-point operations are vectorized, by the code of \
              {seen_pct:.0}% of the instructions: {}",
             names.join(", ")
         );
@@ -119,7 +119,7 @@ impl Code {
     }
 }
 
-/// Tells of each arithmetic instruction how many operations it did in all; gives how many
+/// Passes the total operations of each arithmetic instruction to `tell`; returns how many
 /// instructions of the part are known.
 fn weigh_part(part: &Part, code: &Disassembly, mut tell: impl FnMut(f64, bool)) -> u64 {
     let mut seen = 0_u64;
@@ -137,7 +137,7 @@ fn weigh_part(part: &Part, code: &Disassembly, mut tell: impl FnMut(f64, bool)) 
 
 #[allow(
     clippy::cast_precision_loss,
-    reason = "a share of a count needs no more digits"
+    reason = "a share of a count does not need more digits"
 )]
 fn float(n: u64) -> f64 {
     n as f64
@@ -173,11 +173,11 @@ mod tests {
 
     #[test]
     fn each_instruction_counts_as_often_as_it_ran() {
-        // Eight lanes once are as much as one lane eight times.
+        // Eight lanes once equal one lane eight times.
         check(&[(0x10, 1), (0x14, 8), (0x18, 1)], TEXT, Ok(50.0));
         check(&[(0x10, 3), (0x18, 1)], TEXT, Ok(100.0));
         check(&[(0x14, 1 << 40), (0x18, 1)], TEXT, Ok(0.0));
-        check(&[(0x18, 5)], TEXT, Err("no arithmetic"));
+        check(&[(0x18, 5)], TEXT, Err("no floating-point arithmetic"));
         check(&[(0x14, 1), (0x99, 5)], TEXT, Err("17%"));
         check(&[(0x14, 1)], "", Err("0%"));
         check(&[], TEXT, Err("0%"));

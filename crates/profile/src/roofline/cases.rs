@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Seconds of a call, by the index of the case.
 pub type Times = BTreeMap<usize, f64>;
 
-/// The cases that may be told, as they were measured.
+/// The cases that may be shown, as measured.
 pub fn visible(campaign: &Campaign) -> Vec<(usize, Case)> {
     let indices = campaign.charter().map(|charter| charter.visible_cases());
     let case = |index: usize| Some((index, campaign.case(index)?));
@@ -35,7 +35,7 @@ pub fn of_incumbent(campaign: &Campaign) -> Times {
     let mut rounds = campaign.rounds().iter();
     let kept = rounds.find(|round| Some(round.number) == last);
     let kept = kept.and_then(|round| round.comparison.as_ref().or(round.quick.as_ref()));
-    // A campaign that was extended and runs again has only the duel of its former end.
+    // An extended campaign that runs again has only the duel of its previous end.
     let ended = campaign.stop_reason().is_some();
     let last = campaign.final_comparison().filter(|_| ended);
     match last.or(kept) {
@@ -44,7 +44,7 @@ pub fn of_incumbent(campaign: &Campaign) -> Times {
     }
 }
 
-/// The candidate of the round under way, as far as it was measured.
+/// The candidate of the current round, as far as it was measured.
 pub fn of_candidate(campaign: &Campaign) -> Times {
     let round = campaign.current_round();
     let shown = round.and_then(|round| round.comparison.as_ref().or(round.quick.as_ref()));

@@ -1,16 +1,16 @@
-//! How near a call is to its ceiling, as counters of a profile.
+//! How close a call is to its ceiling, as counters of a profile.
 
 use karve_core::profile::{KernelProfile, Source};
 use karve_core::roofline::Ceiling;
 
-/// A function with so many of the instructions is as good as the whole, in percent.
+/// A function with this share of the instructions counts as the whole, in percent.
 const WHOLE_PCT: f64 = 90.0;
 
-/// Adds what the roofline says of a call to the kernel that stands for the call: the granted one,
-/// the only one, one of a device, or the whole program. A function of a library or of the harness
-/// is not the call: where a profiler told of such alone, and where it told of nothing, the call is
-/// a kernel of its own, under the name of the operation. Whose roof it is, is told. Of a call that
-/// cannot be as fast as it is, nothing but its time is believed.
+/// Adds the roofline figures of a call to the kernel that represents the call: the one from the
+/// editable files, the only one, one on a device, or the whole program. A function of a library or
+/// of the harness is not the call: if a profiler reported only those, or nothing, the call becomes
+/// a separate kernel under the name of the operation. The source names the roof. For a call that
+/// is faster than possible, only its time is used.
 pub fn add_ceiling(kernels: &mut Vec<KernelProfile>, op: &str, whose: &str, ceiling: &Ceiling) {
     let is_call = |kernel: &KernelProfile| {
         let share = kernel.value("inst_share_pct");
@@ -26,16 +26,16 @@ pub fn add_ceiling(kernels: &mut Vec<KernelProfile>, op: &str, whose: &str, ceil
         kernel.set(name, value, Source::at("roofline", 0, quote));
     };
     if !ceiling.is_impossible() {
-        let quote = "metric.work over metric.bytes";
+        let quote = "metric.work divided by metric.bytes";
         set("intensity", ceiling.intensity, quote);
-        let quote = format!("peak over bandwidth ({whose})");
+        let quote = format!("peak divided by bandwidth ({whose})");
         set("ridge", ceiling.ridge, &quote);
     }
     if let (Some(share), false) = (ceiling.share, ceiling.is_impossible()) {
         set(
             "ceiling_pct",
             share * 100.0,
-            &format!("least time ({whose}) over measured time"),
+            &format!("minimum time ({whose}) divided by measured time"),
         );
     }
     if let Some(time) = ceiling.time_s
@@ -76,7 +76,7 @@ mod tests {
         add_ceiling(&mut kernels, "copy", "L2, one core", &ceiling);
         assert_eq!(kernels[0].value("duration_us"), Some(7.0));
         assert_eq!(kernels[0].value("ridge"), Some(10.0));
-        // What is three times as fast as it can be has wrong work or wrong bytes.
+        // A call three times faster than possible has wrong work or wrong bytes.
         let wrong = Ceiling {
             share: Some(3.0),
             ..ceiling
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(kernels[0].value("ceiling_pct"), None);
         assert_eq!(kernels[0].value("intensity"), None);
         assert_eq!(kernels[0].value("duration_us"), Some(40_000.0));
-        // A function of a library is not the call, the granted one that calls it is.
+        // A function of a library is not the call; the editable one that calls it is.
         let function = |name: &str, share: f64, granted: bool| {
             let mut kernel = KernelProfile::named(name);
             kernel.set("inst_share_pct", share, Source::default());

@@ -1,4 +1,4 @@
-//! What a GPU can do at most, measured, where there is one and a compiler for it.
+//! The measured peaks of a GPU, if there is one and a compiler for it.
 
 use super::{Peak, peak};
 use karve_os::error::{Context, Result};
@@ -9,42 +9,42 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-/// The program that measures.
+/// The program that measures the GPU.
 const PROGRAM: &str = include_str!("gpu.cu");
 /// How long compiling and measuring may take.
 const LIMIT: Duration = Duration::from_secs(120);
-/// Characters of a name at most.
+/// The most characters of a name.
 const NAME_MAX: usize = 80;
-/// Lines that are read at most.
+/// The most lines that are read.
 const LINES_MAX: usize = 10_000;
 
 /// What was measured on a GPU.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gpu {
-    /// Its name, as the driver tells it.
+    /// Its name, as reported by the driver.
     pub name: String,
     /// Multiply-adds in fp32, in operations per second.
     pub fp32: Option<Peak>,
-    /// Matrix products in fp16 with sums in fp32, by instructions that every tensor core has;
-    /// newer ones have faster instructions, too.
+    /// Matrix products in fp16 with fp32 accumulation, by instructions that every tensor core has;
+    /// newer ones also have faster instructions.
     pub fp16: Option<Peak>,
     /// Bytes read and written per second while memory is copied.
     pub copy: Option<Peak>,
 }
 
-/// Measures the first GPU, or says why that cannot be done.
+/// Measures the first GPU, or says why that is impossible.
 pub fn measure_gpu(stop: &StopFlag) -> Result<std::result::Result<Gpu, String>> {
     if process::find_program("nvidia-smi").is_none() {
         return Ok(Err(
-            "there is no nvidia-smi, so no GPU was looked for".to_owned()
+            "nvidia-smi was not found, so no GPU was measured".to_owned()
         ));
     }
     if process::find_program("nvcc").is_none() {
         return Ok(Err(
-            "nvcc is not there, so the GPU was not measured".to_owned()
+            "nvcc was not found, so the GPU was not measured".to_owned()
         ));
     }
-    let dir = tempfile::tempdir().context(|| "cannot make a temporary directory".into())?;
+    let dir = tempfile::tempdir().context(|| "cannot create a temporary directory".into())?;
     let source = dir.path().join("gpu.cu");
     fs::write(&source, PROGRAM).context(|| format!("cannot write {}", source.display()))?;
     let line = ["nvcc", "-O3", "-arch=native", "-o", "gpu", "gpu.cu"];
@@ -62,7 +62,7 @@ pub fn measure_gpu(stop: &StopFlag) -> Result<std::result::Result<Gpu, String>> 
         let how = run.exit.describe();
         return Ok(Err(format!("the GPU was not measured ({how}): {why}")));
     }
-    Ok(parse_gpu(&run.stdout.text()).ok_or_else(|| "the GPU gave no figures".to_owned()))
+    Ok(parse_gpu(&run.stdout.text()).ok_or_else(|| "the GPU printed no figures".to_owned()))
 }
 
 fn parse_gpu(text: &str) -> Option<Gpu> {

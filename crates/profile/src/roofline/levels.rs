@@ -2,13 +2,13 @@
 
 use std::fs;
 
-/// Where the kernel tells of the caches of the first core.
+/// Where the kernel lists the caches of the first core.
 const CACHES: &str = "/sys/devices/system/cpu/cpu0/cache";
-/// Caches of one core at most.
+/// The most caches of one core.
 const CACHES_MAX: usize = 16;
-/// What is taken where the host does not tell: a first-, a second- and a last-level cache.
+/// The default if the host does not report its caches: first, second and last level.
 const USUAL: [u64; 3] = [32 << 10, 1 << 20, 32 << 20];
-/// Bytes that stand for memory, at least and at most.
+/// The fewest and the most bytes to measure memory with.
 const MEMORY: (u64, u64) = (128 << 20, 1 << 30);
 
 /// One level.
@@ -16,17 +16,17 @@ const MEMORY: (u64, u64) = (128 << 20, 1 << 30);
 pub struct Level {
     /// Its name.
     pub name: &'static str,
-    /// A core finds so many bytes there at most; none for memory.
+    /// The most bytes that one core can hold there; none for memory.
     pub holds_one: Option<u64>,
     /// All cores together.
     pub holds_all: Option<u64>,
-    /// What one thread goes over.
+    /// The working set of one thread.
     pub goes_over_one: u64,
-    /// What all threads go over together.
+    /// The working set of all threads together.
     pub goes_over_all: u64,
 }
 
-/// A cache as the kernel tells of it.
+/// A cache as reported by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cache {
     level: u32,
@@ -69,15 +69,15 @@ fn of_caches(caches: &[Cache], cores: u64) -> Vec<Level> {
             name,
             holds_one: Some(cache.bytes),
             holds_all: Some(cache.bytes * groups(cache)),
-            // A half, so that the rest of the program has room.
+            // Half, so that the rest of the program fits.
             goes_over_one: cache.bytes / 2,
             goes_over_all: cache.bytes / 2 * groups(cache),
         })
         .collect();
     let all = last.bytes * groups(last);
     let (near_one, near_all) = (second.bytes, second.bytes * groups(second));
-    // Much more than the level before, and well inside; others may use it too. Where all cores
-    // hold more in the level before, the last one takes what is beyond.
+    // Much more than the level before, and well inside; others may use it too. If all cores
+    // together hold more in the level before, the last level takes the rest.
     let inside = |near: u64, most: u64| match near < most / 2 {
         true => (near * 4).min(most / 2),
         false => near + most / 2,
@@ -102,7 +102,7 @@ fn of_caches(caches: &[Cache], cores: u64) -> Vec<Level> {
     levels
 }
 
-/// `48K`, `2048K` or `32M`, bounded to what a cache can be.
+/// `48K`, `2048K` or `32M`, bounded to plausible cache sizes.
 fn parse_bytes(text: &str) -> Option<u64> {
     let (digits, factor) = match text.chars().last()? {
         'K' => (text.trim_end_matches('K'), 1 << 10),
@@ -176,7 +176,7 @@ mod tests {
         check(&server, 2, &["L1", "L2", "LLC", "memory"]);
         check(&server, 56, &["L1", "L2", "LLC", "memory"]);
         check(&[], 8, &["L1", "L2", "LLC", "memory"]);
-        // Four cores share the second level, and there is none beyond.
+        // Four cores share the second level, and there is no third.
         let no_third = [cache(1, 128 << 10, 1), cache(2, 64 << 20, 4)];
         check(&no_third, 8, &["L1", "L2", "memory"]);
     }

@@ -1,10 +1,10 @@
 //! A roofline as SVG: operations per second over operations per byte, both on a logarithmic scale.
 //!
-//! Pure: the same figures give the same picture. A roof is a slope, a ridge and a flat part.
+//! Pure: the same figures yield the same picture. A roof is a slope, a ridge and a flat part.
 
 use karve_core::chart::{self, Chart, Stroke, escaped};
 
-/// Colours of roofs and points, which differ also for those who see fewer of them.
+/// Color-blind safe colors of roofs and points.
 const COLOURS: [&str; 6] = [
     chart::COLOURS[0],
     chart::COLOURS[1],
@@ -14,13 +14,13 @@ const COLOURS: [&str; 6] = [
     "#e69f00",
 ];
 
-/// Roofs and points at most; more could not be told apart.
+/// The most roofs and points; more would be indistinguishable.
 const ROOFS_MAX: usize = 8;
 const POINTS_MAX: usize = 40;
-/// Lines that fit beside the picture, and how far apart they are, in pixels.
+/// The lines that fit next to the plot, and their spacing in pixels.
 const LINES_MAX: usize = 16;
 const LINE: f64 = 20.0;
-/// What a scale spans at most, in powers of ten.
+/// The widest range of a scale, in powers of ten.
 const SPAN_MAX: f64 = 12.0;
 
 /// One roof.
@@ -45,7 +45,7 @@ pub struct Point {
     pub intensity: f64,
     /// Operations per second.
     pub reached: f64,
-    /// Which of the colours: calls of the same sort have the same.
+    /// The index of its color: calls of the same kind share one.
     pub sort: usize,
 }
 
@@ -87,7 +87,7 @@ pub fn render(title: &str, roofs: &[RoofLine], points: &[Point]) -> Option<Strin
     Some(chart.finish())
 }
 
-/// Dots with numbers, and beside the picture which case each number is. A point without a name has
+/// Dots with numbers, and next to the plot the case of each number. A point without a name has
 /// no number.
 fn name_points(chart: &mut Chart, n_roofs: usize, points: &[&Point]) {
     let mut n_named = 0;
@@ -100,7 +100,7 @@ fn name_points(chart: &mut Chart, n_roofs: usize, points: &[&Point]) {
         }
         n_named += 1;
         let (x, y) = chart.at((x, y));
-        // To the right and to the left by turns: neighbours are often near.
+        // Alternate between right and left: neighbors are often close.
         let (x, anchor) = match n_named % 2 {
             1 => (x + 6.0, "start"),
             _ => (x - 6.0, "end"),
@@ -118,10 +118,10 @@ fn name_points(chart: &mut Chart, n_roofs: usize, points: &[&Point]) {
     }
 }
 
-/// The slope from the left rim to the ridge, and from there to the right rim.
+/// The slope from the left edge to the ridge, and from there to the right edge.
 fn corners(roof: &RoofLine, across: (f64, f64), up: (f64, f64)) -> Vec<(f64, f64)> {
     let (flat, rate) = (roof.flops.log10(), roof.per_s.log10());
-    // A slope that begins below the picture enters it from below.
+    // A slope that starts below the plot enters it from below.
     let start = across.0.max(up.0 - rate).min(across.1);
     let ridge = (flat - rate).clamp(start, across.1);
     let top = |x: f64| (x, (x + rate).min(flat));

@@ -1,4 +1,4 @@
-//! From what the program printed to figures, and back from a file.
+//! From the output of the program to figures, and back from a file.
 
 use super::*;
 
@@ -72,7 +72,7 @@ fn a_busy_host_lowers_no_peak() {
     assert_eq!((found.flops.one.best, found.flops.all.best), (2e11, 2e11));
     assert_eq!(found.levels[1].copy.all.best, 9e10);
     assert_eq!(found.levels[1].read.all.best, 2e10);
-    // Other levels are another host's.
+    // Other levels belong to another host.
     better.levels.pop();
     better.flops.one.best = 9e11;
     found.raised_by(&better);

@@ -1,4 +1,4 @@
-//! A roofline for people: what was measured, what the file of devices says, and the cases.
+//! A roofline for people: the measurements, the entry of the device file, and the cases.
 
 use super::{Gpu, Measured, Moved, Pair, Peak};
 use crate::devices::{Device, Figure};
@@ -8,7 +8,7 @@ use karve_numerics::roof::Cores;
 use karve_os::text::safe;
 use serde::Serialize;
 
-/// Characters of a case's name at most.
+/// The most characters of a case's name.
 const NAME_MAX: usize = 32;
 
 /// One case under the roof.
@@ -16,30 +16,30 @@ const NAME_MAX: usize = 32;
 pub struct CaseCeiling {
     /// Its name.
     pub case: String,
-    /// Which level of the caches holds its bytes, or `memory`; none under a device of the file.
+    /// Which cache level holds its bytes, or `memory`; none for a device from the file.
     pub level: Option<String>,
-    /// Intensity, ceiling, and what is reached of it.
+    /// Intensity, ceiling, and the share of it that is reached.
     pub ceiling: Ceiling,
 }
 
 /// Everything that `karve roofline` shows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct View {
-    /// What was measured on this host; nothing where a device was named.
+    /// The measurement of this host; nothing if a device was named.
     pub host: Option<Measured>,
-    /// Whether it was measured just now or is what was kept.
+    /// Whether it was measured just now or loaded from a saved record.
     pub fresh: bool,
     /// What was measured on the GPU.
     pub gpu: Option<Gpu>,
-    /// A device of the file: the one that was asked for, or the one that was recognized.
+    /// A device from the file: the requested one, or the detected one.
     pub device: Option<Device>,
-    /// Which roof the cases stand under.
+    /// The roof of the cases.
     pub roof: String,
     /// Whose times are shown, if there are any.
     pub times: Option<String>,
     /// The cases of the project whose work and bytes are known.
     pub cases: Vec<CaseCeiling>,
-    /// What else there is to know.
+    /// Other notes.
     pub notes: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ pub fn rate(value: f64, unit: &str) -> String {
     format!("{} {prefix}{unit}", short(value / scale))
 }
 
-/// Three digits; what is out of all proportion with its power of ten, so that columns hold.
+/// Three digits; extreme values with a power of ten, so that columns stay aligned.
 fn short(value: f64) -> String {
     match value {
         v if v >= 1e6 || (v > 0.0 && v < 0.005) => format!("{v:.1e}"),
@@ -87,7 +87,7 @@ pub fn render(view: &View) -> String {
         lines.extend(gpu_lines(gpu));
     }
     if let Some(device) = &view.device {
-        // An empty line stands between two parts, and none at the beginning.
+        // An empty line separates two parts, with none at the start.
         let between = usize::from(lines.is_empty());
         lines.extend(device_lines(device).into_iter().skip(between));
     }
@@ -106,7 +106,7 @@ fn host_lines(host: &Measured, fresh: bool) -> Vec<String> {
     let when = if fresh {
         ""
     } else {
-        " (kept; measure anew with --fresh)"
+        " (saved; measure again with --fresh)"
     };
     let mut lines = vec![
         format!(
@@ -208,7 +208,7 @@ fn device_lines(device: &Device) -> Vec<String> {
 fn case_lines(view: &View) -> Vec<String> {
     let of = match &view.times {
         Some(times) => format!("; times of {}", safe(times, 80)),
-        None => "; no times, see --time".to_owned(),
+        None => "; no times (see --time)".to_owned(),
     };
     let mut lines = vec![
         format!("cases     under {}{of}", view.roof),
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(time(1.77e-5), "17.7 us");
         assert_eq!(time(2.5), "2.50 s");
         assert_eq!(time(3e-9), "3.00 ns");
-        // What no device can do does not break a column.
+        // Impossible values do not break a column.
         for (text, most) in [
             (rate(1e30, "FLOP/s"), 14),
             (rate(1e-30, "FLOP/s"), 14),

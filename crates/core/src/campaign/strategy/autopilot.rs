@@ -1,18 +1,18 @@
-//! The items of an autopilot: what the first profile and the library suggest.
+//! The items of an autopilot agenda: what the first profile and the library suggest.
 
 use super::{Recall, Told};
 use crate::agenda::{Effort, How, ITEMS_MAX, Item, Wanted, is_id};
 use crate::knowledge::{Expected, Kind, Known};
 use crate::profile::{Opportunity, Profile};
 
-/// Opportunities of the profile that are looked at.
+/// Maximum number of profile opportunities to consider.
 const OPPORTUNITIES_MAX: usize = 3;
-/// Percent of the time that an opportunity may save at most, as far as it is believed.
+/// The largest saving that is believed of one opportunity, in percent of the time.
 const GAIN_PCT_MAX: f64 = 90.0;
-/// What tuning all knobs is expected to gain, before anything is known.
+/// Expected gain of tuning all knobs, before anything is known.
 const SWEEP_RATIO: f64 = 1.2;
 
-/// What is to be tried: the opportunities of the profile, the entries that fit it, and the knobs.
+/// The items to try: the opportunities of the profile, the entries that match it, and the knobs.
 pub fn items_of_profile(
     wanted: &Wanted,
     profile: Option<&Profile>,
@@ -59,7 +59,7 @@ pub fn items_of_profile(
     ordered_by_need(items, known)
 }
 
-/// What an entry depends on comes first, where that is on the agenda too.
+/// An entry's dependencies come first, if they are on the agenda too.
 fn ordered_by_need(mut items: Vec<Item>, known: &[Known]) -> Vec<Item> {
     let ids: Vec<String> = items.iter().map(|item| item.id.clone()).collect();
     for item in &mut items {
@@ -87,7 +87,7 @@ fn of_opportunity(number: usize, opportunity: &Opportunity) -> Item {
 }
 
 fn of_told(known: &Known, told: &Told) -> Item {
-    // Before any round, entries are taken at their word.
+    // Before any round, the claims of entries are taken as given.
     let expected = Expected::of(known).gain(1.0).exp();
     of_entry(known, expected, &told.why)
 }
@@ -106,7 +106,7 @@ fn of_entry(known: &Known, expected_ratio: f64, why: &str) -> Item {
         title: known.title.clone(),
         text: format!("{} ({why})", known.title),
         expected_ratio,
-        // What a machine can do is the least effort there is.
+        // A change that karve can make without an agent takes the least effort.
         effort: match known.apply.is_empty() {
             true => Effort::Medium,
             false => Effort::Low,

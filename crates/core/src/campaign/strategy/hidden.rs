@@ -1,17 +1,17 @@
-//! What an agent must not learn: the hidden cases, by whatever text they would reach it.
+//! What an agent must not learn: the hidden cases, whichever text would reveal them.
 
 use crate::campaign::Campaign;
 use crate::measurement::Gate;
 use karve_numerics::case::{Case, CaseSet};
 
-/// How an agent is told of a case that it must not know.
+/// What an agent sees instead of a hidden case.
 pub(super) const HIDDEN_CASE: &str = "a hidden case";
 
-/// A text of the harness for an agent: one that names a hidden case says no more than that.
+/// A text of the harness for an agent: one that names a hidden case is replaced.
 pub(super) fn shown(campaign: &Campaign, text: &str) -> String {
     let hides = |case: &Case| case.set == CaseSet::Hidden && mentions(text, &case.name);
     let agreed = campaign.charter().map_or(&[][..], |charter| &charter.cases);
-    // A case that was halved has another name since.
+    // A case that was halved has a different name since.
     let mut measured = (0..agreed.len()).filter_map(|index| campaign.case(index));
     if agreed.iter().any(hides) || measured.any(|case| hides(&case)) {
         HIDDEN_CASE.into()
@@ -20,7 +20,7 @@ pub(super) fn shown(campaign: &Campaign, text: &str) -> String {
     }
 }
 
-/// Whether a name stands in a text as a word of its own.
+/// Whether a name occurs in a text as a whole word.
 pub(super) fn mentions(text: &str, name: &str) -> bool {
     let word = |c: char| c.is_alphanumeric() || c == '_';
     !name.is_empty()
@@ -29,7 +29,7 @@ pub(super) fn mentions(text: &str, name: &str) -> bool {
         })
 }
 
-/// What an agent who mends may know of a gate: nothing of hidden cases but that one failed.
+/// What a repairing agent may know of a gate: for hidden cases only that one failed.
 pub(crate) fn shown_gate(campaign: &Campaign, gate: &Gate) -> Gate {
     match gate.clone() {
         Gate::WrongResult {

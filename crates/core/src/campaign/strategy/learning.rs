@@ -14,29 +14,29 @@ use crate::verdict::{DropReason, Verdict};
 use karve_numerics::case::CaseSet;
 use karve_numerics::stats;
 
-/// Characters of a lesson.
+/// Maximum length of a lesson, in characters.
 const LESSON_MAX: usize = 1_000;
-/// Characters of a commit that tell it from others.
+/// Characters of a commit that identify it.
 const PARENT_CHARS: usize = 12;
-/// Cases that a workload names.
+/// Maximum number of cases named in a workload.
 const CASES_MAX: usize = 4;
-/// Findings without an entry that one campaign leaves behind.
+/// Maximum number of findings without an entry that one campaign leaves.
 const NEW_MAX: usize = 20;
-/// A change from which more was expected and which gave nothing is an assumption refuted.
+/// A change that was expected to gain more than this and gained nothing is a refuted assumption.
 const ASSUMED_RATIO: f64 = 1.05;
 
-/// Counters that a hypothesis is told about.
+/// Maximum number of counters that a hypothesis may predict.
 const FORETOLD_MAX: usize = 8;
-/// Characters of what a hypothesis foretold of something that is no counter.
+/// Maximum length of a prediction that is not about a counter, in characters.
 const STRANGE_MAX: usize = 80;
-/// Characters of the note of a piece of evidence.
+/// Maximum length of an evidence note, in characters.
 const NOTE_MAX: usize = 400;
-/// Counters before and after that a lesson keeps.
+/// Maximum number of counters before and after in a lesson.
 const MOVED_MAX: usize = 24;
 
-/// The commit whose profile tells what the round changed, and how deep to look: the candidate of
-/// a round that was measured, if its parent was profiled, and if it is kept or its hypothesis
-/// foretold something.
+/// The commit whose profile shows what the round changed, and how deep to look: the candidate of a
+/// measured round, if its parent was profiled, and if it is kept or its hypothesis made a
+/// prediction.
 pub fn to_compare(campaign: &Campaign) -> Option<(String, ProfileDepth)> {
     let round = campaign.current_round()?;
     let Stage::Learning { verdict } = &round.stage else {
@@ -56,7 +56,7 @@ fn before<'a>(campaign: &'a Campaign, round: &RoundState) -> Option<&'a Profile>
     profile.filter(|profile| profile.commit == round.parent)
 }
 
-/// The counters that the hypothesis expects to move, each once.
+/// The counters that the hypothesis predicts to move, each once.
 fn expected(round: &RoundState) -> Vec<Expectation> {
     let mut all: Vec<Expectation> = Vec::new();
     let lines = round.hypothesis.iter().flat_map(|h| &h.counters);
@@ -69,7 +69,7 @@ fn expected(round: &RoundState) -> Vec<Expectation> {
     all
 }
 
-/// What became of what the hypothesis foretold. What no counter is called was not read.
+/// The outcome of the hypothesis's predictions. A prediction that names no counter is unread.
 fn foretold(round: &RoundState, moved: &[Moved]) -> Vec<Foretold> {
     let lines = round.hypothesis.iter().flat_map(|h| &h.counters);
     let strange = lines.filter(|line| parse_expectation(line).is_none());
@@ -90,7 +90,7 @@ fn foretold(round: &RoundState, moved: &[Moved]) -> Vec<Foretold> {
     known.chain(strange).take(FORETOLD_MAX).collect()
 }
 
-/// What the round under way taught, in numbers; with the profile of its candidate, if one was
+/// What the current round taught, in numbers; with the profile of its candidate, if one was
 /// taken.
 pub fn lesson(campaign: &Campaign, after: Option<&Profile>) -> Lesson {
     let Some(round) = campaign.current_round() else {
@@ -144,7 +144,7 @@ fn learning(campaign: &Campaign, round: &RoundState, verdict: &Verdict) -> Optio
     let comparison = round.comparison.as_ref().or(round.quick.as_ref());
     let named = hypothesis.entry.is_some();
     let failed = fails(verdict);
-    // More of what is in the kernel already says nothing about the entry.
+    // More of what is already in the kernel says nothing about the entry.
     let kept = in_kernel(campaign);
     let has = |id: &String| kept.contains(id) || is_contained(id, campaign.known(), &kept);
     let repeats = !verdict.keeps() && hypothesis.entry.as_ref().is_some_and(has);
@@ -158,7 +158,7 @@ fn learning(campaign: &Campaign, round: &RoundState, verdict: &Verdict) -> Optio
             Some(_),
         ) => named || hypothesis.expected_ratio >= ASSUMED_RATIO,
         (Verdict::Undecided { .. }, Some(_)) => named,
-        // By how much may be in doubt; that it is slower is not.
+        // How much slower may be in doubt; that it is slower is not.
         (Verdict::Drop { reason }, Some(_)) if slower_by_both_clocks(reason) => named,
         (
             Verdict::Drop {
@@ -168,7 +168,7 @@ fn learning(campaign: &Campaign, round: &RoundState, verdict: &Verdict) -> Optio
         ) => named,
         _ => false,
     };
-    // Which value a knob liked is in the journal of the tuner; as a rule it would be folklore.
+    // The best value of a knob is in the tuner's journal; as a rule it would be folklore.
     let only_knobs = hypothesis.sweep || !hypothesis.config.is_empty();
     if !told || repeats || (only_knobs && !named) {
         return None;
@@ -194,7 +194,7 @@ fn learning(campaign: &Campaign, round: &RoundState, verdict: &Verdict) -> Optio
     })
 }
 
-/// Whether the clocks disagree about a candidate that is slower by either.
+/// Whether the clocks disagree about a candidate that is slower by both.
 fn slower_by_both_clocks(reason: &DropReason) -> bool {
     matches!(
         reason,
@@ -202,7 +202,7 @@ fn slower_by_both_clocks(reason: &DropReason) -> bool {
     )
 }
 
-/// Whether the change itself was wrong: it does not build, or its result is another.
+/// Whether the change itself was wrong: it does not build, or its result differs.
 fn fails(verdict: &Verdict) -> bool {
     matches!(
         verdict,
@@ -214,7 +214,7 @@ fn fails(verdict: &Verdict) -> bool {
     )
 }
 
-/// How the ids of entries begin that a campaign makes of its own findings.
+/// The prefix of entry ids that a campaign makes from its own findings.
 pub fn found_prefix(campaign: &str) -> String {
     format!("found-{}-r", plain(campaign))
 }
@@ -277,13 +277,13 @@ fn evidence(
                 let quotient = before / after;
                 let expected = hypothesis.expected_ratio;
                 format!(
-                    "expected {expected:.3}x; the ratio is of readings in pairs, the medians give \
+                    "expected {expected:.3}x; the ratio is from paired readings, the medians give \
                      {quotient:.3}x"
                 )
             }
         },
         failed,
-        // The same machine code was made of it: nothing was tried.
+        // It produced the same machine code: nothing was tried.
         not_faster: dropped(DropReason::NotFaster),
         parent: round.parent.chars().take(PARENT_CHARS).collect(),
         on_top_of: hypothesis.entry.as_ref().map(ways).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! What the library knows about the kernel at hand: what fits its profile, what was refuted here.
+//! What the library knows about the current kernel: matches for its profile, refutations here.
 
 use super::relations::{after_what_they_need, in_kernel, is_of_no_use};
 use super::{TEXT_MAX, clip, in_role};
@@ -10,35 +10,35 @@ use crate::profile::counters::{Better, known as known_counter};
 use crate::profile::{Predicate, Truth, Values};
 use std::collections::BTreeMap;
 
-/// Entries that a brief tells of because a trigger fires.
+/// Maximum number of entries in a brief because a trigger fires.
 const TOLD_MAX: usize = 8;
-/// Entries that a brief tells of although none of their triggers fires.
+/// Maximum number of entries in a brief without a trigger that fires.
 const UNFIRED_MAX: usize = 3;
-/// Refuted entries that a brief tells of.
+/// Maximum number of refuted entries in a brief.
 const REFUTED_MAX: usize = 12;
-/// Entries that kept their promise, as which a campaign takes those that it has not tried.
+/// Assumed number of applied entries that kept their promise, before any was tried.
 const UNTRIED_ROUNDS: f64 = 3.0;
 
 /// What the library knows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recall {
-    /// What fits the profile, or was shown before, the most promising first.
+    /// Matches for the profile, or shown before; the most promising first.
     pub told: Vec<Told>,
-    /// What was refuted where the kernel is.
+    /// Entries that were refuted in this situation.
     pub refuted: Vec<Told>,
-    /// What a machine can apply, the most promising first.
+    /// Entries that can be applied without an agent, the most promising first.
     pub usable: Vec<Usable>,
-    /// Entries that rounds applied, and which of their ways.
+    /// Entries that rounds applied, and which of their actions.
     pub applied: Vec<(String, u32)>,
-    /// By entry, the counters that its trigger fired on, each with the way it should go.
+    /// By entry, the counters that its trigger fired on, each with the direction it should move.
     pub foretells: BTreeMap<String, Vec<String>>,
-    /// Entries of which the kernel has one way already.
+    /// Entries that are already in the kernel in one way.
     pub kept: Vec<String>,
-    /// Entries that are for other roles than the one that is asked.
+    /// Entries for other roles than the one that is asked.
     pub not_for_role: usize,
 }
 
-/// An entry that a machine can apply.
+/// An entry that can be applied without an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Usable {
     /// The entry.
@@ -47,22 +47,22 @@ pub struct Usable {
     pub promise: f64,
 }
 
-/// An entry as a brief tells it.
+/// An entry as shown in a brief.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told {
     /// The entry.
     pub id: String,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// One line.
     pub title: String,
     /// How far it can be trusted.
     pub status: Status,
-    /// How it works and how it is done.
+    /// How it works and how to do it.
     pub text: String,
-    /// Why it is told.
+    /// Why it is shown.
     pub why: String,
-    /// The speedup to expect and on what that rests, for what promises any.
+    /// The expected speedup and its basis, if it promises any.
     pub expected: Option<String>,
 }
 
@@ -70,13 +70,13 @@ pub struct Told {
 enum Fires {
     /// This one does.
     Yes(Predicate),
-    /// None does, although what they ask for was read.
+    /// None does, although the counters they use were read.
     No,
-    /// There is none, or what they ask for was not read.
+    /// There is none, or the counters they use were not read.
     Unknown,
 }
 
-/// What the library knows about the kernel at hand.
+/// What the library knows about the current kernel.
 pub fn recall(campaign: &Campaign) -> Recall {
     let kernel = campaign.profile().and_then(|profile| profile.main_kernel());
     let values = kernel.map(with_derived).unwrap_or_default();
@@ -144,8 +144,8 @@ pub fn recall(campaign: &Campaign) -> Recall {
     }
 }
 
-/// What a brief tells of: what fires first. Equals stand in the order of their names, so that a
-/// campaign can be repeated.
+/// The entries of a brief: those that fire first. Ties are ordered by name, so that a campaign can
+/// be repeated.
 fn in_order(mut fired: Vec<(f64, Told)>, mut unfired: Vec<(f64, Told)>) -> Vec<Told> {
     let by_rank = |a: &(f64, Told), b: &(f64, Told)| {
         let by_name = || a.1.id.cmp(&b.1.id);
@@ -153,7 +153,7 @@ fn in_order(mut fired: Vec<(f64, Told)>, mut unfired: Vec<(f64, Told)>) -> Vec<T
     };
     fired.sort_by(by_rank);
     unfired.sort_by(by_rank);
-    // What the profile says nothing of comes last, and is little.
+    // Entries that the profile says nothing about come last, and only a few.
     let all = fired
         .into_iter()
         .chain(unfired.into_iter().take(UNFIRED_MAX));
@@ -166,7 +166,7 @@ fn is_out(known: &Known) -> bool {
 
 fn shown_in(known: &Known) -> String {
     let of = if known.elsewhere {
-        " of other operations"
+        " on other operations"
     } else {
         ""
     };
@@ -203,7 +203,7 @@ fn fires(known: &Known, values: &Values) -> Fires {
     if fails { Fires::No } else { Fires::Unknown }
 }
 
-/// The counters of a trigger, each with the way that would be better.
+/// The counters of a trigger, each with the direction that would be better.
 fn foretold_by(trigger: &Predicate) -> Vec<String> {
     let way = |name: &str| match known_counter(name)?.better {
         Better::Higher => Some(format!("{name} up")),
@@ -213,7 +213,7 @@ fn foretold_by(trigger: &Predicate) -> Vec<String> {
     trigger.names().into_iter().filter_map(way).collect()
 }
 
-/// A trigger that fires makes a promise count more. A loss is none, whatever fires.
+/// A trigger that fires makes a promise count more. A loss is never a promise.
 fn weight(fires: &Fires, promise: f64) -> f64 {
     match fires {
         _ if promise <= 0.0 => 1.0,
@@ -223,7 +223,7 @@ fn weight(fires: &Fires, promise: f64) -> f64 {
     }
 }
 
-/// How much of their promises the entries kept that rounds applied so far, from 0 to 1.
+/// How much of their promises applied entries have delivered so far, from 0 to 1.
 fn kept_share(campaign: &Campaign) -> f64 {
     let (mut share, mut rounds) = (UNTRIED_ROUNDS, UNTRIED_ROUNDS);
     for round in campaign.rounds() {
@@ -246,7 +246,7 @@ fn kept_share(campaign: &Campaign) -> f64 {
     share / rounds
 }
 
-/// Why a hypothesis is refused that repeats what was refuted here, unless it says what is
+/// Why a hypothesis is refused that repeats an entry refuted here, unless it says what is
 /// different.
 pub fn repeats_refuted(campaign: &Campaign, new: &Hypothesis) -> Option<String> {
     let says = new

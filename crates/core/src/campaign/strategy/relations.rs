@@ -1,13 +1,13 @@
-//! What entries have to do with each other: what the kernel has already, what that contains or
-//! rules out, and what should come first.
+//! Relations between entries: what the kernel already has, what that contains or rules out, and
+//! what should come first.
 
 use super::recall::Usable;
 use crate::campaign::Campaign;
 use crate::knowledge::Known;
 use std::collections::BTreeSet;
 
-/// The entries that the parent of the round under way has: those that were kept on its own way from
-/// the base.
+/// The entries in the parent of the current round: those that were kept on its own path from the
+/// base.
 pub(super) fn in_kernel(campaign: &Campaign) -> Vec<String> {
     let lineage = campaign.lineage();
     let round = campaign.current_round().map(|round| round.parent.as_str());
@@ -29,7 +29,7 @@ pub(super) fn in_kernel(campaign: &Campaign) -> Vec<String> {
     entries
 }
 
-/// Whether one of the entries that the kernel has contains this one, itself or through others.
+/// Whether an entry in the kernel contains this one, directly or through others.
 pub(super) fn is_contained(id: &str, library: &[Known], kept: &[String]) -> bool {
     let mut seen = BTreeSet::from([id]);
     let mut next = vec![id];
@@ -47,8 +47,8 @@ pub(super) fn is_contained(id: &str, library: &[Known], kept: &[String]) -> bool
     false
 }
 
-/// Whether an entry cannot help this kernel: what the kernel has contains it, rules it out, or left
-/// nothing to it.
+/// Whether an entry cannot help this kernel: an entry in the kernel contains it, rules it out, or
+/// leaves it nothing to gain.
 pub(super) fn is_of_no_use(known: &Known, library: &[Known], kept: &[String]) -> bool {
     let any = |list: &[String]| list.iter().any(|id| kept.contains(id));
     let ruled_out = library.iter().any(|other| {
@@ -60,7 +60,7 @@ pub(super) fn is_of_no_use(known: &Known, library: &[Known], kept: &[String]) ->
         || is_contained(&known.id, library, kept)
 }
 
-/// Other ways to the same end as an entry that the kernel has already, whoever of the two names the
+/// Alternatives to an entry that are already in the kernel, whichever of the two names the
 /// other.
 pub(super) fn other_ways(id: &str, library: &[Known], kept: &[String]) -> Vec<String> {
     let names = |from: &str, to: &str| {
@@ -80,8 +80,8 @@ pub(super) fn other_ways(id: &str, library: &[Known], kept: &[String]) -> Vec<St
     ways
 }
 
-/// The same list, in which nothing comes before what it depends on, unless that was applied. Where
-/// entries depend on each other in a circle, they stay as they are.
+/// The same list, with dependencies first, unless they were already applied. Entries in a
+/// dependency cycle keep their order.
 pub(super) fn after_what_they_need(
     mut waiting: Vec<Usable>,
     applied: &[(String, u32)],

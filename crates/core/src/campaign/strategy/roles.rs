@@ -1,4 +1,4 @@
-//! Who is asked in the round under way, and what is not for them.
+//! Which role is asked in the current round, and what is not for it.
 
 use crate::campaign::Campaign;
 use crate::campaign::RoundSummary;
@@ -8,19 +8,19 @@ use crate::roles::Duty;
 use crate::roles::Request;
 use crate::roles::{Decision, Reason, Role, named_elsewhere, route};
 
-/// Who is asked in a round, and what they may do.
+/// Which role is asked in a round, and what it may do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InRole {
     /// The decision, with its reasons.
     pub route: Decision,
-    /// Who states the hypothesis.
+    /// The role that states the hypothesis.
     pub proposes: Role,
-    /// Who realizes it.
+    /// The role that implements it.
     pub implements: Role,
 }
 
-/// Who is asked in the round under way; nobody in particular where there are no roles. What was
-/// decided once in a round stays.
+/// Which role is asked in the current round; none in particular if there are no roles. A decision
+/// stays for the whole round.
 pub fn in_role(campaign: &Campaign) -> Option<InRole> {
     let asks = &campaign.charter()?.asks;
     let book = asks.book.as_deref()?;
@@ -70,7 +70,7 @@ pub fn misrouted(
         format!("; {right} is the role for this")
     });
     Some(format!(
-        "\"{}\" is work in {language}, and {role} was asked, which writes {}{right}",
+        "\"{}\" is work in {language}, but {role} writes {}{right}",
         new.title,
         book.role(role)?
             .language
@@ -84,7 +84,7 @@ pub fn request_of(campaign: &Campaign) -> Option<Request> {
     let charter = campaign.charter()?;
     let asks = &charter.asks;
     let book = asks.book.as_deref()?;
-    // A kept round of a role with a language has written the kernel in it.
+    // A kept round by a role with a language means that the kernel exists in it.
     let written = |round: &RoundSummary| {
         let route = round.route.as_ref().filter(|_| round.verdict.keeps())?;
         book.language(&route.language).map(|of| of.name.clone())

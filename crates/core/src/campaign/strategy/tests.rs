@@ -1,4 +1,4 @@
-//! Stagnation, the ladder, the hint at a gate, and what a brief may hold.
+//! Stagnation, the ladder, the hint at a gate, and what a brief may contain.
 
 mod knowledge;
 
@@ -123,7 +123,7 @@ fn one_knob_turned_to_and_fro_is_jitter() {
     // A knob that only the later rounds set differs too.
     let more = knobs(2, 0.8, &[("TILE", "16"), ("VEC", "4"), ("UNROLL", "2")]);
     check(vec![tile(1, "8"), more, tile(3, "32")], &[drops(3)]);
-    // A round that set no knob turned none.
+    // A round that set no knob changed none.
     let none = about(2, 0.8, "b", Direction::Tile);
     check(vec![tile(1, "8"), none, tile(3, "32")], &[drops(3)]);
 }
@@ -226,12 +226,15 @@ fn questions_wait_in_the_queue_while_the_campaign_goes_on() {
 fn a_ladder_that_begins_at_zero_is_a_fault_and_no_crash() {
     let mut script = of(vec![idea(1, &[1.3]), idea(2, &[0.8])]);
     script.charter.policy.on_streak = vec![(0, StreakAction::CompareOrAsk)];
-    assert_eq!(script.charter.policy.faults(), ["on_streak begins at 1"]);
+    assert_eq!(
+        script.charter.policy.faults(),
+        ["on_streak must start at 1 or more"]
+    );
     let (campaign, _) = play(&script);
     assert!(!queue(&campaign).is_empty());
 }
 
-/// What an agent is given at every step of a log, as text.
+/// Everything an agent gets at each step of a log, as text.
 fn told(log: &[Record]) -> Vec<String> {
     let mut campaign = Campaign::new();
     let mut told = Vec::new();
@@ -357,7 +360,7 @@ fn a_setting_that_was_fast_and_wrong_is_a_failure_and_no_gain() {
         trial(&round).unwrap().outcome,
         Outcome::Measured { kept: true, .. }
     ));
-    // It was timed first, and then the last look before the keep found it wrong.
+    // It was timed first, then the final check before the keep found it wrong.
     let gate = wrong_result("small");
     round.verdict = Verdict::Drop {
         reason: DropReason::Gate { gate },

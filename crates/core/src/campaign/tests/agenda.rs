@@ -92,7 +92,7 @@ fn a_proposal_must_name_the_item_that_is_due() {
     let campaign = ends(&with_plan(script, vec![item("a", 1.5)]), 1, 1);
     let refused = &campaign.rounds()[0].refused;
     assert!(
-        refused[0].contains("\"task\" is missing: the item \"a\""),
+        refused[0].contains("\"task\" is missing: this round is for item \"a\""),
         "{refused:?}"
     );
     assert!(refused[1].contains("not \"b\""), "{refused:?}");
@@ -193,7 +193,7 @@ fn an_autopilot_takes_what_the_first_profile_and_the_library_suggest() {
         .map(|item| item.id.as_str())
         .collect();
     assert_eq!(ids, ["fires", "sweep"]);
-    // Nothing to try is said, too.
+    // Having nothing to try is reported, too.
     script.known.clear();
     script.charter.agenda = Some(Box::new(Agenda {
         wanted: Wanted::Autopilot {

@@ -7,7 +7,7 @@ use crate::testing::script::{
 };
 use crate::verdict::Verdict;
 
-/// One round with these realizations, as speed over the base and what each is.
+/// One round with these implementations, as speed over the base and what each is.
 fn best_of(variants: &[(f64, Attempt)]) -> Script {
     let (first, others) = variants.split_first().unwrap();
     let mut script = script(&[first.0]);
@@ -60,7 +60,7 @@ fn the_fastest_that_is_right_is_chosen_and_the_duel_judges_it() {
             .ratio()
             .is_some_and(|ratio| (1.4..1.6).contains(&ratio))
     );
-    // Readings that flatter keep nothing: the duel is fresh.
+    // Flattering readings do not get a variant kept: the duel is fresh.
     let (campaign, _) = plays(&best_of(&[(1.0, right()), (1.0, right())]));
     assert!(matches!(verdicts(&campaign)[..], [Verdict::Drop { .. }]));
 }

@@ -1,4 +1,4 @@
-//! Controls, layouts, and duels that go on.
+//! Controls, layouts, and continued duels.
 
 use super::{dropped, edit, verdicts};
 use crate::campaign::{ControlKind, DuelName, Event, Record, StopReason};
@@ -62,7 +62,7 @@ fn equal_kernels_that_differ_twice_in_a_row_end_the_campaign() {
         Some(StopReason::MeasurementInvalid { .. })
     ));
     assert!(campaign.rounds().is_empty());
-    // All signs alike reach the limit after seven blocks; each attempt has its warm-up.
+    // Identical signs reach the limit after seven blocks; each attempt has its warm-up.
     assert_eq!(n_blocks(&log, |_| true), 16);
     let text = campaign.stop_reason().unwrap().describe();
     assert!(text.starts_with("measurement invalid"), "{text}");

@@ -1,4 +1,4 @@
-//! The way of a round: which sets are measured, what is mended, what is refused.
+//! The flow of a round: which sets are measured, what is fixed, what is refused.
 
 use super::{dropped, edit, varied, verdicts};
 use crate::campaign::{Campaign, DuelName, Event, Record, Stage, Step, StopReason};
@@ -156,7 +156,7 @@ fn of_more_than_five_cases_representative_ones_come_first() {
     assert!(!quick.contains(&2));
 }
 
-/// The verdict of the first round, and the attempts to mend that it took.
+/// The verdict of the first round, and its repair attempts.
 fn check_first(script: &Script, want: &Verdict, retries: u32) {
     let (campaign, _) = play(script);
     let round = &campaign.rounds()[0];
@@ -179,7 +179,7 @@ fn a_failure_is_mended_inside_the_round() {
     let (campaign, log) = play(&script);
     assert_eq!(campaign.rounds().len(), 1);
     let n_gates = log.iter().filter(|r| r.event.name() == "gated").count();
-    // Two failures, a pass, and the last look before the keep.
+    // Two failures, a pass, and the last check before the keep.
     assert_eq!(n_gates, 4);
 }
 
@@ -232,7 +232,7 @@ fn source_that_failed_is_not_tested_again_in_the_hope_of_better_luck() {
         tree("racy", Attempt::passes()),
     ];
     check_first(&script, &gate_drop(wrong_result("large")), 2);
-    // Protected files that were changed are not in the tree, so the tree may stay as it is.
+    // Changed read-only files are not in the tree, so the tree may stay the same.
     let outside = Gate::OutOfScope {
         paths: vec!["test.c".into()],
         wrong_framework: Vec::new(),
@@ -368,7 +368,7 @@ fn the_same_source_is_not_judged_twice() {
     assert_eq!(verdicts(&campaign)[3], dropped(tried));
 }
 
-/// Round 1 changed a protected file too, and round 2 hands in the same source without that.
+/// Round 1 also changed a read-only file, and round 2 submits the same source without that.
 fn once_outside() -> Script {
     let outside = Gate::OutOfScope {
         paths: vec!["bench.c".into()],
@@ -387,7 +387,7 @@ fn source_that_was_never_built_may_come_back() {
     let mut script = once_outside();
     let (campaign, _) = play(&script);
     assert_eq!(verdicts(&campaign)[1], Verdict::Keep { notes: Vec::new() });
-    // What the gate said of the source itself stands.
+    // The gate's result for the source itself stands.
     edit(&mut script, 1).attempts[0].full = wrong_result("small");
     let (campaign, _) = play(&script);
     let tried = DropReason::AlreadyTried { round: 1 };
@@ -468,7 +468,7 @@ fn a_duel_whose_time_is_up_is_undecided_even_after_the_warm_up_alone() {
     script.charter.limits.duel_s = 0;
     check_first(&script, &Verdict::Undecided { blocks: 0 }, 0);
     let (campaign, _) = play(&script);
-    // Nothing was shown, so there is no ratio that is no number.
+    // Nothing was measured, so there is no ratio and no NaN.
     assert_eq!(campaign.rounds()[0].ratio(), None);
     assert_eq!(campaign.view(), campaign.view());
     script.charter.limits.duel_s = 1;
@@ -506,7 +506,7 @@ fn the_base_meets_the_incumbent_on_all_cases_at_the_end() {
     let comparison = campaign.final_comparison().unwrap();
     assert_eq!((comparison.blocks, comparison.cases.len()), (10, 3));
     assert!(campaign.view().inflation_percent.unwrap().abs() < 1.0);
-    // No bound is no reason for no headline.
+    // Without a bound there is still a headline.
     script.charter.limits.final_blocks = 0;
     let (campaign, _) = play(&script);
     assert_eq!(campaign.final_comparison().unwrap().blocks, 8);
@@ -637,7 +637,7 @@ fn the_final_kernel_is_looked_at_before_the_end_unless_somebody_has() {
     };
     check(&[1.3], ProfileWhen::OnChange, "final_profiled");
     check(&[0.8, 1.3], ProfileWhen::EveryRound, "final_profiled");
-    // The round after the keep has looked at its parent.
+    // The round after the keep has profiled its parent.
     check(&[1.3, 0.8], ProfileWhen::OnChange, "block_measured");
     check(&[0.8], ProfileWhen::OnChange, "learnt");
     check(&[1.3], ProfileWhen::OnEscalation, "block_measured");
@@ -654,7 +654,7 @@ fn a_log_that_ends_without_the_last_look_is_read_as_before() {
     let campaign = fold(&log);
     assert!(campaign.is_finished());
     assert_ne!(campaign.profile(), Some(profile));
-    // It is of the final kernel, and of no other.
+    // It belongs to the final kernel and no other.
     let mut campaign = fold(&log[..log.len() - 1]);
     let mut other = seen.clone();
     other.event = Event::FinalProfiled {

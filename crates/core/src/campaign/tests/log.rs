@@ -1,4 +1,4 @@
-//! What stands in a log: every line comes back as it was, and newer lines do no harm.
+//! The contents of a log: every line round-trips unchanged, and newer lines do no harm.
 
 use super::{through_json, varied};
 use crate::campaign::{Event, Record, StopReason};

@@ -8,7 +8,7 @@ use karve_numerics::contract::{
 use karve_numerics::roof::{Rate, Roof};
 use karve_numerics::tensor::Dtype;
 
-/// One idea that is so much faster. The larger case takes 20 ms at first.
+/// One idea that is this much faster. The larger case takes 20 ms at first.
 fn scripted(speed: f64, flops: f64) -> Script {
     let mut script = script(&[speed]);
     script.roof = Some(Roof {
@@ -104,7 +104,7 @@ fn a_gain_far_beyond_the_roofline_is_dropped_under_a_contract() {
         gate.describe()
     );
     assert_eq!(round.gate.as_ref(), Some(gate));
-    // Nobody knows how many threads a declared peak is for.
+    // It is unknown how many threads a declared peak is for.
     assert!(is_doubtful(&verdict_of(&scripted(3.0, FLOPS))));
 }
 
@@ -124,7 +124,7 @@ fn outputs_must_be_written_whatever_is_declared() {
     };
     script.roof.as_mut().unwrap().rates = vec![rate(65_536)];
     assert!(!verdict_of(&script).keeps());
-    // A rate says nothing of fewer bytes: they may be in a cache.
+    // A rate says nothing about fewer bytes: they may be in a cache.
     script.roof.as_mut().unwrap().rates = vec![rate(65_537)];
     assert!(verdict_of(&script).keeps());
 }

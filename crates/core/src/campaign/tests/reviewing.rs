@@ -1,4 +1,4 @@
-//! A review before the gate: recorded, mended or skipped by the policy, and never a pass.
+//! A review before the gate: recorded, fixed or dropped as the policy says, and never a pass.
 
 use super::{edit, verdicts};
 use crate::campaign::{Campaign, Event, Record, Unread};
@@ -69,7 +69,7 @@ fn a_doubt_has_the_change_mended_once_and_then_the_gate_is_asked() {
     );
     assert!(campaign.rounds()[0].verdict.keeps());
     assert_eq!(campaign.rounds()[0].reviews.len(), 2);
-    // Who cannot mend it has it gated as it is.
+    // If the agent cannot fix it, it is gated unchanged.
     let mut script = reviewed(ReviewRule::Mend, Advice::DowngradeToRollback);
     edit(&mut script, 1).attempts = vec![Attempt::passes(), Attempt::absent()];
     let (campaign, log) = play(&script);
@@ -97,7 +97,7 @@ fn a_person_is_called_where_the_reviewer_asks_for_one() {
     assert!(
         asked
             .iter()
-            .any(|item| item.question.contains("asks for a person"))
+            .any(|item| item.question.contains("asks for a human decision"))
     );
 }
 

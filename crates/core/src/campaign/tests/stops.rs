@@ -1,4 +1,4 @@
-//! When a campaign ends, why, and when it goes on.
+//! When a campaign ends, why, and when it continues.
 
 use super::{check_refused, edit, varied, verdicts};
 use crate::campaign::{Campaign, DuelName, Event, Record, Refusal, Step, StopReason};
@@ -269,7 +269,7 @@ fn a_campaign_that_cannot_judge_ends_at_once_and_is_not_extended() {
     }
 }
 
-/// Takes in new limits and goes on to the end.
+/// Takes in new limits and continues to the end.
 fn extended(
     script: &Script,
     log: &[Record],

@@ -1,4 +1,4 @@
-//! The tuning ladder in a round: when it is climbed, what comes of it, and what it may take.
+//! The tuning ladder in a round: when it is climbed, what it finds, and how long it may take.
 
 use super::{dropped, verdicts};
 use crate::campaign::{Event, Record, Step};
@@ -40,7 +40,7 @@ fn the_best_setting_of_the_highest_rung_meets_the_incumbent() {
     assert_eq!(round.candidate.as_ref().unwrap().commit, "r1.0.0.3");
     let tuned = round.tuned.as_ref().unwrap();
     assert_eq!((tuned.rung, tuned.settings), (Rung::Fine, 120));
-    // Other source passes the gate like any other, before it is measured and after.
+    // The new source goes through the gate like any other, before it is measured and after.
     let gated = |record: &&Record| matches!(record.event, Event::Gated { .. });
     assert_eq!(log.iter().filter(gated).count(), 3);
     let ratio = round.ratio().unwrap();

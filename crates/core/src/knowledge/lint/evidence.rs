@@ -1,9 +1,9 @@
-//! What is wrong with a piece of evidence: what it lacks, and figures that cannot be.
+//! What is wrong with a piece of evidence: missing fields and impossible figures.
 
 use super::super::Evidence;
 use super::{Complaints, RATIO_MAX, is_after, is_date};
 
-/// How far the quotient of the middles may lie outside of the interval of the ratio.
+/// How far the quotient of the medians may be outside of the interval of the ratio.
 const MIDDLES_APART: f64 = 1.1;
 
 /// What is wrong with one piece of evidence.
@@ -38,7 +38,10 @@ fn fields(number: usize, evidence: &Evidence, list: &mut Complaints<'_>) {
         list.error(format!("evidence {number} lacks {}", missing.join(", ")));
     }
     if !evidence.date.is_empty() && !is_date(&evidence.date) {
-        list.error(format!("evidence {number}: {:?} is no date", evidence.date));
+        list.error(format!(
+            "evidence {number}: {:?} is not a date",
+            evidence.date
+        ));
     }
     if evidence.n == 0 {
         list.error(format!(
@@ -47,7 +50,7 @@ fn fields(number: usize, evidence: &Evidence, list: &mut Complaints<'_>) {
     }
 }
 
-/// Times are positive. Zero twice means that none was stored, and what failed has none after it.
+/// Times are positive. Two zeros mean that none was stored; a failed change has no time after it.
 fn times(number: usize, evidence: &Evidence, list: &mut Complaints<'_>) {
     let (before, after) = (evidence.before, evidence.after);
     let usable = |value: f64| value.is_finite() && value > 0.0;
@@ -55,13 +58,13 @@ fn times(number: usize, evidence: &Evidence, list: &mut Complaints<'_>) {
     let failed = evidence.failed && (usable(before) || before == 0.0) && after == 0.0;
     if !(unsaid || failed || (usable(before) && usable(after))) {
         list.error(format!(
-            "evidence {number}: before {before} and after {after} cannot both be read; they are \
-             positive, or neither is there"
+            "evidence {number}: before {before} and after {after} cannot both be valid; give two \
+            positive times or none"
         ));
     }
 }
 
-/// A ratio is positive, not absurd, and inside of an interval that is one.
+/// A ratio is positive, plausible, and inside a valid interval.
 fn ratios(number: usize, evidence: &Evidence, list: &mut Complaints<'_>) {
     let has_ratio = evidence.ratio.is_finite() && evidence.ratio > 0.0;
     if !(evidence.failed || has_ratio) {
@@ -70,15 +73,15 @@ fn ratios(number: usize, evidence: &Evidence, list: &mut Complaints<'_>) {
     let given = [Some(evidence.ratio), evidence.low, evidence.high];
     if given.iter().flatten().any(|ratio| *ratio > RATIO_MAX) {
         list.error(format!(
-            "evidence {number}: a ratio above {RATIO_MAX}x is not believed; look at its unit, and \
-             whether anything was done"
+            "evidence {number}: a ratio above {RATIO_MAX}x is not plausible; check its unit, and \
+            whether the kernel did any work"
         ));
     }
     let ends = [evidence.low, evidence.high];
     let bad = |end: &f64| !(end.is_finite() && *end > 0.0);
     if !evidence.failed && ends.iter().flatten().any(bad) {
         list.error(format!(
-            "evidence {number}: the ends of its interval are no positive ratios"
+            "evidence {number}: the ends of its interval are not positive ratios"
         ));
         return;
     }
@@ -91,7 +94,7 @@ fn ratios(number: usize, evidence: &Evidence, list: &mut Complaints<'_>) {
     }
 }
 
-/// The speedup is estimated from readings in pairs, before and after are middles of their own: they
+/// The speedup is estimated from paired readings, while before and after are separate medians: they
 /// may differ by what the interval allows, and a little more.
 fn middles(number: usize, evidence: &Evidence, list: &mut Complaints<'_>) {
     let quotient = evidence.before / evidence.after;
@@ -105,8 +108,8 @@ fn middles(number: usize, evidence: &Evidence, list: &mut Complaints<'_>) {
     let high = high.unwrap_or(evidence.ratio) * MIDDLES_APART;
     if quotient < low || quotient > high {
         list.warning(format!(
-            "evidence {number}: before and after give {quotient:.2}x, and the ratio is {:.2}x; say \
-             in its note why",
+            "evidence {number}: before and after give {quotient:.2}x, but the ratio is {:.2}x; \
+            explain why in its note",
             evidence.ratio
         ));
     }

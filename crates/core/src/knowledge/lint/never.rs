@@ -1,11 +1,11 @@
-//! Triggers that divide by zero or can never hold, as far as that is cheap to see: comparisons of
-//! one counter with a number, in all combinations of and, or and not.
+//! Triggers that divide by zero or can never hold, as far as that is cheap to detect: comparisons
+//! of one counter with a number, in all combinations of and, or and not.
 
 use crate::profile::counters::can_be;
 use karve_numerics::expr::{Expr, Op, parse_expr};
 use std::collections::BTreeMap;
 
-/// Ways in which a condition can hold that are looked at; with more, nothing is said of it.
+/// Maximum number of ways to satisfy a condition to look at; with more, it is not judged.
 const WAYS_MAX: usize = 64;
 
 /// A counter compared with a number.
@@ -16,24 +16,24 @@ struct Atom<'a> {
     value: f64,
 }
 
-/// Ways in which a condition can hold, each with what must be true for it.
+/// Ways to satisfy a condition, each with what must be true for it.
 type Ways<'a> = Vec<Vec<Atom<'a>>>;
 
-/// Why a trigger that can be read is of no use.
+/// Why a trigger that parses is useless.
 pub(super) fn fault(trigger: &str) -> Option<&'static str> {
     let expr = parse_expr(trigger).ok()?;
     if divides_by_zero(&expr) {
         return Some("divides by zero");
     }
     if expr.names().is_empty() {
-        return Some("asks for no counter, so it says nothing of a profile");
+        return Some("uses no counter, so it says nothing about a profile");
     }
     let ways = ways(&expr, Sense::Holds);
     let never = ways.iter().all(|way| contradicts_itself(way));
-    never.then_some("can never fire: what it asks for cannot be true together")
+    never.then_some("can never fire: its conditions contradict each other")
 }
 
-/// Whether something is divided by what is zero whatever was read.
+/// Whether it divides by something that is zero whatever was read.
 fn divides_by_zero(expr: &Expr) -> bool {
     match expr {
         Expr::Number(_) | Expr::Text(_) | Expr::Name(_) => false,
@@ -47,7 +47,7 @@ fn divides_by_zero(expr: &Expr) -> bool {
     }
 }
 
-/// The value of what asks for no counter.
+/// The value of an expression without counters.
 fn number_of(expr: &Expr) -> Option<f64> {
     let constant = expr.names().is_empty();
     let value = constant.then(|| expr.evaluate(&|_| None).ok()).flatten();
@@ -69,8 +69,8 @@ impl Sense {
     }
 }
 
-/// The ways in which an expression holds, or fails. What is not a comparison of a counter with a
-/// number may always be so.
+/// The ways in which an expression holds, or fails. Anything but a comparison of a counter with a
+/// number may always hold.
 fn ways(expr: &Expr, sense: Sense) -> Ways<'_> {
     let open = || vec![Vec::new()];
     match (expr, sense) {
@@ -132,7 +132,7 @@ fn compares(op: Op) -> Option<Op> {
     compares.then_some(op)
 }
 
-/// The same comparison from the other side.
+/// The same comparison with its sides swapped.
 fn flipped(op: Op) -> Op {
     match op {
         Op::Less => Op::Greater,
@@ -144,7 +144,7 @@ fn flipped(op: Op) -> Op {
     }
 }
 
-/// What is true where a comparison is not.
+/// The negation of a comparison.
 fn opposite(op: Op) -> Option<Op> {
     match op {
         Op::Less => Some(Op::GreaterOrEqual),
@@ -160,8 +160,8 @@ fn opposite(op: Op) -> Option<Op> {
     }
 }
 
-/// Whether no values of the counters make all of it true. The values that decide are those at and
-/// beside the numbers it names.
+/// Whether no values of the counters satisfy all of them. The values that decide are those at and
+/// next to the numbers in them.
 fn contradicts_itself(way: &[Atom<'_>]) -> bool {
     let mut by_name: BTreeMap<&str, Vec<Atom<'_>>> = BTreeMap::new();
     for atom in way {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     proptest! {
-        /// What fires on some values is never said not to.
+        /// A trigger that fires on some values is never reported as impossible.
         #[test]
         fn what_fires_somewhere_is_not_complained_of(
             parts in prop::collection::vec(

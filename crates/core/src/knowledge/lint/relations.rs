@@ -1,14 +1,14 @@
-//! What entries say of each other that cannot all be true: circles, and what cannot be used with
-//! what it needs.
+//! Contradictions between entries: cycles, and an entry that cannot be used with one that it
+//! needs.
 
 use super::super::{Entry, Interactions};
 use super::{Complaint, Grave};
 use std::collections::{HashMap, HashSet};
 
-/// Entries of a circle that are named.
+/// Maximum number of entries of a cycle to name.
 const CIRCLE_SHOWN: usize = 6;
 
-/// A relation that must not lead back to where it began.
+/// A relation that must not form a cycle.
 type Relation = (&'static str, fn(&Entry) -> &[String]);
 
 const RELATIONS: [Relation; 3] = [
@@ -37,7 +37,7 @@ pub(super) fn lint(entries: &[Entry]) -> Vec<Complaint> {
             .map(|entry| {
                 let named = of(entry).iter();
                 let known = named.filter_map(|id| numbers.get(id.as_str()).copied());
-                // That an entry names itself is told elsewhere.
+                // An entry that names itself is reported elsewhere.
                 known.filter(|n| entries[*n].id != entry.id).collect()
             })
             .collect();
@@ -51,7 +51,7 @@ pub(super) fn lint(entries: &[Entry]) -> Vec<Complaint> {
             found.push(complain(&entries[circle[0]], format!("it {what}: {told}")));
         }
     }
-    // Only few exclude another or are excluded; nobody else is looked at.
+    // Only few entries exclude another or are excluded; only those are checked.
     let excludes = |entry: &&Entry| !entry.interactions.incompatible_with.is_empty();
     let lists = entries.iter().filter(excludes);
     let named = lists.flat_map(|entry| entry.interactions.incompatible_with.iter());
@@ -67,8 +67,7 @@ pub(super) fn lint(entries: &[Entry]) -> Vec<Complaint> {
     found
 }
 
-/// Circles, each once and from its first member on; as many as there are groups that lead back to
-/// themselves.
+/// Cycles, each once and from its first member on; as many as there are groups that form a cycle.
 fn circles(next: &[Vec<usize>]) -> Vec<Vec<usize>> {
     #[derive(Clone, Copy, PartialEq)]
     enum Seen {
@@ -82,7 +81,7 @@ fn circles(next: &[Vec<usize>]) -> Vec<Vec<usize>> {
         if seen[start] != Seen::Not {
             continue;
         }
-        // The way from the start, with how many of the next ones were looked at.
+        // The path from the start, with how many successors of each were visited.
         let mut way = vec![(start, 0)];
         seen[start] = Seen::OnTheWay;
         while let Some((at, looked)) = way.last_mut() {
@@ -112,7 +111,7 @@ fn circles(next: &[Vec<usize>]) -> Vec<Vec<usize>> {
     found
 }
 
-/// An entry that one cannot be used with and cannot be used without, directly or through others.
+/// An entry that is both needed and excluded, directly or through others.
 fn needs_and_excludes<'a>(
     entry: &Entry,
     entries: &'a [Entry],

@@ -1,10 +1,10 @@
-//! What would not be shown as it is written: control characters, terminal escapes, and marks that
-//! turn the direction of a text.
+//! Text that would not be shown as written: control characters, terminal escapes, and marks that
+//! change the direction of a text.
 
 use super::super::{Action, Entry};
 use super::Complaints;
 
-/// Every text of an entry is looked at; each field is named once.
+/// Every text of an entry is checked; each field is named once.
 pub(super) fn lint(entry: &Entry, list: &mut Complaints<'_>) {
     for (field, text) in lines_of(entry) {
         if let Some(c) = text.chars().find(|c| hides(*c)) {
@@ -24,10 +24,10 @@ pub(super) fn lint(entry: &Entry, list: &mut Complaints<'_>) {
 
 fn told(field: &str, c: char) -> String {
     let code = u32::from(c);
-    format!("{field} holds the character U+{code:04X}, which hides or changes what is shown")
+    format!("{field} contains the character U+{code:04X}, which hides or changes what is shown")
 }
 
-/// Whether a character is not seen, or changes how others are.
+/// Whether a character is invisible, or changes how others look.
 fn hides(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')

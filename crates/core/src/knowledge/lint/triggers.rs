@@ -1,4 +1,4 @@
-//! What is wrong with triggers: what cannot be read, asks for no counter, or never fires.
+//! What is wrong with triggers: ones that cannot be parsed, use no counter, or never fire.
 
 use super::super::{Entry, Kind};
 use super::{Complaints, never};
@@ -9,7 +9,7 @@ use crate::profile::counters::known;
 pub(super) fn lint(entry: &Entry, list: &mut Complaints<'_>) {
     let acts = matches!(entry.kind, Kind::Optimization | Kind::AntiPattern);
     if acts && entry.triggers.is_empty() && entry.scope.is_everywhere() {
-        list.error("it has neither a trigger nor a scope, so it would be told always");
+        list.error("it has neither a trigger nor a scope, so it would always be shown");
     }
     for trigger in &entry.triggers {
         match Predicate::parse(trigger) {
@@ -17,7 +17,7 @@ pub(super) fn lint(entry: &Entry, list: &mut Complaints<'_>) {
             Ok(predicate) => {
                 for name in predicate.names() {
                     if known(name).is_none() {
-                        let what = format!("{trigger:?} asks for {name}, which is no counter");
+                        let what = format!("{trigger:?} asks for {name}, which is not a counter");
                         list.error(format!("the trigger {what}"));
                     }
                 }

@@ -1,11 +1,11 @@
-//! Sentences that praise a gain that real use does not have, and sentences that do not.
+//! Sentences that recommend a gain that does not exist in real use, and sentences that do not.
 //!
-//! All of them were written before the rule. The first half of each list was used to mend it, the
+//! All of them were written before the rule. The first half of each list was used to fix it, the
 //! second was not: that half says how well it does on words it was not made for.
 
 use super::*;
 
-/// The rule was mended with these.
+/// The rule was fixed with these.
 const PRAISE: &[&str] = &[
     "Cache the activation.",
     "Memoize the result of the kernel.",
@@ -38,7 +38,7 @@ const PRAISE: &[&str] = &[
     "Write the answers to a file in /tmp and load them in the next process.",
 ];
 
-/// The rule was mended with these.
+/// The rule was fixed with these.
 const FINE: &[&str] = &[
     "Never cache the activation.",
     "Do not memoize results across calls: real use has fresh inputs.",
@@ -74,7 +74,7 @@ const FINE: &[&str] = &[
     "Refuse variants that lower the precision silently.",
 ];
 
-/// The rule was not mended with these.
+/// The rule was not fixed with these.
 const HELD_OUT_PRAISE: &[&str] = &[
     "Since the harness hands in the same tensors a hundred times, one can save the product \
      and give it back next time.",
@@ -105,7 +105,7 @@ const HELD_OUT_PRAISE: &[&str] = &[
     "Use an lru_cache on the wrapper so that repeated benchmark calls return at once.",
 ];
 
-/// The rule was not mended with these.
+/// The rule was not fixed with these.
 const HELD_OUT_FINE: &[&str] = &[
     "Results must not outlive a call.",
     "Whoever keeps outputs for the next call is caught by the replay.",
@@ -164,7 +164,7 @@ fn on_words_it_was_not_made_for_it_finds_most_praise_and_flags_no_honest_advice(
     assert!(flagged.is_empty(), "{flagged:#?}");
 }
 
-/// Percent of the second half: how much of it was missed when it was first tried.
+/// Percent of the second half that was missed when it was first tried.
 const MISSED_PCT_MAX: usize = 27;
 
 #[test]

@@ -41,16 +41,16 @@ const fn range(
 }
 
 const MEMORY_SAYS: &str =
-    "The busiest level of memory, {level}, is used to {memory_pct}%, compute to {compute_pct}%.";
-const COMPUTE_SAYS: &str = "Compute is used to {compute_pct}%, memory to {memory_pct}%.";
+    "The busiest level of memory, {level}, is at {memory_pct}%, compute at {compute_pct}%.";
+const COMPUTE_SAYS: &str = "Compute is at {compute_pct}%, memory at {memory_pct}%.";
 const LATENCY_SAYS: &str =
     "Neither compute ({compute_pct}%) nor memory ({memory_pct}%) is busy: threads wait.";
-const LAUNCH_SAYS: &str = "The kernel takes {duration_us} us, so that starting it costs as much.";
+const LAUNCH_SAYS: &str = "The kernel takes {duration_us} us, so launching it costs as much.";
 const COMMUNICATION_SAYS: &str =
     "{communication_pct}% of the device's time is spent on communication.";
 const IDLE_SAYS: &str = "The device waits for the host {gpu_idle_pct}% of the time.";
 
-/// All classes, by set, the first that holds decides.
+/// All classes, by set; the first that holds decides.
 pub(super) const CLASSES: &[Class] = &[
     class(
         RuleSet::Karve,
@@ -101,10 +101,10 @@ pub(super) const CLASSES: &[Class] = &[
         RuleSet::Karve,
         Balanced,
         "compute_pct < 60 && memory_pct < 60",
-        "Compute ({compute_pct}%) and memory ({memory_pct}%) are both used in part.",
+        "Compute ({compute_pct}%) and memory ({memory_pct}%) are both partly used.",
     ),
-    // On a CPU the roofline tells what the kernel could be limited by, and the counters why it is
-    // not there yet.
+    // On a CPU the roofline shows what could limit the kernel, and the counters show why it is not
+    // there yet.
     class(
         RuleSet::Karve,
         Memory,
@@ -123,23 +123,23 @@ pub(super) const CLASSES: &[Class] = &[
         RuleSet::Karve,
         Memory,
         "l1_miss_pct > 10 || llc_miss_pct > 20 && l1_miss_pct > 2",
-        "{l1_miss_pct}% of the loads miss the first-level cache: the kernel waits for what is \
-         behind it.",
+        "{l1_miss_pct}% of the loads miss the first-level cache: the kernel waits for the \
+         levels behind it.",
     ),
-    // Below the ridge the bandwidth would be the limit of a kernel that uses it. One whose loads
-    // hit the nearest cache does not.
+    // Below the ridge, bandwidth would limit a kernel that uses it. A kernel whose loads hit the
+    // nearest cache does not.
     class(
         RuleSet::Karve,
         Compute,
         "l1_miss_pct < 2 && (vector_pct < 50 || ipc >= 2)",
         "Nearly all loads hit the first-level cache ({l1_miss_pct}% miss): the units are busy with \
-         instructions that do little each.",
+         instructions that each do little work.",
     ),
     class(
         RuleSet::Karve,
         Compute,
         "l1_miss_pct < 2",
-        "Nearly all loads hit the first-level cache ({l1_miss_pct}% miss), so that the \
+        "Nearly all loads hit the first-level cache ({l1_miss_pct}% miss), so the \
          instructions themselves take the time.",
     ),
     class(
@@ -153,7 +153,7 @@ pub(super) const CLASSES: &[Class] = &[
         RuleSet::Karve,
         Compute,
         "vector_pct < 50 || ipc >= 2",
-        "The units are busy with instructions that do little each.",
+        "The units are busy with instructions that each do little work.",
     ),
     class(
         RuleSet::Karve,
@@ -166,11 +166,11 @@ pub(super) const CLASSES: &[Class] = &[
         RuleSet::Karve,
         Latency,
         "ipc < 1",
-        "Only {ipc} instructions end in a cycle and no unit is known to be busy: operations wait \
+        "Only {ipc} instructions retire per cycle and no unit is known to be busy: operations wait \
          for each other.",
     ),
-    // A: the matrix units from 60%, memory from 70%. Who did not read the one still knows of the
-    // other.
+    // hyper-mla: the matrix units from 60%, memory from 70%. One of the two is enough if the other
+    // was not measured.
     class(
         RuleSet::HyperMla,
         Balanced,
@@ -181,13 +181,13 @@ pub(super) const CLASSES: &[Class] = &[
         RuleSet::HyperMla,
         Memory,
         "dram_pct > 70",
-        "Device memory is used to {dram_pct}%, the matrix units to {tensor_pct}%.",
+        "Device memory is at {dram_pct}%, the matrix units at {tensor_pct}%.",
     ),
     class(
         RuleSet::HyperMla,
         Compute,
         "tensor_pct > 60",
-        "The matrix units are used to {tensor_pct}%, device memory to {dram_pct}%.",
+        "The matrix units are at {tensor_pct}%, device memory at {dram_pct}%.",
     ),
     class(
         RuleSet::HyperMla,
@@ -195,7 +195,7 @@ pub(super) const CLASSES: &[Class] = &[
         "tensor_pct <= 60 && dram_pct <= 70",
         "Neither the matrix units ({tensor_pct}%) nor device memory ({dram_pct}%) are busy.",
     ),
-    // B: more than 60% of one and less than 40% of the other.
+    // trtllm: more than 60% of one and less than 40% of the other.
     class(
         RuleSet::Coordinator,
         Communication,
@@ -243,9 +243,9 @@ pub(super) const CLASSES: &[Class] = &[
         RuleSet::Coordinator,
         Balanced,
         "compute_pct >= 0 && memory_pct >= 0",
-        "Compute ({compute_pct}%) and memory ({memory_pct}%) are both used in part.",
+        "Compute ({compute_pct}%) and memory ({memory_pct}%) are both partly used.",
     ),
-    // C: what is too little is looked at first.
+    // primus: what is too low is checked first.
     class(
         RuleSet::Primus,
         Launch,
@@ -268,7 +268,7 @@ pub(super) const CLASSES: &[Class] = &[
         RuleSet::Primus,
         Compute,
         "tensor_pct > 50",
-        "The matrix units are used to {tensor_pct}%.",
+        "The matrix units are at {tensor_pct}%.",
     ),
     class(
         RuleSet::Primus,
@@ -286,9 +286,9 @@ pub(super) const CLASSES: &[Class] = &[
         RuleSet::Primus,
         Balanced,
         "tensor_pct >= 0 && dram_pct >= 0",
-        "The matrix units ({tensor_pct}%) and device memory ({dram_pct}%) are used in part.",
+        "The matrix units ({tensor_pct}%) and device memory ({dram_pct}%) are partly used.",
     ),
-    // D: by use from 80%, and by intensity where that is all there is.
+    // tilegym: by utilization from 80%, and by intensity if that is all there is.
     class(
         RuleSet::Tilegym,
         Memory,
@@ -318,7 +318,7 @@ pub(super) const CLASSES: &[Class] = &[
         RuleSet::Tilegym,
         Balanced,
         "intensity >= 10 || memory_pct >= 0",
-        "No limit of the rules is passed.",
+        "No threshold of the rules is exceeded.",
     ),
 ];
 
@@ -340,7 +340,7 @@ pub(super) const HEALTHY: &[Range] = &[
         RuleSet::Karve,
         "wasted_sectors_pct",
         "wasted_sectors_pct < 20",
-        "let neighbouring threads read neighbouring addresses",
+        "let neighboring threads read neighboring addresses",
     ),
     range(
         RuleSet::Karve,

@@ -1,4 +1,4 @@
-//! Signs of a cause in the counters, with what they may cost and what to do about them.
+//! Signs of a cause in the counters, with their estimated cost and what to do about them.
 
 use super::Bottleneck;
 
@@ -33,13 +33,13 @@ pub(super) const SIGNALS: &[Signal] = &[
     Signal {
         when: "wasted_sectors_pct > 20",
         gain: "wasted_sectors_pct",
-        says: "{wasted_sectors_pct}% of the sectors that were moved were not needed: neighbouring \
-               threads do not read neighbouring addresses.",
+        says: "{wasted_sectors_pct}% of the sectors that were moved were not needed: neighboring \
+               threads do not read neighboring addresses.",
         advice: "coalesce global accesses",
         of: &[Memory, Latency, Balanced],
     },
     Signal {
-        // The widest loads of neighbouring threads touch 16.
+        // The widest loads of neighboring threads touch 16.
         when: "sectors_per_request > 16 && memory_pct > 40",
         gain: "100 * (1 - 16 / sectors_per_request)",
         says: "One request touches {sectors_per_request} sectors where at most 16 would do.",
@@ -58,7 +58,7 @@ pub(super) const SIGNALS: &[Signal] = &[
     Signal {
         when: "tensor_pct < 1 && fma_pct > 20 && compute_pct > 50",
         gain: "50",
-        says: "The matrix units are idle while multiply-adds run on the plain ones.",
+        says: "The matrix units are idle while multiply-adds run on the ordinary units.",
         advice: "use the matrix units, where the type and its tolerance allow them",
         of: &[Compute, Balanced],
     },
@@ -73,7 +73,7 @@ pub(super) const SIGNALS: &[Signal] = &[
         when: "l2_hit_pct < 50 && dram_pct > 40 && dram_pct < 80",
         gain: "0.3 * (100 - l2_hit_pct)",
         says: "Only {l2_hit_pct}% of the accesses are served by the second-level cache.",
-        advice: "order blocks so that neighbours share data in the second-level cache",
+        advice: "order blocks so that neighbors share data in the second-level cache",
         of: &[Memory, Balanced],
     },
     Signal {
@@ -100,28 +100,28 @@ pub(super) const SIGNALS: &[Signal] = &[
     Signal {
         when: "occupancy_pct < 25 && compute_pct < 60 && memory_pct < 60",
         gain: "0.5 * (60 - max(compute_pct, memory_pct))",
-        says: "Only {occupancy_pct}% of the warps that fit are active, too few to hide waiting.",
+        says: "Only {occupancy_pct}% of the warps that fit are active, too few to hide latency.",
         advice: "raise occupancy: fewer registers, less shared memory, or a deeper pipeline",
         of: &[Latency, Occupancy, Balanced],
     },
     Signal {
         when: "waves < 1",
         gain: "100 * (1 - waves)",
-        says: "The launch fills the device only {waves} times, so units stay empty.",
+        says: "The launch fills the device only {waves} times, so units stay idle.",
         advice: "launch more blocks: split the work along a further dimension",
         of: ANY,
     },
     Signal {
         when: "waves > 1 && waves < 3 && compute_pct < 80 && memory_pct < 80",
         gain: "8",
-        says: "The device is filled {waves} times, so the last wave leaves units empty.",
+        says: "The device is filled {waves} times, so the last wave leaves units idle.",
         advice: "make the number of blocks fit the device, or use a persistent kernel",
         of: ANY,
     },
     Signal {
         when: "branch_efficiency_pct > 0 && branch_efficiency_pct < 80",
         gain: "0.5 * (100 - branch_efficiency_pct)",
-        says: "Only {branch_efficiency_pct}% of the branches are taken alike by a warp.",
+        says: "Only {branch_efficiency_pct}% of the branches are uniform within a warp.",
         advice: "remove divergence: sort the work, or compute both sides",
         of: ANY,
     },
@@ -129,7 +129,7 @@ pub(super) const SIGNALS: &[Signal] = &[
         when: "eligible_warps < 1 && compute_pct < 60 && dram_pct < 60",
         gain: "0.4 * (60 - max(compute_pct, dram_pct))",
         says: "Schedulers find {eligible_warps} warps that can issue.",
-        advice: "more independent work per thread, and loads that are issued earlier",
+        advice: "more independent work per thread, and earlier loads",
         of: &[Latency, Occupancy, Balanced],
     },
     Signal {
@@ -192,7 +192,7 @@ pub(super) const SIGNALS: &[Signal] = &[
     Signal {
         when: "branch_miss_pct > 3",
         gain: "min(40, 3 * branch_miss_pct)",
-        says: "{branch_miss_pct}% of the branches are predicted wrongly.",
+        says: "{branch_miss_pct}% of the branches are mispredicted.",
         advice: "make branches predictable or remove them",
         of: &[Compute, Latency, Memory],
     },

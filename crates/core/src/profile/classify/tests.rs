@@ -57,7 +57,7 @@ fn rule_sets_draw_their_lines_at_different_places() {
     );
     assert!(naive.opportunities[0].name.contains("registers"));
     assert!(naive.opportunities[0].trigger.contains("l1_pct=97.81"));
-    // To A only device memory and matrix units count, to B both are near their limits.
+    // hyper-mla only uses device memory and matrix units; for trtllm both are near their limits.
     check(NAIVE, RuleSet::HyperMla, Latency);
     check(NAIVE, RuleSet::Coordinator, Balanced);
     check(COPY, RuleSet::Karve, Memory);
@@ -147,7 +147,7 @@ fn a_kernel_whose_loads_hit_is_not_bound_by_memory_however_few_operations_it_has
     let found = check(&hits, RuleSet::Karve, Compute);
     let tries: Vec<&str> = found.opportunities.iter().map(|o| &*o.name).collect();
     assert!(!tries.iter().any(|t| t.contains("memory")), "{tries:?}");
-    // A share of the last-level cache's misses says nothing where there are hardly any.
+    // A share of the last-level cache's misses means nothing if there are hardly any.
     let seldom = [&hits[..], &[("llc_miss_pct", 100.0)]].concat();
     let found = check(&seldom, RuleSet::Karve, Compute);
     assert!(found.opportunities.iter().all(|o| !o.name.contains("line")));
@@ -169,15 +169,11 @@ fn what_decides_is_told_under_its_own_name() {
         found.because,
         "l2_pct >= 60 && l2_pct >= compute_pct (l2_pct=84.7, compute_pct=11.9)"
     );
-    // Device memory alone is enough for A.
+    // Device memory alone is enough for hyper-mla.
     let found = check(&[("dram_pct", 88.8)], RuleSet::HyperMla, Bottleneck::Memory);
     assert_eq!((found.rules, found.asked), (RuleSet::HyperMla, None));
-    assert!(
-        found
-            .root_cause
-            .starts_with("Device memory is used to 88.8%.")
-    );
-    // What was read is not said to be unread.
+    assert!(found.root_cause.starts_with("Device memory is at 88.8%."));
+    // Counters that were read are not listed as unread.
     let found = check(&[("l1_miss_pct", 4.0)], RuleSet::Karve, Bottleneck::Unknown);
     assert_eq!(
         found.because,

@@ -177,7 +177,7 @@ fn the_second_clock_counts_once_both_sides_were_busy_in_one_thread() {
         }
     };
     let found = |blocks: &[Block]| find(&bench_of(blocks, rule)).word();
-    // Held up, or waiting: nobody knows.
+    // Held up or waiting: there is no way to know.
     walls(&mut blocks, [9_000_000; 2]);
     assert_eq!(found(&blocks), "could not tell");
     // One calm run of each side is enough, and it may come late; of one side alone it is not.
@@ -227,7 +227,7 @@ fn a_watched_slowdown_is_beyond_within_or_not_proven() {
         judge_limit(&bench_of(&blocks(20, 1.1, 0.0), BenchRule::default())),
         None
     );
-    // The finding is there first; the bench goes on until the limit is settled too.
+    // The finding comes first; the bench continues until the limit is settled too.
     let close = bench_of(&blocks(14, 1.049, 0.01), limited);
     assert_eq!(find(&close).word(), "slower");
     assert_eq!(judge_limit(&close), Some(Limit::NotProven));

@@ -1,8 +1,8 @@
 //! The estimates that criterion writes, of one benchmark or of several.
 //!
-//! One file is one benchmark and does not name it. Where there are several, the `benchmark.json`
-//! that criterion writes beside each stands before it and names it. Times are in nanoseconds;
-//! `typical` is what criterion prints: the slope, or the mean where there is none.
+//! One file is one benchmark and does not name it. If there are several, the `benchmark.json`
+//! that criterion writes next to each comes before it and names it. Times are in nanoseconds;
+//! `typical` is what criterion prints: the slope, or the mean if there is none.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ const TIMES: [&str; 3] = ["mean", "median", "slope"];
 /// Estimates of a spread, which may be 0.
 const SPREADS: [&str; 2] = ["std_dev", "median_abs_dev"];
 
-/// What a `benchmark.json` says.
+/// The contents of a `benchmark.json`.
 struct Named {
     line: usize,
     full_id: String,
@@ -83,7 +83,7 @@ impl Named {
     }
 
     fn without_estimates(&self, text: &str) -> Unreadable {
-        let reason = format!("the estimates of \"{}\" do not follow it", self.full_id);
+        let reason = format!("the estimates of \"{}\" are missing after it", self.full_id);
         Unreadable::at(text, self.line, reason)
     }
 }
@@ -96,7 +96,7 @@ fn row_of(node: &Node, named: Option<Named>, line: usize) -> Result<Row, String>
         row.params = named.params.into_iter().collect();
     }
     if node.get("mean").is_none() || node.get("median").is_none() {
-        return Err("this is neither an estimates.json nor a benchmark.json of criterion".into());
+        return Err("this is neither criterion's estimates.json nor its benchmark.json".into());
     }
     for name in TIMES {
         if let Some(time) = point(node, name)? {
@@ -119,7 +119,7 @@ fn row_of(node: &Node, named: Option<Named>, line: usize) -> Result<Row, String>
     Ok(row)
 }
 
-/// The point estimate of that name; a slope may be null or not there.
+/// The point estimate with that name; a slope may be null or missing.
 fn point(node: &Node, name: &str) -> Result<Option<(f64, TimeUnit)>, String> {
     let estimate = match node.get(name) {
         None | Some(Node::Null) if name != "mean" && name != "median" => return Ok(None),
@@ -207,24 +207,24 @@ mod tests {
         let twice = format!("{first}\n{first}\n");
         check(
             &twice,
-            "line 1: the estimates of \"sum/flat\" do not follow it",
+            "line 1: the estimates of \"sum/flat\" are missing after it",
         );
         check(
             first,
-            "line 1: the estimates of \"sum/flat\" do not follow it",
+            "line 1: the estimates of \"sum/flat\" are missing after it",
         );
         check(
             "{\"a\": 1}",
-            "neither an estimates.json nor a benchmark.json",
+            "neither criterion's estimates.json nor its benchmark.json",
         );
         check(
             "{\"mean\": {}, \"median\": {}}",
             "mean: \"point_estimate\" is missing",
         );
         let zero = ONE.replace("1318.3780356593913", "0");
-        check(&zero, "\"median\" is 0, and a time is above 0");
+        check(&zero, "\"median\" is 0; a time must be above 0");
         let below = ONE.replace("1318.3780356593913", "-3");
-        check(&below, "\"median\" is -3, and a time is above 0");
+        check(&below, "\"median\" is -3; a time must be above 0");
         let nan = ONE.replace("1318.3780356593913", "NaN");
         check(&nan, "NaN and Infinity are not JSON");
     }

@@ -1,8 +1,8 @@
 //! CSV with a header, quoted as in RFC 4180.
 //!
-//! Log lines before the header are skipped, but only when the header is recognised by a name that
-//! this part knows; else the first line is the header. Nothing may follow the rows: a line with
-//! another number of cells is most often a row that was cut.
+//! Log lines before the header are skipped, but only if the header is recognized by a known name;
+//! otherwise the first line is the header. Nothing may follow the rows: a line with a different
+//! number of cells is usually a truncated row.
 
 use super::fields::{Cell, Layout, Rows};
 use super::names;
@@ -40,7 +40,7 @@ pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
     Ok(rows.finish())
 }
 
-/// Why a record with another number of cells than the header is refused.
+/// Why a record whose number of cells differs from the header is refused.
 pub(super) fn miscounted(n_cells: usize, n_columns: usize, rest: &str) -> String {
     let is_cut = n_cells < n_columns && rest.trim().is_empty();
     let cut = if is_cut {
@@ -148,7 +148,7 @@ impl<'a> Records<'a> {
             let line = self.line;
             let (between, is_last) = self.skip_to_separator();
             if !between.trim().is_empty() {
-                let reason = "there is text behind the closing quote of a cell";
+                let reason = "there is text after the closing quote of a cell";
                 return Err(BadQuoting { line, reason });
             }
             return Ok((cell, is_last));
@@ -156,18 +156,18 @@ impl<'a> Records<'a> {
         let line = self.line;
         let (raw, is_last) = self.skip_to_separator();
         if raw.contains('"') {
-            let reason = "there is a quote inside a cell that is not quoted";
+            let reason = "there is a quote inside an unquoted cell";
             return Err(BadQuoting { line, reason });
         }
         Ok((raw.trim().to_owned(), is_last))
     }
 
-    /// Reads behind an opening quote up to the closing one; a doubled quote is one quote.
+    /// Reads from after an opening quote to the closing one; a doubled quote is one quote.
     fn quoted_cell(&mut self, mut rest: &'a str) -> Result<String, BadQuoting> {
         let (opened_on, mut cell) = (self.line, String::new());
         loop {
             let Some((part, after)) = rest.split_once('"') else {
-                let reason = "a quoted cell opens here and never closes; the output may be cut";
+                let reason = "this quoted cell never closes; the output may be truncated";
                 return Err(BadQuoting {
                     line: opened_on,
                     reason,
@@ -188,7 +188,8 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Takes what stands before the next separator, and the separator; tells if it ends the record.
+    /// Takes the text up to the next separator, and the separator; returns whether it ends the
+    /// record.
     fn skip_to_separator(&mut self) -> (&'a str, bool) {
         let end = self.rest.find([',', '\n']).unwrap_or(self.rest.len());
         let (raw, separator) = self.rest.split_at(end);
@@ -315,12 +316,12 @@ mod tests {
     fn broken_quotes_are_refused_on_their_line() {
         check(
             "case,ms\na,1\n\"b,2\nc,3\n",
-            "line 3: a quoted cell opens here and never closes; the output may be cut",
+            "line 3: this quoted cell never closes; the output may be truncated",
         );
-        let behind = "line 2: there is text behind the closing quote of a cell";
+        let behind = "line 2: there is text after the closing quote of a cell";
         check("case,ms\n\"b\"x,2\n", behind);
         check("case,ms\n1,\"b\"x\n", behind);
-        let inside = "line 3: there is a quote inside a cell that is not quoted";
+        let inside = "line 3: there is a quote inside an unquoted cell";
         check("case,ms\na,1\nb\"c,2\n", inside);
         check("case,ms\na,1\nb,2\"\nc,3\n", inside);
     }
@@ -333,7 +334,7 @@ mod tests {
         );
         check(
             "case,ms\n,1\n",
-            "line 2: \"case\" is empty, and it names the case",
+            "line 2: \"case\" is empty, but it names the case",
         );
     }
 
@@ -349,7 +350,7 @@ mod tests {
             None,
             Some("Chk"),
             "label,Chk,ms\na,no,1\n",
-            "line 2: \"Chk\" is \"no\", neither PASS nor FAIL",
+            "line 2: \"Chk\" is \"no\", not PASS or FAIL",
         );
         check("ms,ms\n1,2\n", "line 1: the column \"ms\" appears twice");
     }

@@ -1,27 +1,27 @@
 //! From named cells to a row: which name is the case, the check, an axis, a metric or its spread.
 //!
 //! A [`Layout`] gives each name its role once; the rows of a CSV share one. Metric names have
-//! aliases, so two columns may turn out to mean the same; that is refused, never resolved.
+//! aliases, so two columns may mean the same; that is refused, never resolved.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::names::{self, SpreadUnit, TimeUnit, canonical, is_axis, is_snr};
 use super::{Check, MAX_ROWS, Row, Spec};
 
-/// What an infinite signal-to-noise ratio (no error at all) is stored as, in dB.
+/// The stored value of an infinite signal-to-noise ratio (no error at all), in dB.
 ///
 /// A finite number keeps every value finite; no float format reaches it (f64 ends near 320 dB).
 const SNR_EXACT_DB: f64 = 1000.0;
 
-/// The most names one row may have.
+/// The maximum number of names in one row.
 const MAX_FIELDS: usize = 1_000;
 
-/// What stands under a name.
+/// The value of a name.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Cell {
     Number(f64),
     Flag(bool),
-    /// Empty text says that there is nothing.
+    /// Empty text means that there is no value.
     Text(String),
 }
 
@@ -35,7 +35,7 @@ impl Cell {
     }
 }
 
-/// Whether text under a metric's name is a mistake or merely no number.
+/// Whether text under a metric's name is a mistake or just not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Strictness {
     KnownMetric,
@@ -68,7 +68,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Gives each name its role, or says why the names contradict each other or the spec.
+    /// Gives each name its role, or reports why the names contradict each other or the spec.
     pub(super) fn of(names: Vec<String>, spec: &Spec) -> Result<Self, String> {
         if names.len() > MAX_FIELDS {
             return Err(format!("there are more than {MAX_FIELDS} columns"));
@@ -100,7 +100,7 @@ impl Layout {
         self.names.len()
     }
 
-    /// Makes the row of these cells, which are as many as the names.
+    /// Builds the row from these cells, one for each name.
     pub(super) fn row(&self, cells: &[Cell], line: usize) -> Result<Row, String> {
         let check = self.check(cells)?;
         let mut row = Row::new(None, check, line);
@@ -158,7 +158,7 @@ impl Layout {
         };
         if spread < 0.0 {
             return Err(format!(
-                "\"{name}\" is {spread}, and a spread is never negative"
+                "\"{name}\" is {spread}; a spread must not be negative"
             ));
         }
         let Some(mean) = mean else {
@@ -171,7 +171,7 @@ impl Layout {
         match (spread, mean) {
             (0.0, 0.0) => Ok(Some(0.0)),
             (_, 0.0) => Err(format!(
-                "\"{name}\" cannot be made relative, as its mean is 0"
+                "\"{name}\" cannot be made relative because its mean is 0"
             )),
             (_, _) => Ok(Some(spread / mean.abs())),
         }
@@ -215,7 +215,7 @@ fn find_column(names: &[String], wanted: &str, what: &str) -> Result<usize, Stri
         .ok_or_else(|| format!("there is no column \"{wanted}\", the {what} column"))
 }
 
-/// Under which name a spread may look for its mean: the metric itself, or without `_mean`.
+/// The name under which a spread looks for its mean: the metric itself, or without `_mean`.
 fn means_of(names: &[String]) -> BTreeMap<&str, usize> {
     let mut means = BTreeMap::new();
     for (index, name) in names.iter().enumerate() {
@@ -238,7 +238,7 @@ fn metric_role(name: &str, all: &[String], means: &BTreeMap<&str, usize>) -> Rol
         match (unit, mean) {
             (SpreadUnit::Percent, _) => return Role::Spread { target, mean: None },
             (SpreadUnit::Absolute, Some(_)) => return Role::Spread { target, mean },
-            // Without its mean it cannot be made relative and stays a value like any other.
+            // Without its mean it cannot be made relative and remains an ordinary value.
             (SpreadUnit::Absolute, None) => {}
         }
     }
@@ -273,12 +273,12 @@ fn refuse_shared_targets(names: &[String], roles: &[Role]) -> Result<(), String>
 fn case_text(name: &str, cell: &Cell) -> Result<String, String> {
     let text = cell.text();
     if text.trim().is_empty() {
-        return Err(format!("\"{name}\" is empty, and it names the case"));
+        return Err(format!("\"{name}\" is empty, but it names the case"));
     }
     Ok(text)
 }
 
-/// Reads a statement of correctness.
+/// Parses a statement of correctness.
 pub(super) fn parse_check(name: &str, cell: &Cell) -> Result<Check, String> {
     let text = match cell {
         Cell::Flag(true) | Cell::Number(1.0) => return Ok(Check::Pass),
@@ -289,7 +289,7 @@ pub(super) fn parse_check(name: &str, cell: &Cell) -> Result<Check, String> {
         "pass" | "passed" | "ok" | "true" | "1" | "1.0" => Ok(Check::Pass),
         "fail" | "failed" | "error" | "false" | "0" | "0.0" => Ok(Check::Fail),
         _ => Err(format!(
-            "\"{name}\" is \"{}\", neither PASS nor FAIL",
+            "\"{name}\" is \"{}\", not PASS or FAIL",
             shorten(&text)
         )),
     }
@@ -326,7 +326,7 @@ fn shorten(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-/// A failed row may hold anything in place of its numbers; that counts as no number.
+/// A failed row may have anything in place of its numbers; that counts as missing.
 fn tolerate(read: Result<Option<f64>, String>, check: Check) -> Result<Option<f64>, String> {
     match check {
         Check::Fail => Ok(read.unwrap_or_default()),
@@ -350,14 +350,14 @@ pub(super) fn add_value(row: &mut Row, name: &str, number: f64) -> Result<(), St
     Ok(())
 }
 
-/// Adds a time under `<name>_s`, and in its own unit under that name too; no call takes no time.
+/// Adds a time under `<name>_s`, and in its own unit under that name too; it must be above zero.
 pub(super) fn add_time(
     row: &mut Row,
     name: &str,
     (time, unit): (f64, TimeUnit),
 ) -> Result<(), String> {
     if row.check != Check::Fail && !(time.is_finite() && time > 0.0) {
-        return Err(format!("\"{name}\" is {time}, and a time is above 0"));
+        return Err(format!("\"{name}\" is {time}; a time must be above 0"));
     }
     add_span(row, name, (time, unit))
 }
@@ -381,7 +381,7 @@ fn refuse_nonsense(name: &str, number: f64) -> Result<(), String> {
         ));
     }
     if number < 0.0 && names::is_never_negative(name) {
-        return Err(format!("\"{name}\" is {number}, and it is never negative"));
+        return Err(format!("\"{name}\" is {number}; it must not be negative"));
     }
     Ok(())
 }
@@ -394,7 +394,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Adds a row, or says why it may not be there.
+    /// Adds a row, or reports why it is refused.
     pub(super) fn push(&mut self, row: Row) -> Result<(), String> {
         if self.rows.len() >= MAX_ROWS {
             return Err(format!("there are more than {MAX_ROWS} rows"));
@@ -435,7 +435,7 @@ mod tests {
 
     type Want<'a> = Result<(Option<&'a str>, &'a [(&'a str, f64)]), &'a str>;
 
-    /// Makes one row of `name=cell` pairs and compares its case and values, or the refusal.
+    /// Builds one row from `name=cell` pairs and compares its case and values, or the refusal.
     fn check(pairs: &[(&str, &str)], want: Want) {
         let names = pairs.iter().map(|(name, _)| (*name).to_owned()).collect();
         let cells: Vec<Cell> = pairs
@@ -481,7 +481,7 @@ mod tests {
         }
         assert_eq!(parse_check("c", &Cell::Flag(false)), Ok(Check::Fail));
         assert_eq!(parse_check("c", &Cell::Number(1.0)), Ok(Check::Pass));
-        let unclear = Err("\"c\" is \"maybe\", neither PASS nor FAIL".to_owned());
+        let unclear = Err("\"c\" is \"maybe\", not PASS or FAIL".to_owned());
         assert_eq!(parse_check("c", &Cell::Text("maybe".into())), unclear);
         for name in ["correct", "check", "check_pass", "Correctness"] {
             check(&[(name, "PASS"), ("ms", "1")], Ok((None, &[("ms", 1.0)])));
@@ -516,13 +516,13 @@ mod tests {
 
     #[test]
     fn a_spread_that_makes_no_sense_is_refused() {
-        let zero = "\"xx_std\" cannot be made relative, as its mean is 0";
+        let zero = "\"xx_std\" cannot be made relative because its mean is 0";
         check(&[("xx", "0"), ("xx_std", "1")], Err(zero));
         check(
             &[("xx", "0"), ("xx_std", "0")],
             Ok((None, &[("xx", 0.0), ("xx_rel_std", 0.0)])),
         );
-        let negative = "\"xx_std\" is -1, and a spread is never negative";
+        let negative = "\"xx_std\" is -1; a spread must not be negative";
         check(&[("xx", "1"), ("xx_std", "-1")], Err(negative));
     }
 
@@ -571,7 +571,7 @@ mod tests {
     fn a_negative_time_is_refused_and_a_negative_ratio_is_not() {
         for name in ["fwd_ms", "total_time", "latency", "mean_s", "fwd_tflops"] {
             let metric = canonical(name).unwrap_or(name);
-            let reason = format!("\"{metric}\" is -1, and it is never negative");
+            let reason = format!("\"{metric}\" is -1; it must not be negative");
             check(&[(name, "-1")], Err(&reason));
         }
         check(

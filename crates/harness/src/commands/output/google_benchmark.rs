@@ -1,7 +1,7 @@
 //! The JSON of Google Benchmark, as `--benchmark_format=json` prints it.
 //!
-//! A benchmark is one row. With repetitions its median counts, and the runs behind it only as to
-//! whether all of them are there. `BM_dot/n:64/real_time` is also called `BM_dot/n:64` and has the
+//! A benchmark is one row. With repetitions its median counts; the single runs are only checked
+//! for completeness. `BM_dot/n:64/real_time` is also called `BM_dot/n:64` and has the
 //! parameter `n=64`; an argument without a name is `arg0`, `arg1` and so on.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ const MODIFIERS: [&str; 3] = ["real_time", "process_time", "manual_time"];
 /// The same, followed by a colon and a number.
 const NUMBERED_MODIFIERS: [&str; 4] = ["min_time", "min_warmup_time", "iterations", "repeats"];
 
-/// Aggregates over a family; they are no benchmark of their own.
+/// Aggregates over a family; they are not benchmarks themselves.
 const FITS: [&str; 2] = ["BigO", "RMS"];
 
 /// Numbers that say nothing about the kernel.
@@ -56,7 +56,7 @@ impl Entry<'_> {
     }
 }
 
-/// Reads one row a benchmark.
+/// Reads one row per benchmark.
 pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
     let give = "the output of --benchmark_format=json";
     let (list, lines) = json::parse_list(text, "benchmarks", give)?;
@@ -127,7 +127,7 @@ fn entry_of<'a>(name: &str, group: &'a [Entry<'a>]) -> Result<&'a Entry<'a>, Ref
     let runs: Vec<&Entry> = group.iter().filter(|e| e.aggregate().is_none()).collect();
     let first = &group[0];
     if let (Some(run), Ok(repetitions)) = (runs.first(), first.node.number("repetitions")) {
-        // A count of repetitions is far below the point where the conversion loses anything.
+        // A repetition count is far below the point where the conversion loses precision.
         #[allow(clippy::cast_precision_loss)]
         let n_runs = runs.len() as f64;
         if n_runs != repetitions {
@@ -278,9 +278,9 @@ mod tests {
             assert!(got.contains(want), "{got}");
         };
         let time = "\"real_time\": 5.5170378146706739e+01";
-        let zero = "line 12: benchmarks[0]: \"real_time\" is 0, and a time is above 0";
+        let zero = "line 12: benchmarks[0]: \"real_time\" is 0; a time must be above 0";
         check(time, "\"real_time\": 0", zero);
-        let below = "line 12: benchmarks[0]: \"real_time\" is -1, and a time is above 0";
+        let below = "line 12: benchmarks[0]: \"real_time\" is -1; a time must be above 0";
         check(time, "\"real_time\": -1", below);
         check(time, "\"real_time\": NaN", "NaN and Infinity are not JSON");
         check(

@@ -1,7 +1,7 @@
 //! The file of `hyperfine --export-json`.
 //!
 //! Times are in seconds, under the names of the file and again with `_s`. A run that ended with
-//! another exit code than 0, or by a signal, fails its case.
+//! a nonzero exit code, or by a signal, fails its case.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,15 +9,15 @@ use super::fields::{self, Rows};
 use super::json::{self, Node};
 use super::{Check, Row, Spec, Unreadable};
 
-/// Numbers of a result that are taken over.
+/// The numbers of a result that are used.
 const TIMES: [&str; 7] = ["mean", "stddev", "median", "min", "max", "user", "system"];
 
-/// Reads one row a result.
+/// Reads one row per result.
 pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
     let document = json::parse_node(text)?;
     let lines = json::element_lines(text, Some("results"));
     let Some(Node::List(results)) = document.get("results") else {
-        let reason = "there is no \"results\" array; give the file of hyperfine --export-json";
+        let reason = "there is no \"results\" array; use the file of hyperfine --export-json";
         return Err(Unreadable::at(text, 1, reason));
     };
     let mut found = Vec::new();
@@ -39,7 +39,7 @@ pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
     Ok(rows.finish())
 }
 
-/// What the cases are called.
+/// How the cases are named.
 enum Naming<'a> {
     Column(&'a str),
     Parameters,
@@ -47,7 +47,7 @@ enum Naming<'a> {
 }
 
 impl<'a> Naming<'a> {
-    /// By parameters if they tell all results apart, else by command.
+    /// By parameters if they distinguish all results, else by command.
     fn of(found: &[(Row, String)], spec: &Spec<'a>) -> Self {
         match spec.case_column {
             Some("command") => Self::Command,
@@ -243,7 +243,7 @@ mod tests {
         check(
             None,
             &[r#"{"command": "a", "mean": -1}"#],
-            "line 2: \"mean_s\" is -1, and it is never negative",
+            "line 2: \"mean_s\" is -1; it must not be negative",
         );
         let codes = r#"{"command": "a", "mean": 1, "exit_codes": 0}"#;
         check(None, &[codes], "line 2: \"exit_codes\" is not an array");

@@ -1,7 +1,7 @@
-//! JSON: one document that holds the rows, or one object a line.
+//! JSON: one document with the rows, or one object per line.
 //!
-//! Read through a tree of its own that refuses a key given twice, since of two times for one
-//! kernel neither can be believed.
+//! Read into our own tree, which refuses a duplicate key, since of two times for one kernel
+//! neither can be trusted.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use super::fields::{Cell, Layout, Rows};
 use super::{Row, Spec, Unreadable};
 
-/// How deep objects may lie in a row; a row of numbers needs no more.
+/// How deep objects may be nested in a row; a row of numbers needs no more.
 const MAX_DEPTH: usize = 4;
 
-/// Keys of a document under which the rows may lie, the first that holds an array.
+/// Keys of a document that may hold the rows; the first one with an array is used.
 const CONTAINERS: [&str; 3] = ["results", "cases", "benchmarks"];
 
 /// A value of JSON, or of a Python literal.
@@ -30,7 +30,7 @@ pub(super) enum Node {
 }
 
 impl Node {
-    /// What lies under a key of an object.
+    /// The value of a key of an object.
     pub(super) fn get(&self, key: &str) -> Option<&Node> {
         match self {
             Self::Object(entries) => entries.iter().find(|(k, _)| k == key).map(|(_, node)| node),
@@ -38,7 +38,7 @@ impl Node {
         }
     }
 
-    /// The text under a key of an object.
+    /// The text of a key of an object.
     pub(super) fn text(&self, key: &str) -> Option<&str> {
         match self.get(key)? {
             Self::Text(text) => Some(text),
@@ -46,7 +46,7 @@ impl Node {
         }
     }
 
-    /// The number under a key of an object, which must be there.
+    /// The number of a key of an object, which must exist.
     pub(super) fn number(&self, key: &str) -> Result<f64, String> {
         match self.get(key) {
             Some(Self::Number(number)) => Ok(*number),
@@ -55,12 +55,12 @@ impl Node {
         }
     }
 
-    /// Whether the key of an object says true.
+    /// Whether the value of a key of an object is true.
     pub(super) fn is_set(&self, key: &str) -> bool {
         self.get(key) == Some(&Self::Flag(true))
     }
 
-    /// The entries of an object, and nothing for all else.
+    /// The entries of an object; empty for anything else.
     pub(super) fn entries(&self) -> &[(String, Node)] {
         match self {
             Self::Object(entries) => entries,
@@ -68,7 +68,7 @@ impl Node {
         }
     }
 
-    /// The items of the list under a key, and nothing for all else.
+    /// The items of the list under a key; empty for anything else.
     pub(super) fn items(&self, key: &str) -> &[Node] {
         self.get(key).and_then(list_of).unwrap_or_default()
     }
@@ -128,7 +128,7 @@ pub(super) fn parse_document(text: &str, spec: &Spec) -> Result<Vec<Row>, Unread
     Ok(rows.finish())
 }
 
-/// Reads one object a line; lines that do not start with a brace are log lines.
+/// Reads one object per line; lines that do not start with a brace are log lines.
 pub(super) fn parse_lines(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
     let mut rows = Rows::default();
     for (index, object) in text.lines().enumerate() {
@@ -188,7 +188,9 @@ fn flatten_into(
             Node::Text(text) => Cell::Text(text.clone()),
             Node::List(_) => continue,
             Node::Object(_) if depth >= MAX_DEPTH => {
-                return Err(format!("\"{name}\" lies deeper than {MAX_DEPTH} levels"));
+                return Err(format!(
+                    "\"{name}\" is nested deeper than {MAX_DEPTH} levels"
+                ));
             }
             Node::Object(inner) => {
                 flatten_into(fields, &format!("{name}."), inner, depth + 1)?;
@@ -205,7 +207,7 @@ pub(super) fn parse_node(text: &str) -> Result<Node, Unreadable> {
     serde_json::from_str(text).map_err(|error| refusal_of(text, &error))
 }
 
-/// Parses one JSON value after the other, each with the line on which it begins.
+/// Parses one JSON value after the other, each with the line on which it starts.
 pub(super) fn parse_nodes(text: &str) -> Result<Vec<(usize, Node)>, Unreadable> {
     let mut nodes = Vec::new();
     let (mut line, mut from) = (1, 0);
@@ -222,7 +224,7 @@ pub(super) fn parse_nodes(text: &str) -> Result<Vec<(usize, Node)>, Unreadable> 
     Ok(nodes)
 }
 
-/// The list under a key of a document, with the lines on which its objects begin.
+/// The list under a key of a document, with the lines on which its objects start.
 pub(super) fn parse_list(
     text: &str,
     key: &str,
@@ -237,7 +239,7 @@ pub(super) fn parse_list(
     match list {
         Some((_, Node::List(list))) => Ok((list, lines)),
         Some(_) | None => {
-            let reason = format!("there is no \"{key}\" array; give {give}");
+            let reason = format!("there is no \"{key}\" array; use {give}");
             Err(Unreadable::at(text, first_line(text), reason))
         }
     }
@@ -245,8 +247,8 @@ pub(super) fn parse_list(
 
 fn refusal_of(text: &str, error: &serde_json::Error) -> Unreadable {
     if error.is_eof() {
-        let reason = "the JSON ends before it is complete; the output was cut, or the program \
-                      died while it printed";
+        let reason = "the JSON ends before it is complete; the output was truncated, or the \
+        program died while printing";
         return Unreadable::at_end(text, reason);
     }
     let message = error.to_string();
@@ -261,13 +263,13 @@ fn refusal_of(text: &str, error: &serde_json::Error) -> Unreadable {
     } else {
         ""
     };
-    refusal.reason = format!("this is not JSON that can be used: {what}{hint}");
+    refusal.reason = format!("this is not usable JSON: {what}{hint}");
     refusal
 }
 
-/// The lines on which the objects of the array of rows begin, in a text known to be JSON.
+/// The lines on which the objects of the array of rows start, in a text known to be JSON.
 ///
-/// The array is the document, or lies under `key` in it. serde does not tell where a value stood.
+/// The array is the document, or is under `key` in it. serde does not report a value's position.
 pub(super) fn element_lines(text: &str, key: Option<&str>) -> Vec<usize> {
     let row_depth = 1 + usize::from(key.is_some());
     let (mut lines, mut line, mut depth) = (Vec::new(), 1, 0_usize);
@@ -419,7 +421,7 @@ mod tests {
         check(
             Format::Json,
             r#"{"a": {"b": {"c": {"d": {"e": 1}}}}}"#,
-            "line 1: \"a.b.c.d\" lies deeper than 4 levels",
+            "line 1: \"a.b.c.d\" is nested deeper than 4 levels",
         );
         check(
             Format::Json,
@@ -430,8 +432,8 @@ mod tests {
 
     #[test]
     fn a_cut_document_is_refused() {
-        let cut = "the JSON ends before it is complete; the output was cut, or the program died \
-                   while it printed";
+        let cut = "the JSON ends before it is complete; the output was truncated, or the program \
+        died while printing";
         check(
             Format::Json,
             "[{\"a1\": 1},\n{\"a1\": ",
@@ -446,7 +448,7 @@ mod tests {
 
     #[test]
     fn text_that_is_not_json_is_refused_with_a_hint() {
-        let not_json = "line 1: this is not JSON that can be used: ";
+        let not_json = "line 1: this is not usable JSON: ";
         check(Format::Json, "[{\"x1\": NaN}]", &{
             format!("{not_json}expected value; NaN and Infinity are not JSON, write null")
         });
@@ -480,7 +482,7 @@ mod tests {
         check(
             Format::JsonLines,
             "{\"case\": \"a\"} {}",
-            "line 1: this is not JSON that can be used: trailing characters",
+            "line 1: this is not usable JSON: trailing characters",
         );
     }
 

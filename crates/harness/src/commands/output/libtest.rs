@@ -5,19 +5,19 @@
 //! ```
 //!
 //! Each program ends with a line that counts what it measured; without it, or with another count,
-//! the output is not whole. A quiet run prints letters before the first `test`.
+//! the output is incomplete. A quiet run prints letters before the first `test`.
 
 use super::fields::{self, Rows};
 use super::names::TimeUnit;
 use super::{Check, Row, Spec, Unreadable};
 
-/// What stands between the name of a benchmark and its numbers.
+/// The text between the name of a benchmark and its numbers.
 const BENCH: &str = " ... bench:";
 
 /// Marks that a quiet run prints for tests, without ending the line.
 const MARKS: [char; 3] = ['.', 'i', 'F'];
 
-/// Reads one row a benchmark.
+/// Reads one row per benchmark.
 pub(super) fn parse(text: &str, _: &Spec) -> Result<Vec<Row>, Unreadable> {
     let mut rows = Rows::default();
     let (mut n_begun, mut n_ended, mut n_since) = (0, 0, 0_u64);
@@ -30,7 +30,7 @@ pub(super) fn parse(text: &str, _: &Spec) -> Result<Vec<Row>, Unreadable> {
             let n_measured = measured(result).map_err(refuse)?;
             if n_measured != n_since {
                 return Err(refuse(format!(
-                    "{n_measured} benchmarks were measured, but {n_since} can be read"
+                    "{n_measured} benchmarks were measured, but {n_since} were found"
                 )));
             }
             n_since = 0;
@@ -42,7 +42,7 @@ pub(super) fn parse(text: &str, _: &Spec) -> Result<Vec<Row>, Unreadable> {
     let rows = rows.finish();
     if n_begun > n_ended || n_since > 0 {
         let reason = "the output ends before its \"test result\" line; the program died, or the \
-                      output was cut";
+                      output was truncated";
         return Err(Unreadable::at_end(text, reason));
     }
     Ok(rows)
@@ -81,7 +81,7 @@ fn row_of(line: &str, at: usize) -> Result<Option<Row>, String> {
     Ok(failed.map(|name| named(name.trim(), Check::Fail, at)))
 }
 
-/// A row that is also called by the last part of its path.
+/// A row that can also be named by the last part of its path.
 fn named(name: &str, check: Check, at: usize) -> Row {
     let mut row = Row::new(Some(name.to_owned()), check, at);
     row.aliases
@@ -89,9 +89,9 @@ fn named(name: &str, check: Check, at: usize) -> Row {
     row
 }
 
-/// `115.34 ns/iter (+/- 36.64) = 4320 MB/s`, where the rate is there only for some.
+/// `115.34 ns/iter (+/- 36.64) = 4320 MB/s`, where the rate is optional.
 fn add_numbers(row: &mut Row, text: &str) -> Result<(), String> {
-    let usage = "a benchmark is written like 1,234 ns/iter (+/- 56)";
+    let usage = "a benchmark must look like 1,234 ns/iter (+/- 56)";
     let (time, rest) = text.split_once(" ns/iter (+/- ").ok_or(usage)?;
     let (range, rest) = rest.split_once(')').ok_or(usage)?;
     let time = (number(time)?, TimeUnit::Nanoseconds);
@@ -156,7 +156,7 @@ mod tests {
         let (body, _) = SAMPLE.rsplit_once("test result:").unwrap();
         check(body, "the output ends before its \"test result\" line");
         let lost = SAMPLE.replace("test sum_64 ", "sum_64 ");
-        check(&lost, "3 benchmarks were measured, but 2 can be read");
+        check(&lost, "3 benchmarks were measured, but 2 were found");
         let twice = SAMPLE.replace("test sum_64 ", "test sum_4096 ");
         check(&twice, "the case \"sum_4096\" is already on line");
     }
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn numbers_that_no_kernel_has_are_refused() {
         let zero = SAMPLE.replace("115.34", "0.00");
-        check(&zero, "\"time\" is 0, and a time is above 0");
+        check(&zero, "\"time\" is 0; a time must be above 0");
         check(&SAMPLE.replace("115.34", "NaN"), "\"time\" is NaN");
         check(&SAMPLE.replace("115.34", "-1"), "\"time\" is -1");
         check(
@@ -173,7 +173,7 @@ mod tests {
         );
         check(
             &SAMPLE.replace("115.34 ns", "115.34 s"),
-            "is written like 1,234 ns/iter",
+            "must look like 1,234 ns/iter",
         );
     }
 

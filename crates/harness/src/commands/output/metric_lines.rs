@@ -31,7 +31,7 @@ pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
     Ok(rows.finish())
 }
 
-/// What one line says.
+/// The contents of one line.
 #[derive(Default)]
 struct MetricLine {
     /// Absent when the line only states the check.
@@ -47,7 +47,7 @@ fn parse_line<'a>(
 ) -> Result<MetricLine, String> {
     let first = words
         .next()
-        .ok_or("METRIC has nothing behind it; write METRIC name=number")?;
+        .ok_or("METRIC has nothing after it; write METRIC name=number")?;
     let (name, value) = split_pair(first)?;
     let mut line = MetricLine::default();
     if is_check(name, spec) {
@@ -86,9 +86,7 @@ fn parse_line<'a>(
         }
     }
     match (spec.case_column, &line.case) {
-        (Some(wanted), None) => Err(format!(
-            "the line does not say {wanted}=…, which is its case"
-        )),
+        (Some(wanted), None) => Err(format!("the line has no {wanted}=…, which names its case")),
         (Some(_), Some(_)) | (None, _) => Ok(line),
     }
 }
@@ -114,7 +112,7 @@ fn parse_check(name: &str, value: &str) -> Result<Check, String> {
     fields::parse_check(name, &Cell::Text(value.to_owned()))
 }
 
-/// One FAIL outweighs any PASS.
+/// One FAIL overrides any PASS.
 fn worse(one: Option<Check>, other: Option<Check>) -> Option<Check> {
     if one == Some(Check::Fail) {
         one
@@ -130,7 +128,7 @@ struct Cases {
     by_key: BTreeMap<Option<String>, usize>,
 }
 
-/// What all lines of one case say.
+/// The combined lines of one case.
 struct Case {
     key: Option<String>,
     line: usize,
@@ -183,7 +181,7 @@ impl Case {
             if *first != value {
                 return Err(format!(
                     "{name}={value} contradicts {name}={first} of the same case on line \
-                     {first_line}; a measured number needs a METRIC line of its own"
+                     {first_line}; a measured number needs its own METRIC line"
                 ));
             }
         }
@@ -203,7 +201,7 @@ impl Case {
     fn into_row(self, spec: &Spec) -> Result<Row, String> {
         if let (Some(wanted), None) = (spec.check_column, self.check) {
             return Err(format!(
-                "no METRIC line of this case says {wanted}=…, which is its check"
+                "no METRIC line of this case has {wanted}=…, which is its check"
             ));
         }
         let (mut names, cells): (Vec<String>, Vec<Cell>) = self
@@ -289,7 +287,7 @@ mod tests {
         check(
             "METRIC x1=1 case=a M=1\nMETRIC x2=1 case=a M=2",
             "line 2: M=2 contradicts M=1 of the same case on line 1; \
-             a measured number needs a METRIC line of its own",
+             a measured number needs its own METRIC line",
         );
     }
 
@@ -297,7 +295,7 @@ mod tests {
     fn garbage_behind_metric_is_refused_on_its_line() {
         check(
             "x\nMETRIC",
-            "line 2: METRIC has nothing behind it; write METRIC name=number",
+            "line 2: METRIC has nothing after it; write METRIC name=number",
         );
         check(
             "METRIC time_ms",
@@ -329,7 +327,7 @@ mod tests {
         );
         check(
             "METRIC x1=1 check=perhaps",
-            "line 1: \"check\" is \"perhaps\", neither PASS nor FAIL",
+            "line 1: \"check\" is \"perhaps\", not PASS or FAIL",
         );
     }
 
@@ -342,7 +340,7 @@ mod tests {
         check("METRIC x1=nan case=a check=FAIL", "1 a Fail [] ");
         check(
             "METRIC t_ms=-1 case=a",
-            "line 1: \"t_ms\" is -1, and it is never negative",
+            "line 1: \"t_ms\" is -1; it must not be negative",
         );
     }
 
@@ -365,11 +363,11 @@ mod tests {
         check("METRIC x1=1 M=4 right=ok", "1 4 Pass [M=4] x1=1");
         check(
             "METRIC x1=1 N=4",
-            "line 1: the line does not say M=…, which is its case",
+            "line 1: the line has no M=…, which names its case",
         );
         check(
             "METRIC x1=1 M=4 check=1",
-            "line 1: no METRIC line of this case says right=…, which is its check",
+            "line 1: no METRIC line of this case has right=…, which is its check",
         );
     }
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 /// Names that state correctness, in lower case.
 const CHECK_NAMES: [&str; 4] = ["check", "correct", "check_pass", "correctness"];
 
-/// Names of the case when none is configured, the first that is there.
+/// Names of the case if none is configured; the first that exists is used.
 pub(super) const CASE_NAMES: [&str; 3] = ["label", "case", "name"];
 
-/// Geometry axes in the order in which they make a case key; any other single letter follows.
+/// Geometry axes in their order in a case key; any other single letter follows.
 const AXES: [&str; 13] = [
     "B",
     "M",
@@ -53,13 +53,13 @@ const SPREADS: [(&str, SpreadUnit); 4] = [
     ("_std", SpreadUnit::Absolute),
 ];
 
-/// Units that people write behind a number, in lower case.
+/// Units that people write after a number, in lower case.
 const UNITS: [&str; 24] = [
     "ns", "us", "µs", "μs", "ms", "s", "sec", "secs", "seconds", "min", "%", "flops", "gflops",
     "tflops", "gflop/s", "tflop/s", "gb/s", "gib/s", "tb/s", "mb", "mib", "gb", "gib", "db",
 ];
 
-/// What a spread is given in.
+/// The unit of a spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SpreadUnit {
     Absolute,
@@ -76,7 +76,7 @@ pub(super) enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// The unit of that word.
+    /// The unit with that name.
     pub(super) fn by_word(word: &str) -> Option<Self> {
         [
             Self::Nanoseconds,
@@ -88,7 +88,7 @@ impl TimeUnit {
         .find(|unit| unit.word() == word)
     }
 
-    /// As it is written.
+    /// Its written form.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Nanoseconds => "ns",
@@ -98,7 +98,7 @@ impl TimeUnit {
         }
     }
 
-    /// What one of it is.
+    /// Its length in seconds.
     pub(super) fn seconds(self) -> f64 {
         match self {
             Self::Nanoseconds => 1e-9,
@@ -109,7 +109,7 @@ impl TimeUnit {
     }
 }
 
-/// The metric of which this is the spread, and what it is given in.
+/// The metric whose spread this is, and the unit.
 pub(super) fn split_spread(name: &str) -> Option<(&str, SpreadUnit)> {
     SPREADS
         .iter()
@@ -127,14 +127,14 @@ pub(super) fn canonical(name: &str) -> Option<&'static str> {
         .map(|(metric, _)| *metric)
 }
 
-/// Whether the name is one under which correctness is stated.
+/// Whether the name states correctness.
 pub(super) fn states_check(name: &str) -> bool {
     CHECK_NAMES
         .iter()
         .any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Whether the name is one under which a case is named.
+/// Whether the name names a case.
 pub(super) fn names_case(name: &str) -> bool {
     CASE_NAMES
         .iter()
@@ -146,12 +146,12 @@ pub(super) fn is_axis(name: &str) -> bool {
     AXES.contains(&name) || matches!(name.as_bytes(), [letter] if letter.is_ascii_alphabetic())
 }
 
-/// Whether the name is a signal-to-noise ratio: a value, never a part of the case.
+/// Whether the name is a signal-to-noise ratio: a value, never part of the case.
 pub(super) fn is_snr(name: &str) -> bool {
     name.to_ascii_lowercase().contains("snr")
 }
 
-/// The case key that the geometry axes among the parameters make, such as `B=1,M=256`.
+/// The case key made of the geometry axes among the parameters, such as `B=1,M=256`.
 pub(super) fn axes_key(params: &BTreeMap<String, String>) -> Option<String> {
     let rank = |name: &str| {
         AXES.iter()
@@ -167,14 +167,14 @@ pub(super) fn axes_key(params: &BTreeMap<String, String>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(","))
 }
 
-/// Whether the text is a number with a unit behind it, such as `3.2 ms`.
+/// Whether the text is a number followed by a unit, such as `3.2 ms`.
 pub(super) fn has_unit(text: &str) -> bool {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || "+-.eE".contains(c));
     let number = &text[..text.len() - unit.len()];
     number.parse::<f64>().is_ok() && UNITS.contains(&unit.trim().to_lowercase().as_str())
 }
 
-/// Whether the name says that the number is a time or a rate of work.
+/// Whether the name means a time or a rate of work.
 pub(super) fn is_never_negative(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let is_unit = |word: &str| matches!(word, "ns" | "us" | "ms" | "s" | "sec" | "seconds");
@@ -188,7 +188,7 @@ pub(super) fn is_never_negative(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Asks one question about many names.
+    /// Checks one property of many names.
     fn check(question: fn(&str) -> bool, yes: &[&str], no: &[&str]) {
         let is_yes = |name: &&&str| question(name);
         assert_eq!(yes.iter().filter(is_yes).count(), yes.len(), "{yes:?}");

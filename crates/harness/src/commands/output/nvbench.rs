@@ -2,8 +2,8 @@
 //!
 //! Each state of a benchmark, one combination of its axes, is one row; its axes are parameters, and
 //! `copy/N=1048576,T=I32` is also called `N=1048576,T=I32`. Every summary is a value under its tag,
-//! a duration again with `_s`; the usual ones have shorter names too. A skipped state fails its
-//! case.
+//! a duration also under its tag with `_s`; the usual ones have shorter names too. A skipped state
+//! fails its case.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::json::{self, Node};
 use super::names::TimeUnit;
 use super::{Check, Row, Spec, Unreadable, check_label};
 
-/// Short names of the times that are shown by default, the first tag that is there.
+/// Short names of the times that are shown by default; the first tag that exists is used.
 const SHORT: [(&str, &str); 4] = [
     ("nv/cold/time/gpu/mean", "gpu_time"),
     ("nv/cold/time/cpu/mean", "cpu_time"),
@@ -20,7 +20,7 @@ const SHORT: [(&str, &str); 4] = [
     ("nv/batch/time/gpu/mean", "batch_gpu_time"),
 ];
 
-/// Reads one row a state.
+/// Reads one row per state.
 pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
     let (benchmarks, lines) = json::parse_list(text, "benchmarks", "the file of nvbench's --json")?;
     let names: BTreeSet<&str> = benchmarks.iter().filter_map(|b| b.text("name")).collect();
@@ -96,7 +96,7 @@ pub(super) fn refuse_timeless(row: &Row) -> Result<(), String> {
     if has_time {
         return Ok(());
     }
-    Err("it has no mean time, though it was not skipped".into())
+    Err("it has no mean time, although it was not skipped".into())
 }
 
 fn add_summary(row: &mut Row, summary: &Node) -> Result<(), String> {
@@ -195,8 +195,8 @@ mod tests {
         };
         let zero = "benchmarks[0].states[0]: summaries[3]: \"nv/cold/time/gpu/mean\" is 0";
         check("\"7.821e-06\"", "\"0\"", zero);
-        check("\"7.821e-06\"", "\"-1\"", "is -1, and a time is above 0");
-        check("\"7.821e-06\"", "\"nan\"", "is NaN, and a time is above 0");
+        check("\"7.821e-06\"", "\"-1\"", "is -1; a time must be above 0");
+        check("\"7.821e-06\"", "\"nan\"", "is NaN; a time must be above 0");
         check(
             "\"7.821e-06\"",
             "\"fast\"",

@@ -1,8 +1,8 @@
 //! The table of nvbench's `--csv`.
 //!
-//! The columns before `Skipped` are axes. `Noise` stands behind the time it belongs to and may
-//! appear several times; so may other columns, and then the second has ` 2` behind its name. The
-//! times have the short names that the JSON of nvbench has here too.
+//! The columns before `Skipped` are axes. `Noise` follows the time it belongs to and may appear
+//! several times; so may other columns, and then the second has ` 2` after its name. The times
+//! have the same short names as for nvbench's JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::names::TimeUnit;
 use super::nvbench::{name_row, refuse_timeless};
 use super::{Check, Row, Spec, Unreadable, check_label};
 
-/// Short names of the columns that hold a mean time.
+/// Short names of the mean time columns.
 const SHORT: [(&str, &str); 3] = [
     ("GPU Time (sec)", "gpu_time"),
     ("CPU Time (sec)", "cpu_time"),
@@ -25,9 +25,9 @@ enum Role {
     Device,
     DeviceName,
     Skipped,
-    /// An axis that is there for certain.
+    /// An axis that always exists.
     Axis(String),
-    /// An axis again, written as a power of two.
+    /// The same axis, written as a power of two.
     Pretty,
     /// A summary, or an axis of a later benchmark.
     Value(String),
@@ -35,7 +35,7 @@ enum Role {
     Noise(String),
 }
 
-/// Reads one row a state.
+/// Reads one row per state.
 pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
     let (rest, line) = from_header(text);
     let mut records = Records { rest, line };
@@ -69,7 +69,7 @@ pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
     Ok(rows.finish())
 }
 
-/// The text from the header on, and its line; log lines may stand before it.
+/// The text from the header on, and its line; log lines may precede it.
 fn from_header(text: &str) -> (&str, usize) {
     let mut from = 0;
     for (index, line) in text.split_inclusive('\n').enumerate() {
@@ -84,7 +84,9 @@ fn from_header(text: &str) -> (&str, usize) {
 fn roles_of(header: &[String]) -> Result<Vec<Role>, String> {
     let skipped = header.iter().position(|name| name == "Skipped");
     let (Some(skipped), Some(0)) = (skipped, header.iter().position(|n| n == "Benchmark")) else {
-        return Err("this is not the header of nvbench's --csv: it begins with Benchmark".into());
+        return Err(
+            "this is not the header of nvbench's --csv, which starts with Benchmark".into(),
+        );
     };
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut roles = Vec::with_capacity(header.len());
@@ -117,7 +119,7 @@ fn row_of(roles: &[Role], cells: &[String], line: usize) -> Result<Row, String> 
     let check = match cell_of(roles, cells, |role| matches!(role, Role::Skipped)) {
         "No" => Check::NotStated,
         "Yes" => Check::Fail,
-        other => return Err(format!("\"Skipped\" is \"{other}\", neither Yes nor No")),
+        other => return Err(format!("\"Skipped\" is \"{other}\", not Yes or No")),
     };
     let mut row = Row::new(None, check, line);
     let mut parts = Vec::new();
@@ -156,7 +158,7 @@ fn add_value(row: &mut Row, name: &str, cell: &str) -> Result<(), String> {
             fields::add_time(row, short, (number, TimeUnit::Seconds))?;
         }
         (None, Some(_)) => return Err(format!("\"{name}\" is \"{cell}\", not a number")),
-        // The axes of a later benchmark stand behind the summaries of the first.
+        // The axes of a later benchmark come after the summaries of the first.
         (_, None) => {
             row.params.insert(name.to_owned(), cell.to_owned());
         }
@@ -229,7 +231,7 @@ mod tests {
         check(
             "7.821e-06",
             "0",
-            "line 2: \"gpu_time\" is 0, and a time is above 0",
+            "line 2: \"gpu_time\" is 0; a time must be above 0",
         );
         check("7.821e-06", "nan", "line 2: \"gpu_time\" is NaN");
         check("7.821e-06", "-1", "line 2: \"gpu_time\" is -1");

@@ -1,7 +1,7 @@
 //! The file of `pytest --benchmark-json`.
 //!
-//! A benchmark is one row, named by its full test id; the name of the test and what stands in its
-//! brackets are shorter names of it. Times are in seconds, under the names of the file and again
+//! A benchmark is one row, named by its full test id; the name of the test and the text in its
+//! brackets are shorter names for it. Times are in seconds, under the names of the file and again
 //! with `_s`.
 
 use std::collections::BTreeSet;
@@ -11,13 +11,13 @@ use super::json::{self, Node};
 use super::names::TimeUnit;
 use super::{Check, Row, Spec, Unreadable, check_label};
 
-/// Times that every benchmark has, and that are above 0.
+/// Times that every benchmark has and that are above 0.
 const TIMES: [&str; 4] = ["min", "max", "mean", "median"];
 
 /// Spans of time that may be 0.
 const SPANS: [&str; 7] = ["stddev", "iqr", "q1", "q3", "ld15iqr", "hd15iqr", "total"];
 
-/// Reads one row a benchmark.
+/// Reads one row per benchmark.
 pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
     let give = "the file of pytest --benchmark-json";
     let (list, lines) = json::parse_list(text, "benchmarks", give)?;
@@ -131,7 +131,7 @@ mod tests {
             assert!(got.contains(want), "{got}");
         };
         let median = "\"median\": 7.149249995563879e-07";
-        let zero = "benchmarks[0]: stats: \"median\" is 0, and a time is above 0";
+        let zero = "benchmarks[0]: stats: \"median\" is 0; a time must be above 0";
         check(median, "\"median\": 0", zero);
         check(median, "\"median\": NaN", "NaN and Infinity are not JSON");
         let gone = "benchmarks[0]: stats: \"median\" is missing";

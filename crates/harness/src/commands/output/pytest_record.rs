@@ -1,9 +1,9 @@
 //! The output of `pytest --print-record`: `Cutile: {'forward': {'mean': 3.79, …}} ms`.
 //!
-//! The record may follow the test id on its line, or stand on a later one. The case is what the
-//! brackets of the test id hold, so a failed correctness test fails the benchmark of that id too.
+//! The record may follow the test id on its line, or be on a later one. The case is the text in
+//! the brackets of the test id, so a failed correctness test fails the benchmark of that id too.
 //! Values keep their names, such as `forward.mean` in ms. `rel_std` is in percent at the source;
-//! `rel_std_checked` is our own `100 · std / mean` beside it.
+//! `rel_std_checked` is our own `100 · std / mean` next to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use super::fields::{self, Cell, Rows};
 use super::json::{self, Node};
 use super::{Check, Row, Spec, Unreadable};
 
-/// How deep a record may nest.
+/// How deep a record may be nested.
 const MAX_DEPTH: usize = 8;
 
-/// Reads one row a case.
+/// Reads one row per case.
 pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
     let mut session = Session::default();
     for (index, line) in text.lines().enumerate() {
@@ -35,10 +35,10 @@ pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
     Ok(rows.finish())
 }
 
-/// What the lines so far say.
+/// The state after the lines so far.
 #[derive(Default)]
 struct Session {
-    /// The test that runs, as far as the output tells.
+    /// The running test, as far as the output shows.
     current: Option<String>,
     labels: BTreeSet<String>,
     cases: Vec<CaseSoFar>,
@@ -87,7 +87,7 @@ impl Session {
         Ok(())
     }
 
-    /// Notes whose record this is; without a label to go by, all must be of the same.
+    /// Remembers the label of this record; if no label is configured, all must have the same one.
     fn add_label(&mut self, label: &str, spec: &Spec) -> Result<(), String> {
         self.labels.insert(label.to_owned());
         if spec.label.is_some() || self.labels.len() < 2 {
@@ -100,7 +100,7 @@ impl Session {
         ))
     }
 
-    /// The case of the test that runs, made if it is new.
+    /// The case of the running test, created if it is new.
     fn case(&mut self, line: usize) -> &mut CaseSoFar {
         let index = *self
             .by_case
@@ -118,7 +118,7 @@ impl Session {
         &mut self.cases[index]
     }
 
-    /// A test that passes without a record is no case of the benchmark.
+    /// A test that passes without a record is not a case of the benchmark.
     fn mark_passed(&mut self) {
         let case = self
             .by_case
@@ -142,7 +142,7 @@ impl Session {
         }
         let seen: Vec<&str> = self.labels.iter().map(String::as_str).collect();
         let others = if seen.is_empty() {
-            "none at all".into()
+            "none".into()
         } else {
             seen.join(", ")
         };
@@ -171,7 +171,7 @@ impl CaseSoFar {
             let is_time = matches!(last_part(&name), "mean" | "median" | "min" | "max" | "std");
             if is_time && number < 0.0 && check != Check::Fail {
                 return Err(format!(
-                    "\"{name}\" is {number}, and a time is never negative"
+                    "\"{name}\" is {number}; a time must not be negative"
                 ));
             }
             fields::add_value(&mut row, &name, number)?;
@@ -196,7 +196,7 @@ fn numbers_of(dict: &Node) -> Result<Vec<(String, f64)>, String> {
         .collect())
 }
 
-/// Adds our own relative spread in percent beside each mean, whatever the record says of it.
+/// Adds our own relative spread in percent next to each mean, whatever the record states.
 fn add_checked_spreads(row: &mut Row) {
     let checked = row.values.iter().filter_map(|(name, mean)| {
         let group = name.strip_suffix("mean")?;
@@ -210,7 +210,7 @@ fn add_checked_spreads(row: &mut Row) {
     row.values.extend(checked);
 }
 
-/// A label with the dictionary behind it.
+/// A label and the dictionary after it.
 struct Found<'a> {
     label: &'a str,
     /// From the opening brace on.
@@ -278,7 +278,7 @@ fn find_test_id(line: &str) -> Option<TestId<'_>> {
     })
 }
 
-/// What the brackets hold, or else the name of the test function.
+/// The text in the brackets, or else the name of the test function.
 fn case_of(id: &str) -> &str {
     match id.split_once('[') {
         Some((_, inside)) => inside.strip_suffix(']').unwrap_or(inside),
@@ -286,7 +286,7 @@ fn case_of(id: &str) -> &str {
     }
 }
 
-/// The word next to the test id, alone on its line, or behind a record.
+/// The word next to the test id, alone on its line, or after a record.
 fn find_status(line: &str, id: Option<TestId<'_>>, behind_record: &str) -> Option<Check> {
     if let Some(id) = &id {
         let next_to = [
@@ -328,7 +328,7 @@ impl Literal<'_> {
         }
         self.rest = self.rest.trim_start();
         match self.rest.chars().next() {
-            None => Err("the record ends before its closing brace; the output may be cut".into()),
+            None => Err("the record has no closing brace; the output may be truncated".into()),
             Some('{') => self.dict(depth),
             Some('[') => self.list(']', depth),
             Some('(') => self.list(')', depth),
@@ -346,11 +346,11 @@ impl Literal<'_> {
                 Node::Text(key) => key,
                 Node::Number(key) => key.to_string(),
                 Node::Null | Node::Flag(_) | Node::List(_) | Node::Object(_) => {
-                    return Err("a key of the record is no string".into());
+                    return Err("a key of the record is not a string".into());
                 }
             };
             if !self.take(':') {
-                return Err(format!("there is no colon behind '{key}' in the record"));
+                return Err(format!("there is no colon after '{key}' in the record"));
             }
             if !keys.insert(key.clone()) {
                 return Err(format!("'{key}' appears twice in the record"));
@@ -371,13 +371,13 @@ impl Literal<'_> {
         Ok(Node::List(elements))
     }
 
-    /// Takes a comma, or sees the closing bracket.
+    /// Consumes a comma, or stops at the closing bracket.
     fn separator(&mut self, close: char) -> Result<(), String> {
         if self.take(',') || self.rest.starts_with(close) {
             return Ok(());
         }
         match self.rest.chars().next() {
-            None => Err("the record ends before its closing brace; the output may be cut".into()),
+            None => Err("the record has no closing brace; the output may be truncated".into()),
             Some(other) => Err(format!("there is a '{other}' in the record, not a comma")),
         }
     }
@@ -404,7 +404,7 @@ impl Literal<'_> {
             };
             text.extend(unescaped);
         }
-        Err("a string in the record does not end; the output may be cut".into())
+        Err("a string in the record does not end; the output may be truncated".into())
     }
 
     /// A number or a word; a number wrapped as in `np.float64(3.79)` counts as that number.
@@ -583,19 +583,19 @@ mod tests {
 
     #[test]
     fn a_record_that_is_cut_or_malformed_is_refused() {
-        let cut = "line 1: the record ends before its closing brace; the output may be cut";
+        let cut = "line 1: the record has no closing brace; the output may be truncated";
         check(None, "Cutile: {'f': {'mean': 3.79", cut);
         check(None, "Cutile: {'f': {'mean': 3.79}", cut);
         check(None, "Cutile: {'f': {'mean':", cut);
         check(
             None,
             "Cutile: {'f': {'me",
-            "line 1: a string in the record does not end; the output may be cut",
+            "line 1: a string in the record does not end; the output may be truncated",
         );
         check(
             None,
             "Cutile: {'f' 3}",
-            "line 1: there is no colon behind 'f' in the record",
+            "line 1: there is no colon after 'f' in the record",
         );
         check(
             None,
@@ -634,7 +634,7 @@ mod tests {
         check(
             None,
             "Cutile: {'f': {'mean': -1}} ms",
-            "line 1: \"f.mean\" is -1, and a time is never negative",
+            "line 1: \"f.mean\" is -1; a time must not be negative",
         );
         check(
             None,

@@ -6,10 +6,10 @@
 //! 0   256.0   256.0         4.123456
 //! ```
 //!
-//! A table does not say where its axes end. The first columns that hold whole numbers in every row
+//! A table does not mark where its axes end. The first columns with whole numbers in every row
 //! name the case, as in `M=256,N=256`; but a case is found by any column that its parameters name.
-//! A value is found by its whole column or without the unit in parentheses. What a provider cannot
-//! run is NaN there and left out.
+//! A value is found by its full column name or without the unit in parentheses. What a provider
+//! cannot run is NaN there and left out.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ struct Table<'a> {
     rows: Vec<(usize, Vec<String>)>,
 }
 
-/// Reads one row for each row of the table that is meant.
+/// Reads one row for each row of the selected table.
 pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
     let mut tables = printed(text)?;
     if tables.is_empty() && text.trim().contains(',') {
@@ -54,7 +54,7 @@ pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
     Ok(rows.finish())
 }
 
-/// All tables of a printed text; log lines may stand around them.
+/// All tables in printed text; log lines may surround them.
 fn printed(text: &str) -> Result<Vec<Table<'_>>, Unreadable> {
     let lines: Vec<&str> = text.lines().collect();
     let mut tables = Vec::new();
@@ -120,7 +120,7 @@ fn saved(text: &str) -> Result<Option<Table<'_>>, Unreadable> {
     Ok(Some(table))
 }
 
-/// Cells stand at least two spaces apart; a name may have single spaces in it.
+/// Cells are at least two spaces apart; a name may have single spaces in it.
 fn cells(line: &str) -> Vec<String> {
     line.split("  ")
         .map(str::trim)
@@ -129,17 +129,17 @@ fn cells(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether the line begins with the number of a row.
+/// Whether the line starts with a row number.
 fn is_row(line: &str) -> bool {
     let first = cells(line).into_iter().next().unwrap_or_default();
     first.bytes().all(|byte| byte.is_ascii_digit()) && !first.is_empty()
 }
 
 impl Table<'_> {
-    /// Takes a line as the next row; says whether it was one.
+    /// Takes a line as the next row; returns whether it was one.
     fn take(&mut self, line: &str, at: usize) -> Result<bool, String> {
         if line.trim_start().starts_with("..") {
-            return Err("the table leaves rows out; print it with to_string()".into());
+            return Err("the table omits rows; print it with to_string()".into());
         }
         if !is_row(line) {
             return Ok(false);
@@ -148,7 +148,7 @@ impl Table<'_> {
         let number = found.remove(0);
         if number != self.rows.len().to_string() {
             let want = self.rows.len();
-            return Err(format!("this is row {number}, but row {want} is due"));
+            return Err(format!("this is row {number}, but row {want} was expected"));
         }
         if found.len() != self.columns.len() {
             return Err(format!(
@@ -161,7 +161,7 @@ impl Table<'_> {
         Ok(true)
     }
 
-    /// How many of the first columns hold whole numbers or words in every row; never all.
+    /// How many of the first columns have whole numbers or words in every row; never all.
     fn n_axes(&self) -> usize {
         let is_axis = |column: usize| {
             let is_name = |cell: &String| match cell.parse::<f64>() {
@@ -282,13 +282,10 @@ mod tests {
         let head = "t:\n      N  Triton\n0   1.0     2.5\n";
         check(
             &format!("{head}2   4.0     2.5\n"),
-            "line 4: this is row 2, but row 1 is due",
+            "line 4: this is row 2, but row 1 was expected",
         );
         check(&format!("{head}1   4.0\n"), "line 4: this line has 1 cells");
-        check(
-            &format!("{head}..  ...     ...\n"),
-            "the table leaves rows out",
-        );
+        check(&format!("{head}..  ...     ...\n"), "the table omits rows");
         check(
             &format!("{head}1   4.0     2."),
             "the output ends inside this row",

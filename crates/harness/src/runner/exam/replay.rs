@@ -1,4 +1,4 @@
-//! The replay of an exam: what a kernel keeps between calls must follow its inputs.
+//! The aliasing check: what a kernel keeps between calls must follow its inputs.
 
 use super::{Exam, Passed};
 use crate::runner::stage::{Call, Kind};
@@ -28,7 +28,7 @@ impl Exam<'_> {
             if let Err(gate) = right {
                 let what = &step.what;
                 let place =
-                    format!("step {number} of {REPLAY_STEPS} of the replay, {what} in place");
+                    format!("aliasing check, step {number} of {REPLAY_STEPS}, {what} in place");
                 return Ok(Err(on(gate, &place)));
             }
         }

@@ -1,4 +1,4 @@
-//! Messages, read back and garbled.
+//! Messages, parsed back and garbled.
 
 use super::*;
 use proptest::prelude::*;

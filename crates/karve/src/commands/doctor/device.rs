@@ -1,4 +1,4 @@
-//! What `karve doctor` says of the device: pressure, lease, pinning, clocks, throttling.
+//! What `karve doctor` reports about the device: pressure, lease, pinning, clocks, throttling.
 
 use super::{Findings, Level};
 use crate::config::Loaded;
@@ -14,7 +14,7 @@ use karve_os::process::StopFlag;
 use std::path::Path;
 use std::time::Duration;
 
-/// Examines the device of a charter, and unlocks clocks that a dead campaign left locked.
+/// Checks the device of a charter, and unlocks clocks that a dead campaign left locked.
 pub(super) fn examine(
     loaded: &Loaded,
     root: &Path,
@@ -42,7 +42,7 @@ pub(super) fn examine(
         match clocks.undo_left(Duration::ZERO, &Notices::default())? {
             Left::Nothing => {}
             Left::Undone => {
-                let detail = format!("{name} had left them locked; they are unlocked now");
+                let detail = format!("{name} left them locked; they are unlocked now");
                 findings.add(Level::Note, "clocks", detail, None);
             }
             Left::InUse => findings.fine("clocks", format!("locked by {name}, which is running")),
@@ -59,9 +59,9 @@ fn examine_pressure(charter: &Charter, findings: &mut Findings) {
     let max = charter.device.pressure_max;
     match Files::default().pressure() {
         None => {
-            let hint = "start the kernel with psi=1 to have blocks wait while others are busy, see \
-                        device.pressure_max in docs/karve-toml.md";
-            let detail = "the kernel does not account for it, so blocks do not wait for calm";
+            let hint = "boot Linux with psi=1 to make blocks wait while the host is busy; see \
+            device.pressure_max in docs/karve-toml.md";
+            let detail = "Linux does not report it, so blocks do not wait for an idle host";
             findings.add(Level::Note, "pressure", detail, Some(hint));
         }
         Some(now) => {
@@ -74,7 +74,7 @@ fn examine_pressure(charter: &Charter, findings: &mut Findings) {
             } else {
                 Level::Fine
             };
-            let hint = Some("see who uses the CPUs with \"top\"");
+            let hint = Some("see what uses the CPUs with \"top\"");
             findings.add(level, "pressure", detail, hint);
         }
     }
@@ -86,19 +86,19 @@ fn examine_lease(charter: &Charter, findings: &mut Findings) {
         None => findings.fine("lease", format!("{device} is free")),
         Some(holder) => {
             let detail = format!("{device} is held by {}", holder.describe());
-            let hint = "what is measured waits for it, as long as device.lease_wait_s says";
+            let hint = "measurements wait for it, for at most device.lease_wait_s in karve.toml";
             findings.add(Level::Note, "lease", detail, Some(hint));
         }
     }
 }
 
-/// The device, for as long as this is there.
+/// Holds the device until it is dropped.
 pub(super) struct Turn {
     _lease: Option<Lease>,
 }
 
-/// Takes the device to measure on it. If another karve holds it for too long, that is said, and
-/// nothing is measured.
+/// Leases the device for measurements. If another karve holds it for too long, says so and
+/// measures nothing.
 pub(super) fn turn(
     charter: &Charter,
     stop: &StopFlag,
@@ -125,7 +125,7 @@ fn examine_pin(charter: &Charter, findings: &mut Findings) {
         }
         (Pin::No, Ok(_)) => findings.fine("pin", format!("off; karve may use {n} CPUs")),
         (Pin::Auto, Ok(cpus)) if cpus.is_empty() => {
-            findings.fine("pin", "off: there is but one CPU");
+            findings.fine("pin", "off: there is only one CPU");
         }
         (Pin::Auto | Pin::Cpus { .. }, Ok(cpus)) => {
             let list: Vec<String> = cpus.iter().map(usize::to_string).collect();
@@ -141,13 +141,13 @@ fn examine_gpu(charter: &Charter, stop: &StopFlag, findings: &mut Findings) {
     let mut watch = gpu::Watch::new(charter);
     match watch.look(stop) {
         None => {
-            let hint = "put nvidia-smi or rocm-smi on the PATH to have clocks and throttling noted";
-            findings.add(Level::Note, "gpu", "nobody answers for it", Some(hint));
+            let hint = "put nvidia-smi or rocm-smi on the PATH to record clocks and throttling";
+            findings.add(Level::Note, "gpu", "no tool reports on it", Some(hint));
         }
         Some(said) if said.throttle.is_empty() => findings.fine("gpu", said.name.clone()),
         Some(said) => {
-            let detail = format!("{}: held down by {}", said.name, said.throttle.join(", "));
-            let hint = "see \"nvidia-smi -q -d PERFORMANCE\"; a block waits for heat to go";
+            let detail = format!("{}: throttled by {}", said.name, said.throttle.join(", "));
+            let hint = "see \"nvidia-smi -q -d PERFORMANCE\"; a block waits until it cools down";
             findings.add(Level::Note, "gpu", detail, Some(hint));
         }
     }

@@ -1,6 +1,6 @@
-//! What `karve doctor` says of the kernel: build, test, benchmark, engagement, noise.
+//! What `karve doctor` reports about the kernel: build, test, benchmark, mutation check, noise.
 //!
-//! A check that cannot be made is a finding too, and the others are made all the same.
+//! A check that cannot be run is a finding too, and the others still run.
 
 use super::{Findings, Level, device};
 use crate::world;
@@ -16,10 +16,10 @@ use karve_os::error::{ErrorKind, Result};
 use karve_os::process::StopFlag;
 use karve_os::text::counted;
 
-/// Blocks of the unchanged kernel against itself.
+/// Blocks of the A/A test.
 const NOISE_BLOCKS: u32 = 16;
 
-/// Which parts of `karve.toml` a check rests on.
+/// Which parts of `karve.toml` a check depends on.
 struct Hints {
     build: &'static str,
     test: &'static str,
@@ -29,25 +29,25 @@ struct Hints {
     wide: &'static str,
 }
 
-/// Where karve calls the kernel itself.
+/// For kernels that karve calls itself.
 const OF_CONTRACT: Hints = Hints {
     build: "look at commands.build in karve.toml; it is run in a clean worktree of HEAD",
     test: "look at [contract], [contract.reference] and [cases] in karve.toml",
     bench: "look at [contract] and [cases] in karve.toml",
-    engagement: "what [contract] in karve.toml calls must come from the granted files; see \
-                 sources.granted there",
+    engagement: "what [contract] in karve.toml calls must come from the editable files; see \
+    sources.editable there",
     differs: "quiet the host or use larger [cases] in karve.toml; readings that differ for equal \
               kernels cannot be trusted",
     wide: "quiet the host, or use larger [cases] in karve.toml: small gains will stay undecided",
 };
 
-/// Where the project's commands test and measure it.
+/// For kernels that the project's commands test and measure.
 const OF_COMMANDS: Hints = Hints {
     build: OF_CONTRACT.build,
     test: "look at commands.test and [cases] in karve.toml",
     bench: "look at commands.bench, [output] and [metric] in karve.toml",
-    engagement: "the test command must exercise the granted kernel; see commands.test and \
-                 sources.granted in karve.toml",
+    engagement: "the test command must exercise the editable kernel; see commands.test and \
+    sources.editable in karve.toml",
     differs: "quiet the host or use a longer benchmark in commands.bench; readings that differ \
               for equal kernels cannot be trusted",
     wide: "quiet the host, or make the benchmark longer in commands.bench: small gains will stay \
@@ -63,7 +63,7 @@ impl Hints {
     }
 }
 
-/// What came of a check; what kept it from being made is a finding, unless somebody stopped karve.
+/// The result of a check; an error that prevented it is a finding, unless the user stopped karve.
 fn checked<T>(what: &str, came: Result<T>, findings: &mut Findings) -> Result<Option<T>> {
     match came {
         Ok(value) => Ok(Some(value)),
@@ -75,7 +75,7 @@ fn checked<T>(what: &str, came: Result<T>, findings: &mut Findings) -> Result<Op
     }
 }
 
-/// Examines the kernel of HEAD.
+/// Checks the kernel of HEAD.
 pub(super) fn examine(
     repo: &Repo,
     charter: &Charter,
@@ -102,7 +102,7 @@ pub(super) fn examine(
     };
     let fits = tested.as_ref().unwrap_or(charter);
     let read = examine_bench(fits, harness, &built, findings)?;
-    // Others may measure while faults are planted.
+    // Others may measure while bugs are planted.
     drop(turn);
     let (Some(charter), true) = (&tested, read) else {
         return Ok(());
@@ -116,7 +116,7 @@ pub(super) fn examine(
     Ok(())
 }
 
-/// Plants faults, which the test must notice.
+/// Plants bugs that the test must catch.
 fn examine_engagement(
     repo: &Repo,
     trees: &mut Trees,
@@ -124,21 +124,21 @@ fn examine_engagement(
     findings: &mut Findings,
 ) -> Result<()> {
     let proven = world::prove_engagement(repo, trees, harness, (charter, commit));
-    let Some((engaged, faults)) = checked("engagement", proven, findings)? else {
+    let Some((engaged, faults)) = checked("mutation", proven, findings)? else {
         return Ok(());
     };
     let last = faults
         .last()
         .map_or_else(String::new, |f| format!("{} in {}", f.fault, f.file));
     if engaged {
-        let detail = format!("the test noticed a planted fault: {last}");
-        findings.fine("engagement", detail);
+        let detail = format!("the test caught a planted bug: {last}");
+        findings.fine("mutation", detail);
     } else {
         let detail = format!(
-            "{} planted faults went unnoticed; the last: {last}",
+            "the test missed {} planted bugs; the last: {last}",
             faults.len()
         );
-        findings.failed("engagement", detail, Hints::of(charter).engagement);
+        findings.failed("mutation", detail, Hints::of(charter).engagement);
     }
     Ok(())
 }
@@ -155,7 +155,7 @@ fn examine_bench(
         None => Ok(false),
         Some(Ok(samples)) => {
             let value = samples.first().map_or(f64::NAN, |sample| sample.value);
-            // No more figures than a reading has.
+            // No more digits than a reading has.
             let value = format!("{value:.4}");
             let value = value.trim_end_matches('0').trim_end_matches('.');
             let detail = format!("{} = {value} {}", charter.metric.name, charter.metric.unit);
@@ -170,7 +170,7 @@ fn examine_bench(
     }
 }
 
-/// Tests every case; gives the charter with those made smaller that do not fit.
+/// Tests every case; returns the charter with the cases that do not fit made smaller.
 fn examine_test(
     charter: &Charter,
     harness: &Harness,
@@ -198,7 +198,7 @@ fn examine_test(
     Ok(Some(charter))
 }
 
-/// The unchanged kernel against itself.
+/// The A/A test: the unchanged kernel against itself.
 fn examine_noise(
     charter: &Charter,
     harness: &Harness,
@@ -220,7 +220,7 @@ fn examine_noise(
     for _ in 0..NOISE_BLOCKS {
         let Ok(block) = arena.block(&cases)? else {
             let hint = Hints::of(charter).bench;
-            findings.failed("noise", "the benchmark does not always work", hint);
+            findings.failed("noise", "the benchmark fails intermittently", hint);
             return Ok(());
         };
         let _ = duel.take(&block);

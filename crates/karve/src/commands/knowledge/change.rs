@@ -14,9 +14,9 @@ use karve_os::files;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Differences of two entries that are told.
+/// Most differences between two entries that are shown.
 const DIFFERENCES_MAX: usize = 8;
-/// Entries that depend on one that is taken back, as far as they are named.
+/// Most dependents of a retracted entry that are named.
 const DEPENDANTS_MAX: usize = 20;
 
 /// Add an entry
@@ -24,10 +24,10 @@ const DEPENDANTS_MAX: usize = 20;
 pub(super) struct Add {
     /// The file, or - for standard input
     file: String,
-    /// Where it is written
+    /// Where to write it
     #[arg(long, value_enum, default_value = "project")]
     pub(super) to: To,
-    /// Take the place of an entry that is there
+    /// Replace an existing entry
     #[arg(long)]
     replace: bool,
 }
@@ -36,9 +36,9 @@ impl Add {
     pub(super) fn run(&self, place: &Place, writer: &Writer<'_>) -> Result<()> {
         let text = read(&place.here()?, &self.file)?;
         let entry = parse_entry(&text).map_err(|why| {
-            CommandError::usage(format!("{} is no entry", self.file))
+            CommandError::usage(format!("{} is not an entry", self.file))
                 .cause(why)
-                .hint("\"karve knowledge show ID\" prints one to begin with; see docs/knowledge.md")
+                .hint("\"karve knowledge show ID\" prints one to start from; see docs/knowledge.md")
         })?;
         let mut change = writer.change();
         let path = put(&mut change, (&entry, self.to.layer()), self.replace)?;
@@ -67,7 +67,7 @@ fn read(here: &Path, file: &str) -> Result<String> {
     Ok(text)
 }
 
-/// Adds an entry that passes lint to a change; refuses to write over one unless told to.
+/// Adds an entry that passes lint to a change; overwrites an existing one only if asked to.
 pub(super) fn put(
     change: &mut Change<'_>,
     (entry, layer): (&Entry, Layer),
@@ -81,7 +81,7 @@ pub(super) fn put(
     change.put(layer, entry)
 }
 
-/// An entry is in the place of another, and how they differ.
+/// The error for an entry that already exists, with how the two differ.
 fn is_there(old: &Entry, new: &Entry, layer: Layer) -> CommandError {
     let mut told = differences(old, new);
     let more = told.len().saturating_sub(DIFFERENCES_MAX);
@@ -90,14 +90,14 @@ fn is_there(old: &Entry, new: &Entry, layer: Layer) -> CommandError {
         told.push(format!("{more} more"));
     }
     let told = match told.is_empty() {
-        true => "it is the same".to_owned(),
-        false => format!("it differs in {}", told.join("; ")),
+        true => "they are identical".to_owned(),
+        false => format!("they differ in {}", told.join("; ")),
     };
     let id = text::safe(&new.id, 80);
     let layer = layer.name();
-    CommandError::usage(format!("there is an entry {id:?} already ({layer})"))
+    CommandError::usage(format!("the entry {id:?} already exists ({layer})"))
         .cause(text::safe(&told, 600))
-        .hint("use --replace to take its place, or give it another id")
+        .hint("use --replace to overwrite it, or choose another id")
 }
 
 fn refuse_faults(entry: &Entry) -> Result<()> {
@@ -108,17 +108,17 @@ fn refuse_faults(entry: &Entry) -> Result<()> {
     if faults.is_empty() {
         return Ok(());
     }
-    // Each is a fault of its own, and none the cause of another.
+    // The problems are independent of each other.
     let told = faults.iter().take(10).map(|fault| text::safe(fault, 200));
     let told = told.collect::<Vec<_>>().join("; ");
     let n = faults.len();
-    let what = if n == 1 { "fault" } else { "faults" };
+    let what = if n == 1 { "error" } else { "errors" };
     Err(CommandError::usage(format!(
-        "the entry {:?} is not fit to be used, {n} {what}",
+        "the entry {:?} cannot be used: {n} {what}",
         text::safe(&entry.id, 60)
     ))
     .cause(told)
-    .hint("mend it, then check it with \"karve knowledge lint FILE\""))
+    .hint("fix it, then check it with \"karve knowledge lint FILE\""))
 }
 
 /// Move a staged entry, or copy one of the project to the user
@@ -129,10 +129,10 @@ pub(super) struct Promote {
     /// Where to
     #[arg(long, value_enum, default_value = "project")]
     to: To,
-    /// Vouch for it although it was not replicated, and say why
+    /// Promote it although it was not replicated, and say why
     #[arg(long, value_name = "WHY")]
     vouch: Option<String>,
-    /// Take the place of another entry of that id
+    /// Replace an existing entry with that id
     #[arg(long)]
     replace: bool,
 }
@@ -166,7 +166,7 @@ impl Promote {
         let to = self.to.layer();
         let mut change = writer.change();
         let old = change.there(to, &entry.id)?;
-        // What rounds added to the same words takes nothing away.
+        // Evidence that rounds added to the same text loses nothing.
         let old = old.filter(|old| !self.replace && !only_learnt(old, &entry));
         if let Some(old) = old {
             return Err(is_there(&old, &entry, to));
@@ -183,34 +183,34 @@ impl Promote {
             path.display()
         ));
         if placed.layer == Layer::Project {
-            ui::outln("          the project keeps its own, which wins there");
+            ui::outln("          the project keeps its own copy, which takes precedence there");
         }
         Ok(())
     }
 
-    /// An entry goes from staged to the project or the user, and from the project to the user.
+    /// An entry moves from staged to the project or the user, and from the project to the user.
     fn refuse_way(&self, placed: &Placed) -> Result<()> {
         let id = &placed.entry.id;
         match (placed.layer, self.to) {
             (Layer::Staged, To::Project | To::User) | (Layer::Project, To::User) => Ok(()),
             (Layer::Staged, To::Staged) => {
-                Err(CommandError::usage("it is staged already")
+                Err(CommandError::usage("it is already staged")
                     .hint("use --to project or --to user"))
             }
             (Layer::Project, To::Project | To::Staged) => Err(CommandError::usage(format!(
-                "{id} is not staged, it is in the project already"
+                "{id} is not staged, it is already in the project"
             ))
             .hint("--to user copies it to all your projects")),
             (Layer::User | Layer::BuiltIn, _) => Err(CommandError::usage(format!(
                 "{id} is not staged, it is {}",
                 placed.layer.name()
             ))
-            .hint("\"karve knowledge show ID\" tells where an entry is")),
+            .hint("\"karve knowledge show ID\" shows where an entry is")),
         }
     }
 }
 
-/// Take an entry back
+/// Retract an entry
 #[derive(Debug, clap::Args)]
 pub(super) struct Retract {
     /// The id
@@ -218,16 +218,16 @@ pub(super) struct Retract {
     /// Why
     #[arg(long)]
     why: String,
-    /// The entry that takes its place
+    /// The entry that replaces it
     #[arg(long, value_name = "ID")]
     by: Option<String>,
-    /// Where it is written; by default where it is, or the project for what is built in
+    /// Where to write it [default: its own layer, or the project for a built-in entry]
     #[arg(long, value_enum)]
     to: Option<To>,
 }
 
 impl Retract {
-    /// Where it is written.
+    /// Where to write it.
     pub(super) fn layer(&self, shelves: &Shelves, stock: &Stock) -> Result<Layer> {
         Ok(match (self.to, stock.get(&self.id)?.layer) {
             (Some(to), _) => to.layer(),
@@ -241,7 +241,7 @@ impl Retract {
         let stock = writer.stock;
         if self.why.trim().is_empty() {
             return Err(CommandError::usage("a retraction needs a reason")
-                .hint("say it with --why \"...\""));
+                .hint("give it with --why \"...\""));
         }
         let mut entry = stock.get(&self.id)?.entry.clone();
         match &self.by {
@@ -268,13 +268,13 @@ impl Retract {
         let rests = dependants(stock.library.entries(), &entry.id);
         for id in rests.iter().take(DEPENDANTS_MAX) {
             ui::outln(&format!(
-                "question  {id} depends on it, and is not told any more"
+                "affected  {id} depends on it, and is no longer used"
             ));
         }
         let more = rests.len().saturating_sub(DEPENDANTS_MAX);
         if more > 0 {
             ui::outln(&format!(
-                "question  {more} more of {} that depend on it; see \"karve knowledge show ID\"",
+                "affected  {more} more of {} depend on it; see \"karve knowledge show ID\"",
                 rests.len()
             ));
         }
@@ -282,18 +282,16 @@ impl Retract {
     }
 }
 
-/// An entry is not its own successor, and none is that of one that is out.
+/// An entry cannot replace itself, and a refuted or retracted entry cannot replace another.
 fn refuse_circle(stock: &Stock, id: &str, by: &str) -> Result<()> {
     if by == id {
-        return Err(
-            CommandError::usage(format!("{id} cannot take its own place"))
-                .hint("name another entry with --by, or leave --by out"),
-        );
+        return Err(CommandError::usage(format!("{id} cannot replace itself"))
+            .hint("name another entry with --by, or leave --by out"));
     }
     match stock.library.standing(by).filter(|by| by.is_out()) {
         None => Ok(()),
-        Some(standing) => Err(CommandError::usage(format!("{by} cannot take its place"))
+        Some(standing) => Err(CommandError::usage(format!("{by} cannot replace it"))
             .cause(text::safe(&standing.describe(), 300))
-            .hint("name an entry that holds with --by, or leave --by out")),
+            .hint("name a valid entry with --by, or leave --by out")),
     }
 }

@@ -15,17 +15,17 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Bytes of a page of another form.
+/// Most bytes of a page in another format.
 const PAGE_BYTES_MAX: u64 = 4 << 20;
-/// Entries that are imported at once.
+/// Most entries in one import.
 const ENTRIES_MAX: usize = 20_000;
-/// Notes of one kind that are shown.
+/// Most notes of one kind that are shown.
 const NOTES_MAX: usize = 10;
 
 /// Print the index
 #[derive(Debug, clap::Args)]
 pub(super) struct Index {
-    /// Only entries of these layers' names, such as project
+    /// Only entries of these layers, such as project
     #[arg(long, value_name = "LAYER")]
     layer: Option<String>,
 }
@@ -40,7 +40,7 @@ impl Index {
     }
 }
 
-/// Entries by id and by layer; all without either.
+/// Entries by id and by layer; all of them if neither is given.
 fn chosen<'a>(stock: &'a Stock, ids: &[String], layer: Option<&str>) -> Result<Vec<&'a Entry>> {
     if !ids.is_empty() {
         return ids.iter().map(|id| Ok(&stock.get(id)?.entry)).collect();
@@ -49,29 +49,29 @@ fn chosen<'a>(stock: &'a Stock, ids: &[String], layer: Option<&str>) -> Result<V
     let placed = stock.placed.values().filter(|p| wanted(p.layer.name()));
     let entries: Vec<&Entry> = placed.map(|p| &p.entry).collect();
     if entries.is_empty() {
-        return Err(CommandError::usage("there are no such entries")
+        return Err(CommandError::usage("no entries match")
             .hint("layers are \"built in\", user, project and staged: --layer project"));
     }
     Ok(entries)
 }
 
-/// Read entries from another form
+/// Import entries from another format
 ///
-/// All of them are read and checked first, and then written together: one that is not fit to be
-/// used, or a page that cannot be read, means that nothing is imported, unless --partial is said.
+/// Reads and checks all of them first, then writes them together: if one entry is invalid or one
+/// page cannot be read, nothing is imported, unless --partial is given.
 #[derive(Debug, clap::Args)]
 pub(super) struct Import {
     /// A file, or a directory of them
     from: PathBuf,
     #[command(flatten)]
     form: FormArg,
-    /// Where they are written
+    /// Where to write them
     #[arg(long, value_enum, default_value = "staged")]
     pub(super) to: To,
-    /// Take the place of entries that are there
+    /// Replace existing entries
     #[arg(long)]
     replace: bool,
-    /// Leave out what cannot be read or is not fit to be used, and take the rest
+    /// Skip what cannot be read or is invalid, and import the rest
     #[arg(long)]
     partial: bool,
 }
@@ -107,10 +107,10 @@ impl Import {
         for file in files {
             let text = files::read_text(&file, PAGE_BYTES_MAX)
                 .context(|| format!("cannot read {}", file.display()))
-                .map_err(|error| error.hint("name a file of the form that --form says"))?;
+                .map_err(|error| error.hint("name a file in the format given by --form"))?;
             let path = file.strip_prefix(base).unwrap_or(&file).to_owned();
             match dialects::parse(self.form.form, &Page { path, text }) {
-                // An index tells again, and less, what a page of its own tells.
+                // An index only repeats part of what each entry's own page says.
                 Ok(entries) => {
                     all.extend(entries.into_iter().filter(|e| ids.insert(e.id.clone())));
                 }
@@ -136,11 +136,11 @@ impl Import {
         }
     }
 
-    /// What is staged may lack what a reviewed entry must have; what it lacks is told.
+    /// A staged entry may lack what a reviewed entry must have; what it lacks is reported.
     fn take(&self, change: &mut Change<'_>, entry: &Entry, tally: &mut Tally) -> Result<()> {
         let id = text::safe(&entry.id, 80);
         if !is_id(&entry.id) {
-            tally.faulty(&format!("{id:?}"), "it is no id");
+            tally.faulty(&format!("{id:?}"), "it is not a valid id");
             return Ok(());
         }
         if self.to == To::Staged {
@@ -161,7 +161,7 @@ impl Import {
     }
 }
 
-/// What becomes of all that was read.
+/// What happens to everything that was read.
 #[derive(Debug, Default)]
 struct Tally {
     new: usize,
@@ -173,22 +173,21 @@ struct Tally {
 impl Tally {
     fn faulty(&mut self, what: &str, why: &str) {
         let why = text::safe(why, 300);
-        self.faulty.push(format!("{what} is not fit: {why}"));
+        self.faulty.push(format!("{what} is not valid: {why}"));
     }
 
-    /// Says what is not as it should be; an error if nothing may be imported therefore.
+    /// Reports what is wrong; an error if it means that nothing may be imported.
     fn tell(&self, partial: bool) -> Result<()> {
-        let there = |id: &String| format!("{id} is there already; --replace takes its place");
+        let there = |id: &String| format!("{id} already exists; --replace overwrites it");
         note_all(self.there.iter().map(there));
-        let lacks = |id: &String| {
-            format!("{id} cannot be promoted as it is; see \"karve knowledge lint {id}\"")
-        };
+        let lacks =
+            |id: &String| format!("{id} cannot be promoted yet; see \"karve knowledge lint {id}\"");
         note_all(self.lacks.iter().map(lacks));
         note_all(self.faulty.iter().cloned());
         match self.faulty.len() {
             n if n > 0 && !partial && (self.new > 0 || !self.there.is_empty()) => {
-                let what = format!("nothing was imported: {n} of these are not fit to be used");
-                Err(CommandError::usage(what).hint("mend them, or take the rest with --partial"))
+                let what = format!("nothing was imported: {n} of these are not valid");
+                Err(CommandError::usage(what).hint("fix them, or import the rest with --partial"))
             }
             _ => Ok(()),
         }
@@ -197,24 +196,26 @@ impl Tally {
     fn sum_up(&self) -> Result<()> {
         let (new, there, faulty) = (self.new, self.there.len(), self.faulty.len());
         ui::outln(&format!(
-            "imported  {new} entries, {there} are there already, {faulty} left out"
+            "imported  {new} entries, {there} already exist, {faulty} skipped"
         ));
         let nothing = || CommandError::usage("nothing was imported");
         match (new, there, faulty) {
             (1.., _, _) => Ok(()),
             (0, 1.., 0) => Err(nothing()
-                .cause("every entry is there already")
-                .hint("use --replace to take their place")),
+                .cause("every entry already exists")
+                .hint("use --replace to overwrite them")),
             (0, 1.., _) => Err(nothing()
-                .cause("what is not there already cannot be read")
+                .cause("every entry either exists already or cannot be read")
                 .hint("use --replace, or see \"karve knowledge import --help\"")),
-            (0, 0, _) => Err(nothing()
-                .hint("--form says which form it is; see \"karve knowledge import --help\"")),
+            (0, 0, _) => {
+                Err(nothing()
+                    .hint("--form selects the format; see \"karve knowledge import --help\""))
+            }
         }
     }
 }
 
-/// Notes of one kind, as many as a person reads.
+/// Notes of one kind, only as many as people read.
 fn note_all(notes: impl ExactSizeIterator<Item = String>) {
     let more = notes.len().saturating_sub(NOTES_MAX);
     for note in notes.take(NOTES_MAX) {
@@ -225,10 +226,10 @@ fn note_all(notes: impl ExactSizeIterator<Item = String>) {
     }
 }
 
-/// Write entries in another form
+/// Export entries to another format
 #[derive(Debug, clap::Args)]
 pub(super) struct Export {
-    /// The directory; it is made
+    /// The directory; created if needed
     #[arg(value_name = "DIR")]
     out: PathBuf,
     /// Only these ids
@@ -239,7 +240,7 @@ pub(super) struct Export {
     /// Only entries of this layer
     #[arg(long, value_name = "LAYER")]
     layer: Option<String>,
-    /// Write over files that are there
+    /// Overwrite existing files
     #[arg(long)]
     replace: bool,
 }
@@ -249,7 +250,7 @@ impl Export {
         let entries = chosen(stock, &self.ids, self.layer.as_deref())?;
         let dir = place.here()?.join(&self.out);
         let pages = dialects::render(self.form.form, &entries).map_err(|why| {
-            CommandError::usage("cannot write the entries in that form")
+            CommandError::usage("cannot write the entries in that format")
                 .cause(why)
                 .hint("choose another --form")
         })?;
@@ -260,21 +261,23 @@ impl Export {
         if let Some(page) = pages.iter().find(|page| !is_inside(&page.path)) {
             let path = text::safe(&page.path.display().to_string(), 200);
             return Err(
-                CommandError::usage(format!("{path} is outside of that directory"))
-                    .hint("mend the scope of its entry; \"karve knowledge lint\" finds it"),
+                CommandError::usage(format!("{path} is outside that directory"))
+                    .hint("fix the scope of its entry; \"karve knowledge lint\" finds it"),
             );
         }
         let there = pages.iter().find(|page| dir.join(&page.path).exists());
         if let (Some(page), false) = (there, self.replace) {
             let path = dir.join(&page.path);
-            return Err(CommandError::usage(format!("{} is there", path.display()))
-                .hint("use --replace to write over it, or name another directory"));
+            return Err(
+                CommandError::usage(format!("{} already exists", path.display()))
+                    .hint("use --replace to overwrite it, or choose another directory"),
+            );
         }
         for page in &pages {
             let path = dir.join(&page.path);
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent)
-                    .context(|| format!("cannot make {}", parent.display()))?;
+                    .context(|| format!("cannot create {}", parent.display()))?;
             }
             files::write_atomic(&path, page.text.as_bytes())?;
         }
@@ -285,7 +288,7 @@ impl Export {
         ));
         for (what, n) in dialects::lost(self.form.form, &entries) {
             ui::note(&format!(
-                "note: this form has no place for {what} ({n}); --form karve keeps all"
+                "note: this format cannot store {what} ({n}); --form karve keeps everything"
             ));
         }
         Ok(())

@@ -18,7 +18,7 @@ use serde::Serialize;
 pub(super) struct Search {
     /// Words to look for
     words: Vec<String>,
-    /// Values of counters, as name=value, separated by commas
+    /// Counter values as name=value, separated by commas
     #[arg(long, value_name = "LIST")]
     counters: Option<String>,
     /// The operation, such as matmul
@@ -30,13 +30,13 @@ pub(super) struct Search {
     /// The language or backend, such as c, cuda or triton
     #[arg(long)]
     language: Option<String>,
-    /// Do not ask where this project is; entries for all places
+    /// Search entries for any target, not only for this project's
     #[arg(long)]
     anywhere: bool,
-    /// Also what is refuted or superseded
+    /// Also show refuted and superseded entries
     #[arg(long)]
     refuted: bool,
-    /// How many at most
+    /// Maximum number of entries
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
     limit: usize,
     /// Print JSON
@@ -44,7 +44,7 @@ pub(super) struct Search {
     json: bool,
 }
 
-/// A found entry, for programs.
+/// A found entry, for JSON output.
 #[derive(Debug, Serialize)]
 struct Found<'a> {
     id: &'a str,
@@ -54,10 +54,10 @@ struct Found<'a> {
     layer: &'static str,
     score: f64,
     why: Vec<String>,
-    /// The speedup to expect here; none of what promises none.
+    /// The expected speedup here; none if the entry claims none.
     #[serde(skip_serializing_if = "Option::is_none")]
     expected_ratio: Option<f64>,
-    /// That in words, and on what it rests.
+    /// The same in words, and what it is based on.
     #[serde(skip_serializing_if = "Option::is_none")]
     expected: Option<String>,
 }
@@ -84,7 +84,7 @@ impl Search {
             show(&told(stock, matched, situation.as_ref()));
         }
         match found.len() {
-            0 => ui::outln("no entry fits; \"karve knowledge search --anywhere\" looks everywhere"),
+            0 => ui::outln("no entry fits; \"karve knowledge search --anywhere\" searches all"),
             n if n > shown.len() => {
                 ui::outln(&format!("{} more; -n {n} shows all", n - shown.len()));
             }
@@ -93,7 +93,7 @@ impl Search {
         Ok(())
     }
 
-    /// Where to look: as the flags say, else where the project is.
+    /// The target to search for: from the flags, else from the project.
     fn situation(&self, place: &Place) -> Option<Situation> {
         if self.anywhere {
             return None;
@@ -112,7 +112,7 @@ impl Search {
     }
 }
 
-/// Where the project is, if there is one.
+/// The target of the project, if there is one.
 fn of_project(place: &Place) -> Option<Situation> {
     let loaded = place.load(&Overrides::default()).ok()?;
     Some(situation_of(&loaded.charter))
@@ -168,20 +168,22 @@ fn parse_counters(text: &str) -> Result<Values> {
             .cause(why)
             .hint("write --counters l1_miss_pct=12,ipc=0.8; docs/profile.md lists the names")
         };
-        let (name, value) = part.split_once('=').ok_or_else(|| bad("there is no ="))?;
+        let (name, value) = part.split_once('=').ok_or_else(|| bad("it has no ="))?;
         let (name, value) = (name.trim(), value.trim());
         if known(name).is_none() {
             return Err(bad("no counter has that name"));
         }
-        let value: f64 = value.parse().map_err(|_| bad("the value is no number"))?;
+        let value: f64 = value
+            .parse()
+            .map_err(|_| bad("the value is not a number"))?;
         if !value.is_finite() {
-            return Err(bad("the value is no number"));
+            return Err(bad("the value is not a number"));
         }
         if !can_be(name, value) {
-            return Err(bad("a share is from 0 to 100"));
+            return Err(bad("a percentage must be from 0 to 100"));
         }
         if values.insert(name.to_owned(), value).is_some() {
-            return Err(bad("it is given twice"));
+            return Err(bad("it appears twice"));
         }
     }
     Ok(values)
@@ -190,7 +192,7 @@ fn parse_counters(text: &str) -> Result<Values> {
 /// Show an entry
 #[derive(Debug, clap::Args)]
 pub(super) struct Show {
-    /// The id or another name of it
+    /// The id or an alias
     id: String,
     /// Print its record as JSON
     #[arg(long)]
@@ -218,7 +220,7 @@ impl Show {
     }
 }
 
-/// Where it was read, how it stands, and what depends on it.
+/// Where it was read from, its status, and what depends on it.
 fn head(stock: &Stock, placed: &Placed, at: Option<&Situation>) -> Vec<String> {
     let entry = &placed.entry;
     let path = placed.path.as_ref();
@@ -226,7 +228,7 @@ fn head(stock: &Stock, placed: &Placed, at: Option<&Situation>) -> Vec<String> {
     let mut lines = vec![format!("layer     {}{path}", placed.layer.name())];
     if !placed.hides.is_empty() {
         let hidden: Vec<&str> = placed.hides.iter().map(|layer| layer.name()).collect();
-        lines.push(format!("instead   of what is {}", hidden.join(" and ")));
+        lines.push(format!("overrides {}", hidden.join(" and ")));
     }
     if let Some(standing) = stock.library.standing(&entry.id) {
         lines.push(format!(
@@ -235,7 +237,7 @@ fn head(stock: &Stock, placed: &Placed, at: Option<&Situation>) -> Vec<String> {
         ));
     }
     if let Some(said) = expected(entry, at).describe(entry.kind, 1.0) {
-        lines.push(format!("promises  {said}"));
+        lines.push(format!("expected  {said}"));
     }
     let rests = karve_core::knowledge::dependants(stock.library.entries(), &entry.id);
     if !rests.is_empty() {

@@ -1,4 +1,4 @@
-//! `karve profile --check`: whether a report keeps A's contract of profilers.
+//! `karve profile --check`: checks a report against hyper-mla's profiler format.
 
 use crate::ui;
 use karve_core::profile::predicate::short;
@@ -8,15 +8,15 @@ use karve_os::text::safe;
 use karve_profile::profilers::contract::{self, Report, Stage, Variant};
 use std::path::Path;
 
-/// Characters of a cell or a name that are shown.
+/// Most characters shown of a cell or a name.
 const SHOWN_CHARS: usize = 120;
 
-/// Says that a report is valid and what was read, or everything that is wrong with it.
+/// Reports that the file is valid and what was read, or everything that is wrong with it.
 pub(super) fn run(here: &Path, name: &str, json: bool) -> Result<()> {
     let text = files::read_text(&here.join(name), contract::BYTES_MAX as u64)
         .context(|| format!("cannot read {name}"))
         .map_err(|error| {
-            error.hint("name a Markdown file that you may read: karve profile --check REPORT.md")
+            error.hint("name a readable Markdown file: karve profile --check REPORT.md")
         })?;
     let faults = match contract::parse(&text) {
         Ok(report) if json => {
@@ -33,12 +33,12 @@ pub(super) fn run(here: &Path, name: &str, json: bool) -> Result<()> {
         ui::out_json(&serde_json::json!({"valid": false, "faults": faults}));
     } else {
         for fault in &faults {
-            ui::outln(&format!("fault     {}", safe(fault, 400)));
+            ui::outln(&format!("error     {}", safe(fault, 400)));
         }
     }
     Err(
-        CommandError::usage(format!("{name} does not keep the contract of profilers"))
-            .hint("docs/profile.md shows a report that does; --form hyper-mla writes one"),
+        CommandError::usage(format!("{name} does not follow the profiler report format"))
+            .hint("docs/profile.md shows a valid report; --form hyper-mla writes one"),
     )
 }
 
@@ -47,7 +47,7 @@ fn tell(report: &Report) {
     let of = |(name, value): &(String, String)| format!("{}={}", shown(name), shown(value));
     let configuration: Vec<String> = report.configuration.iter().map(of).collect();
     let place = match report.variant {
-        Variant::Title => "behind the title",
+        Variant::Title => "after the title",
         Variant::Table => "in a table",
     };
     let (kernel, version) = (shown(&report.kernel), shown(&report.version));

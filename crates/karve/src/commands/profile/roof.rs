@@ -1,4 +1,4 @@
-//! How near the profiled case is to what this host can do, as `karve roofline` measured it before.
+//! How close the profiled case is to the peaks of this host, measured earlier by `karve roofline`.
 
 use karve_core::charter::Charter;
 use karve_core::roofline::{Ceiling, ceiling};
@@ -12,8 +12,8 @@ use karve_profile::roofline::counters::add_ceiling;
 use karve_profile::roofline::{self, Cores, Measured};
 use std::path::Path;
 
-/// Adds the counters of the roofline to a profile, with one reading of the benchmark. Where the
-/// work or the bytes of the case are not declared, or the host was never measured, there are none.
+/// Adds the roofline counters to a profile, from one reading of the benchmark. Adds none if the
+/// work or bytes of the case are not declared, or the host was never measured.
 pub(super) fn add(
     harness: &Harness,
     charter: &Charter,
@@ -25,8 +25,8 @@ pub(super) fn add(
         return Ok(());
     };
     let Some(host) = roofline::kept() else {
-        let note = "the host was not measured, so that nothing is told of its ceiling: \
-                    \"karve roofline\" does that";
+        let note = "the peaks of this host are not known, so no ceiling is shown: measure them \
+        with \"karve roofline\"";
         taken.parsed.notes.push(note.to_owned());
         return Ok(());
     };
@@ -52,7 +52,7 @@ pub(super) fn add(
         let level = demand.bytes.and_then(|bytes| host.level_of(bytes, cores));
         let level = level.map_or("memory", |level| level.level.as_str());
         let whose = cores.name();
-        let note = format!("the ceiling is that of {whose} of this host at {level}, in fp32");
+        let note = format!("the ceiling is for {whose} of this host at {level}, in fp32");
         parsed.notes.push(note);
         let whose = format!("{level}, {whose}");
         add_ceiling(&mut parsed.kernels, &charter.target.op, &whose, &found);
@@ -60,7 +60,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// A call under the roof of one core, unless it has more threads or is faster than one core can be.
+/// A call under the roof of one core, unless it has more threads or is faster than one core allows.
 fn under(
     host: &Measured,
     demand: Demand,

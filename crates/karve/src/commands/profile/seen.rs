@@ -1,4 +1,4 @@
-//! What is seen of one version of a kernel: read from files, or taken of a built tree.
+//! The profile of one version of a kernel: read from files, or taken from a built tree.
 
 use super::{Profile, roof};
 use crate::bench::text;
@@ -24,11 +24,11 @@ use karve_profile::profilers::take::{self, Runs, Subject, Taken, Wish};
 use karve_profile::profilers::{Parsed, Tool};
 use std::path::Path;
 
-/// What is seen of one version.
+/// The profile of one version.
 pub(super) struct Seen {
     /// What was profiled.
     pub(super) title: String,
-    /// The operation, where it is known.
+    /// The operation, if known.
     pub(super) kernel: String,
     /// Which version of it.
     pub(super) version: String,
@@ -36,13 +36,13 @@ pub(super) struct Seen {
     pub(super) configuration: Vec<(String, String)>,
     /// The profile.
     pub(super) parsed: Parsed,
-    /// Where such kernels run.
+    /// The target that such kernels run on.
     pub(super) at: Option<Situation>,
 }
 
 impl Seen {
-    /// The kernel here that another version still has. Where the one that takes longest is gone
-    /// there, the one that takes longest there has come in its place.
+    /// The matching kernel of another version. If this version's slowest kernel does not exist
+    /// there, the slowest one there is taken to have replaced it.
     pub(super) fn same_as(&self, kernel: &KernelProfile, later: &Parsed) -> Option<&KernelProfile> {
         let mut all = self.parsed.kernels.iter().chain(&self.parsed.timeline);
         let named = all.find(|own| own.name == kernel.name);
@@ -54,7 +54,7 @@ impl Seen {
 }
 
 impl Profile {
-    /// Whether all names are those of files; no name is the worktree.
+    /// Whether all names are files; no name means the worktree.
     pub(super) fn are_files(&self, place: &Place, names: &[String]) -> Result<bool> {
         let here = place.here()?;
         Ok(!names.is_empty() && names.iter().all(|name| here.join(name).is_file()))
@@ -72,9 +72,9 @@ impl Profile {
                 let here = place.here()?;
                 let odd = names.iter().find(|name| !here.join(name).is_file());
                 let odd = text::safe(odd.map_or("", |name| name), 60);
-                let error = CommandError::usage(format!("{odd:?} is no file"));
+                let error = CommandError::usage(format!("{odd:?} is not a file"));
                 return Err(error.hint(
-                    "name one revision, or files that a profiler wrote: karve profile FILE",
+                    "name one revision, or files written by a profiler: karve profile FILE",
                 ));
             }
         };
@@ -89,7 +89,7 @@ impl Profile {
                 })?;
         let wanted = failed.iter().find(|(tool, _)| self.tool == Some(*tool));
         if let Some((tool, hint)) = wanted {
-            let what = format!("{} gave no profile", tool.name());
+            let what = format!("{} produced no profile", tool.name());
             let error = CommandError::environment(what).cause(text::safe(&hint.problem, 300));
             let hints = hint.hints.iter();
             return Err(hints.fold(error, |error, hint| error.hint(hint.as_str())));
@@ -103,31 +103,31 @@ impl Profile {
             }
         }
         if seen.parsed.kernels.is_empty() && seen.parsed.timeline.is_none() {
-            let mut error = CommandError::environment("no profiler gave a profile");
+            let mut error = CommandError::environment("no profiler produced a profile");
             for note in std::mem::take(&mut seen.parsed.notes) {
                 error = error.cause(note);
             }
             return Err(error.hint(match is_silent {
-                true => "read what a profiler wrote: karve profile FILE",
+                true => "read a profiler's output from a file: karve profile FILE",
                 false => "see the notes above, or read a file: karve profile FILE",
             }));
         }
         Ok(seen)
     }
 
-    /// What files say, all together, and where such kernels run.
+    /// The combined content of the files, and the target such kernels run on.
     fn read_files(&self, here: &Path, names: &[String]) -> Result<Seen> {
         let mut parsed = Parsed::default();
         let mut at = None;
         for name in names {
             let path = here.join(name);
             let read = take::read_file(&path, self.tool).map_err(|error| {
-                error.hint("name a file that a profiler wrote and you may read: karve profile FILE")
+                error.hint("name a readable file written by a profiler: karve profile FILE")
             })?;
             let (tool, mut more) = read.map_err(|why| {
                 CommandError::usage(format!("cannot read {name}"))
                     .cause(why)
-                    .hint("--tool NAME says whose output it is; see \"karve profile --help\"")
+                    .hint("--tool NAME says which profiler wrote it; see \"karve profile --help\"")
             })?;
             if names.len() > 1 {
                 take::name_file(&mut more, name);
@@ -173,7 +173,7 @@ impl Profile {
         let taken = match built {
             Err(gate) => Err(CommandError::usage("it does not build")
                 .cause(gate.describe())
-                .hint("mend it; \"karve check\" says more")),
+                .hint("fix it; \"karve check\" shows more")),
             Ok(built) => {
                 let _lease = device::lease_for(&charter, "karve profile", stop, &ui::notices())?;
                 self.take((&harness, &charter), (&built.path, &case), &granted)
@@ -230,15 +230,15 @@ impl Profile {
         found.cloned().ok_or_else(|| {
             let name = self.case.as_deref().unwrap_or_default();
             CommandError::usage(format!("there is no visible case {name:?}"))
-                .hint("cases.list of karve.toml names them; --case takes one as it stands there")
+                .hint("cases.list of karve.toml lists them; pass one to --case as written there")
         })
     }
 }
 
-/// Tools that gave no profile, and what to do.
+/// Tools that produced no profile, and what to do.
 type Failed = Vec<(Tool, karve_profile::profilers::run::Hint)>;
 
-/// The parameters that the name of a case tells; the name itself where it tells none.
+/// The parameters in the name of a case; the name itself if it has none.
 fn pairs_of(name: &str) -> Vec<(String, String)> {
     let pair = |part: &str| {
         let (name, value) = part.split_once('=')?;
@@ -248,7 +248,7 @@ fn pairs_of(name: &str) -> Vec<(String, String)> {
     pairs.unwrap_or_else(|| vec![("case".to_owned(), name.to_owned())])
 }
 
-/// The commit to profile, and what it is.
+/// The commit to profile, and a description of it.
 fn commit(repo: &Repo, charter: &Charter, revision: Option<&str>) -> Result<(String, Oid)> {
     if let Some(revision) = revision {
         return Ok((revision.to_owned(), repo.rev_parse(revision)?));
@@ -263,7 +263,7 @@ fn commit(repo: &Repo, charter: &Charter, revision: Option<&str>) -> Result<(Str
     Ok(("the worktree".to_owned(), made.oid))
 }
 
-/// Where kernels run that a tool profiles, and what they may be written in.
+/// The target of the kernels that a tool profiles, and their possible languages.
 fn situation_of_tool(tool: Tool) -> Situation {
     let (device, language): (&[&str], &[&str]) = match tool {
         Tool::Ncu | Tool::Ptxas | Tool::Nsys => (

@@ -1,4 +1,4 @@
-//! Profiles that are taken with tools that hang, and of programs that behave otherwise under one.
+//! Profiles with tools that hang, and of programs that behave differently under a profiler.
 
 use crate::config::{self, Now, Overrides};
 use karve_agents::messages::{form, parse, render};
@@ -39,7 +39,7 @@ unit = "us"
 list = ["n=1"]
 "#;
 
-/// What perf prints, to the file after `-o`; then the program runs under it.
+/// Prints what perf prints to the file after `-o`; then runs the program.
 const PERF: &str = "#!/bin/sh
 echo perf >>ran
 echo '1000,,instructions,276829,100.00,,' >\"$4\"
@@ -48,7 +48,7 @@ shift
 UNDER=1 \"$@\"
 ";
 
-/// A project with tools of its own, which come before those of the host.
+/// A project with its own tools, which come before those of the host.
 struct Lab {
     dir: TempDir,
     charter: Charter,
@@ -114,9 +114,9 @@ fn a_tool_that_hangs_is_ended_and_not_tried_again() {
     let lab = Lab::new(bench, &[("perf", hangs), ("valgrind", fails)]);
     let taken = lab.take(None);
     let why = problem(&taken, Tool::Perf);
-    assert!(why.contains("was ended after"), "{why}");
+    assert!(why.contains("was killed after"), "{why}");
     assert!(why.contains("the benchmark alone takes 0."), "{why}");
-    // It looks twice, lightly and in full, unless it hangs.
+    // It runs twice, light and full, unless it hangs.
     assert_eq!(lab.ran(), "perf\nvalgrind\n");
     assert!(taken.parsed.kernels.is_empty());
 }
@@ -141,12 +141,12 @@ fn what_a_tool_says_is_believed_only_if_the_benchmark_did_what_it_does_alone() {
     };
     check("echo METRIC time_us=5\n", Ok(()));
     let silent = "[ -n \"$UNDER\" ] || echo METRIC time_us=5\n";
-    check(silent, Err("not believed"));
+    check(silent, Err("was discarded"));
     let other = "[ -n \"$UNDER\" ] && echo METRIC time_us=0 || echo METRIC time_us=5\n";
-    check(other, Err("not believed"));
+    check(other, Err("was discarded"));
     let failing = "echo METRIC time_us=5\n[ -z \"$UNDER\" ]\n";
-    check(failing, Err("ends otherwise under it: exit code 1"));
-    // What it prints cannot pass for what the tool has left.
+    check(failing, Err("fails under it: exit code 1"));
+    // The output of the program is not mistaken for the output of the tool.
     let forged = "echo METRIC time_us=5\necho 7777,,instructions,1,100.00,,\n";
     check(forged, Ok(()));
 }
@@ -157,7 +157,7 @@ fn a_benchmark_that_fails_alone_is_not_profiled() {
     let taken = lab.take(None);
     assert_eq!(lab.ran(), "");
     assert!(
-        taken.parsed.notes[0].contains("the benchmark alone fails"),
+        taken.parsed.notes[0].contains("the benchmark fails without a profiler"),
         "{taken:?}"
     );
     assert!(taken.alone.is_some_and(|alone| alone.is_err()));

@@ -45,11 +45,11 @@ fn every_trigger_can_hold_and_every_line_is_narrow() {
     for entry in built_in() {
         for trigger in &entry.triggers {
             let names = Predicate::parse(trigger).unwrap().names().len();
-            assert!(names > 0, "{}: {trigger} asks for no counter", entry.id);
+            assert!(names > 0, "{}: {trigger} uses no counter", entry.id);
         }
     }
     for (id, text) in FILES {
-        // A regular expression cannot be broken, and neither can a list of flags.
+        // Neither a regular expression nor a list of flags may be invalid.
         let broken = |line: &str| {
             ["pattern:", "toolchain:"]
                 .iter()
@@ -92,7 +92,7 @@ fn the_catalog_covers_what_it_promises() {
     {
         assert!(of_scope(op) >= 2, "{op}: {}", of_scope(op));
     }
-    // Knowledge that any language shares.
+    // Knowledge shared by all languages.
     let shared = entries.iter().filter(|e| e.scope.language.is_empty());
     assert!(shared.count() >= 20);
     let numbered: Vec<String> = (1..=11)
@@ -153,16 +153,16 @@ fn the_index_is_the_one_of_the_entries() {
         std::fs::write(&path, &text).unwrap();
     }
     let want = std::fs::read_to_string(&path).unwrap();
-    assert_eq!(text, want, "KARVE_BLESS=1 writes docs/catalog.md anew");
+    assert_eq!(text, want, "KARVE_BLESS=1 writes docs/catalog.md again");
 }
 
 const PREAMBLE: &str = "\
 # The built-in catalog
 
-Written from the entries in `crates/karve/knowledge`; `KARVE_BLESS=1 cargo test -p karve catalog`
-writes it anew. A ratio is a speedup: 1.1 is 10% faster. The impact is what an entry says before a
-trial; where there is evidence, what it shows is there, too, with the standing that follows from it.
-`crates/karve/benches/evidence/run.sh` takes the evidence of the entries for CPUs.
+Generated from the entries in `crates/karve/knowledge`; `KARVE_BLESS=1 cargo test -p karve catalog`
+writes it again. A ratio is a speedup: 1.1 is 10% faster. The impact is what an entry claims before
+a trial; where there is evidence, the measured speedup and the resulting status are listed too.
+`crates/karve/benches/evidence/run.sh` measures the evidence of the entries for CPUs.
 ";
 
 fn render_index(entries: &[Entry]) -> String {
@@ -210,7 +210,7 @@ fn render_index(entries: &[Entry]) -> String {
     text + &render_states(entries)
 }
 
-/// The id, with the numbers of published catalogs.
+/// The id, with its numbers in published catalogs.
 fn id_of(entry: &Entry) -> String {
     if entry.aliases.is_empty() {
         return entry.id.clone();
@@ -222,7 +222,7 @@ fn link(entry: &Entry) -> String {
     format!("[{0}.md](../crates/karve/knowledge/{0}.md)", entry.id)
 }
 
-/// The first sentence of a section, fit for a cell.
+/// The first sentence of a section, as a table cell.
 fn gist(entry: &Entry, heading: &str) -> String {
     let text = entry.section(heading).unwrap_or_default();
     let paragraph = text.split("\n\n").next().unwrap_or_default();
@@ -284,7 +284,7 @@ fn habit_row(entry: &Entry) -> String {
     )
 }
 
-/// From the state of a counter to the entries that ask for it.
+/// From the state of a counter to the entries that it triggers.
 fn render_states(entries: &[Entry]) -> String {
     let mut states: BTreeMap<(String, &str), BTreeSet<String>> = BTreeMap::new();
     for entry in entries {
@@ -302,7 +302,7 @@ fn render_states(entries: &[Entry]) -> String {
     }
     let mut text = String::from(
         "\n## From the state of a counter to entries\n\n\
-         An entry may ask for more than one counter; its triggers say at which values.\n\n\
+        An entry may use more than one counter; its triggers give the values.\n\n\
          | Counter | State | Entries |\n|---|---|---|\n",
     );
     for ((counter, state), ids) in states {

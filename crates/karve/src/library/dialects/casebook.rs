@@ -1,4 +1,4 @@
-//! B's casebook: a page for each precedent, with front matter.
+//! The trtllm casebook: one page per precedent, with front matter.
 
 use super::{Page, mark, renamed};
 use crate::library::markdown::{fault, parse_sections, split_front_matter};
@@ -6,7 +6,7 @@ use karve_core::knowledge::{Basis, Entry, Evidence, Interactions, Kind, Risk, Sc
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The front matter of a case. Figures are all there or none is.
+/// The front matter of a case. Either all figures are present or none.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Head {
@@ -100,7 +100,7 @@ fn bullets(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// What an entry has no place for.
+/// What an entry cannot store.
 fn facts(head: &Head) -> Section {
     let facts = [
         format!("family: {}", head.family),
@@ -121,7 +121,7 @@ fn fact(entry: &Entry, name: &str) -> Option<String> {
     found.filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// A value such as `1.23x` or `+12.5%` is a ratio; anything else is no figure that can be used.
+/// A value such as `1.23x` or `+12.5%` is a ratio; anything else is not usable.
 fn evidence(measured: Measured) -> Option<Evidence> {
     let value = measured.value.trim();
     let ratio = match value.strip_suffix(['x', '×']) {
@@ -139,7 +139,7 @@ fn evidence(measured: Measured) -> Option<Evidence> {
         run: measured.run_ref,
         date: measured.date,
         n: 1,
-        toolchain: "not told".into(),
+        toolchain: "not reported".into(),
         ..Evidence::default()
     })
 }
@@ -168,7 +168,7 @@ pub(super) fn render(entry: &Entry) -> Result<Page, String> {
     })
 }
 
-/// The sections of a case, what we call them, and what stands there otherwise.
+/// The sections of a case, our names for them, and their default text.
 const BODY: &[(&str, &[&str], &str)] = &[
     ("Applies when", &["Applies when", "When to apply"], ""),
     ("Counter-signals", &[], ""),

@@ -1,5 +1,5 @@
-//! The line that carries through every other form what the form has no place for: which entry it
-//! is, how it stands, and what it may do to results.
+//! The line that carries what another format cannot store: which entry it is, its status, and its
+//! risk for results.
 //!
 //! ```text
 //! > karve: id=x kind=optimization status=refuted risk=rounding retracted=2026-11-16 why=the cause
@@ -7,14 +7,14 @@
 
 use karve_core::knowledge::{Entry, Kind, Retraction, Risk, Section, Status, assess};
 
-/// How the line begins: as a quotation, which every reader of Markdown takes for text.
+/// How the line begins: as a block quote, which every Markdown reader treats as text.
 const BEGIN: &str = "> karve: ";
-/// Characters of the reason.
+/// Most characters of the reason.
 const WHY_CHARS: usize = 300;
-/// The section that tells why an entry is out, where no retraction does.
+/// The section that says why an entry is out, if there is no retraction.
 pub(super) const TAKEN_BACK: &str = "Taken back";
 
-/// What such a line says.
+/// The content of such a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     id: String,
@@ -26,7 +26,7 @@ pub(super) struct Mark {
     why: String,
 }
 
-/// The line of an entry. Its status is what its evidence makes of it, since few forms carry that.
+/// The line of an entry. Its status is derived from its evidence, which few formats can store.
 pub(super) fn render(entry: &Entry) -> String {
     let standing = assess(entry);
     let mut line = format!(
@@ -66,7 +66,7 @@ fn one_word(text: &str) -> String {
     text.split_whitespace().collect()
 }
 
-/// Reads a line; one that is not clear says nothing.
+/// Reads a line; an unclear one is ignored.
 pub(super) fn parse(line: &str) -> Option<Mark> {
     let said = line.trim().strip_prefix(BEGIN)?;
     let (words, why) = said.split_once(" why=").unwrap_or((said, ""));
@@ -95,14 +95,14 @@ fn plain_id(text: &str) -> Option<String> {
     fits.then(|| text.to_owned())
 }
 
-/// The mark of a page, which stands before its first section.
+/// The mark of a page, which comes before its first section.
 pub(super) fn of_page(body: &str) -> Option<Mark> {
     let mut head = body.lines().take_while(|line| !line.starts_with("## "));
     head.find_map(parse)
 }
 
 impl Mark {
-    /// Gives an entry what the line says.
+    /// Applies the line to an entry.
     pub(super) fn put(self, entry: &mut Entry) {
         entry.id = self.id;
         entry.kind = self.kind;

@@ -1,5 +1,5 @@
-//! A's catalog: a page for each optimization and anti-pattern, an index, and a cross-reference from
-//! the states of metrics to entries.
+//! The hyper-mla catalog: one page per optimization and anti-pattern, an index, and a
+//! cross-reference from metric states to entries.
 
 use super::{Page, cell, cells, mark, renamed, slug, triggers_in};
 use crate::library::markdown::parse_sections;
@@ -69,7 +69,7 @@ fn kind_of(path: &Path) -> Kind {
     }
 }
 
-/// `languages/<language>/...` tells the language.
+/// `languages/<language>/...` gives the language.
 fn scope_of(path: &Path) -> Scope {
     let parts: Vec<String> = path
         .iter()
@@ -83,8 +83,8 @@ fn scope_of(path: &Path) -> Scope {
     }
 }
 
-/// Rows `Config | Before | After | Change`; a row whose cells are no numbers is left in words. One
-/// of which only the change was told, as `1.25x`, has neither before nor after.
+/// Rows `Config | Before | After | Change`; a row whose cells are not numbers stays text. One that
+/// only gives the change, such as `1.25x`, has neither before nor after.
 fn evidence_in(text: &str, id: &str) -> Vec<Evidence> {
     let positive = |text: &str| {
         let value: f64 = text.parse().ok()?;
@@ -111,8 +111,8 @@ fn evidence_in(text: &str, id: &str) -> Vec<Evidence> {
             ratio,
             workload: config.clone(),
             run: format!("page {id}"),
-            device: "not told".into(),
-            toolchain: "not told".into(),
+            device: "not reported".into(),
+            toolchain: "not reported".into(),
             n: 1,
             ..Evidence::default()
         })
@@ -171,7 +171,7 @@ fn of_row(kind: Kind, (alias, title): (&str, &str), third: &str, file: &str) -> 
     }
 }
 
-/// The title of a row: with how the entry stands and what it risks, where that is to be known.
+/// The title of a row: with the status and risk of the entry, where they matter.
 fn marked(entry: &Entry) -> String {
     let status = assess(entry).status;
     let status = match status {
@@ -186,7 +186,7 @@ fn marked(entry: &Entry) -> String {
     }
 }
 
-/// What such a title says; brackets that hold other words are a part of it.
+/// Parses such a title; brackets with other words are part of the title.
 fn unmarked(title: &str) -> (&str, Status, Risk) {
     let plain = (title, Status::default(), Risk::default());
     let Some((own, said)) = title.strip_suffix(']').and_then(|t| t.rsplit_once(" [")) else {
@@ -225,7 +225,7 @@ pub(super) fn render(entries: &[&Entry]) -> Vec<Page> {
     pages
 }
 
-/// Shared knowledge and that of a language lie apart.
+/// Shared knowledge and language-specific knowledge are in separate directories.
 fn path_of(entry: &Entry) -> PathBuf {
     let mut path = PathBuf::from("knowledge");
     if let [language] = entry.scope.language.as_slice() {
@@ -387,7 +387,7 @@ fn impact(impact: Option<Impact>) -> String {
     )
 }
 
-/// From the states of metrics to entries.
+/// From metric states to entries.
 pub fn render_cross_reference(entries: &[&Entry]) -> String {
     let numbers = numbers(entries);
     let mut states: BTreeMap<String, Vec<String>> = BTreeMap::new();

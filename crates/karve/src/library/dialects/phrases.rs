@@ -1,6 +1,6 @@
 //! Conditions on metrics as people write them, such as `L2 hit < 90%`.
 
-/// What people call counters; longer phrases first.
+/// Common names of counters; longer phrases first.
 const PHRASES: &[(&str, &str)] = &[
     ("l2 hit rate", "l2_hit_pct"),
     ("l2 hit", "l2_hit_pct"),
@@ -73,7 +73,7 @@ fn starts_a_word(text: &str, at: usize) -> bool {
     !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// `< 90%` right behind a phrase, as `< 90`.
+/// `< 90%` directly after a phrase, as `< 90`.
 fn condition_after(rest: &str) -> Option<String> {
     let rest = rest.trim_start_matches([' ', '%', ':', '*']);
     let op = ["<=", ">=", "<", ">", "="]
@@ -84,7 +84,7 @@ fn condition_after(rest: &str) -> Option<String> {
     let end = end.unwrap_or(number.len());
     let digits = number[..end].trim_end_matches('.');
     let follows = number[end..].chars().next();
-    // 12,5 or 1e5 or 3k is no number that is clear.
+    // 12,5 or 1e5 or 3k is not a clear number.
     if digits.parse::<f64>().is_err() || follows.is_some_and(|c| c == ',' || c.is_alphanumeric()) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Each form is read, written and read again.
+//! Each format is read, written and read again.
 
 use super::*;
 use karve_core::knowledge::{Basis, Evidence, Impact, Kind, Retraction, Risk, Scope, assess, lint};
@@ -82,7 +82,7 @@ fn tips_are_read_by_device_operation_and_backend() {
     )
     .unwrap();
     assert_eq!(tips.len(), 2);
-    // What was taken back is known by what was tried, and says why.
+    // A rolled-back tip is titled by what was tried, and says why.
     assert_eq!(tips[0].title, "fused barrier");
     assert_eq!(tips[0].status, Status::Refuted);
     let why = &tips[0].retracted.as_ref().unwrap().why;
@@ -205,7 +205,7 @@ const OTHERS: [Form; 5] = [
     Form::Playbook,
 ];
 
-/// An entry of any kind that stands in any way.
+/// An entry of any kind and status.
 fn any_entry() -> impl Strategy<Value = Entry> {
     let kind = prop_oneof![
         Just(Kind::Optimization),
@@ -239,7 +239,7 @@ fn any_entry() -> impl Strategy<Value = Entry> {
                 date: "2026-11-16".into(),
                 why: format!("why={words}"),
             }),
-            // What only evidence refutes is carried by forms that leave evidence out.
+            // A status that only evidence refutes is kept by formats that leave evidence out.
             evidence: (more == 2)
                 .then(|| Evidence {
                     ratio: 0.5,
@@ -286,7 +286,7 @@ proptest! {
             let again = parse(form, &page).unwrap().remove(0);
             prop_assert_eq!(&again.id, &entry.id, "{:?}\n{}", form, page.text);
             prop_assert_eq!((again.kind, again.risk), (entry.kind, entry.risk));
-            // Others cannot vouch for anything.
+            // Nothing imported is verified.
             let want = match stands {
                 Status::Verified => Status::Candidate,
                 other => other,

@@ -1,4 +1,4 @@
-//! C's tips: `historical_experience/<gpu>/<op>/<backend>/tips.md`, a section for each round.
+//! Tips of primus: `historical_experience/<gpu>/<op>/<backend>/tips.md`, one section per round.
 
 use super::{Page, mark, slug};
 use karve_core::knowledge::{Basis, Entry, Kind, Retraction, Scope, Section, Status};
@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 const FIELDS: [&str; 4] = ["Context", "Signal", "Takeaway", "Applicability"];
-/// The word for a change that was taken back.
+/// The word for a change that was rolled back.
 const ROLLED_BACK: &str = "ROLLED BACK";
 
 pub(super) fn parse(page: &Page) -> Result<Vec<Entry>, String> {
@@ -57,7 +57,7 @@ fn tip(heading: &str, body: &str, scope: &Scope, number: usize) -> Entry {
     let field = |name: &str| fields.get(name).cloned();
     let date: String = heading.chars().take(10).collect();
     let is_date = date.len() == 10 && date.chars().all(|c| c.is_ascii_digit() || c == '-');
-    // What was taken back is known by what was tried, and the lesson is why.
+    // A rolled-back tip is titled by what was tried, and the lesson is the reason.
     let rolled_back = heading.contains(ROLLED_BACK);
     let title = match rolled_back {
         true => field("Context").or(field("Takeaway")),
@@ -106,7 +106,7 @@ fn tip(heading: &str, body: &str, scope: &Scope, number: usize) -> Entry {
     entry
 }
 
-/// `<device>/<op>/<backend>/tips.md` tells where they hold.
+/// `<device>/<op>/<backend>/tips.md` gives the target they apply to.
 fn scope_of(path: &std::path::Path) -> Scope {
     let parts: Vec<String> = path
         .parent()
@@ -161,7 +161,7 @@ pub(super) fn render(entries: &[&Entry]) -> Vec<Page> {
     files.into_iter().map(page).collect()
 }
 
-/// A field of a tip, also of an entry that is none.
+/// A field of a tip, also for entries of another kind.
 fn field_of(entry: &Entry, field: &str) -> String {
     let own = entry.section(field).map(str::to_owned);
     own.unwrap_or_else(|| match field {

@@ -1,4 +1,4 @@
-//! D's wiki pages, whose claims are dated and scoped, and its playbook of lettered sections.
+//! The tilegym wiki pages, with dated and scoped claims, and its playbook of lettered sections.
 
 use super::{Page, mark, slug, triggers_in};
 use crate::library::markdown::{fault, parse_sections, split_front_matter};
@@ -263,7 +263,7 @@ pub(super) fn render_playbook(entries: &[&Entry]) -> Page {
         for trigger in &entry.triggers {
             let _ = write!(text, "\n- when `{trigger}`");
         }
-        // Why it was taken back is in its mark.
+        // The reason for a retraction is in its mark.
         let told = entry
             .sections
             .iter()

@@ -1,5 +1,5 @@
-//! How a change is made, step by step, so that each can be the last: staged beside the files that
-//! it is about, told in a file, moved into place, and moved back where that fails.
+//! How a change is made, step by step, so that it may be killed after any of them: staged next to
+//! the files it changes, recorded in a file, moved into place, and moved back if that fails.
 
 use super::{Layer, Shelves};
 use karve_os::error::{CommandError, Context, ErrorKind, Result};
@@ -10,24 +10,24 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
-/// How far a change is.
+/// The progress of a change.
 pub(super) const PLAN: &str = ".change.json";
-/// Bytes of a plan at most.
+/// Most bytes of a plan.
 const PLAN_BYTES_MAX: u64 = 16 << 20;
 
-/// What is to become of a file.
+/// What happens to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Deed {
     /// It is new.
     Make,
-    /// It takes the place of one that is there.
+    /// It replaces an existing one.
     Replace,
-    /// It goes.
+    /// It is removed.
     Remove,
 }
 
-/// How far a change is.
+/// The progress of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Phase {
@@ -57,7 +57,7 @@ pub(super) struct Plan {
 #[derive(Clone, Debug)]
 pub(super) struct Batch {
     pub(super) plan: Plan,
-    /// What each file is to hold; empty of one that goes.
+    /// The new content of each file; empty for a removed one.
     pub(super) texts: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ impl Batch {
     }
 }
 
-/// A change of what is under one root, while it is made.
+/// A change under one root, in progress.
 #[derive(Debug)]
 pub(super) struct Site<'a> {
     pub(super) shelves: &'a Shelves,
@@ -91,14 +91,14 @@ impl Site<'_> {
             match self.step(number) {
                 Ok(true) => number += 1,
                 Ok(false) => return Ok(()),
-                // All is in place: the next command removes what is left beside it.
+                // Everything is in place: the next command removes the leftovers.
                 Err(_) if number >= moved => return Ok(()),
                 Err(error) => return Err(self.take_back(error)),
             }
         }
     }
 
-    /// One step of a change; whether there is another.
+    /// Performs one step of a change; returns whether there is another.
     pub(super) fn step(&mut self, number: usize) -> Result<bool> {
         let n = self.batch.plan.moves.len();
         match number {
@@ -115,16 +115,16 @@ impl Site<'_> {
         Ok(true)
     }
 
-    /// What could not be made is undone.
+    /// Undoes a change that failed.
     pub(super) fn take_back(&mut self, error: CommandError) -> CommandError {
-        // On a full disk it cannot be said, and is done all the same.
+        // On a full disk this cannot be recorded, but it is done anyway.
         let _ = self.say(Phase::Undoing);
         match self.undo() {
             Ok(()) => {
-                error.hint("nothing was changed; docs/knowledge.md tells how changes are made")
+                error.hint("nothing was changed; docs/knowledge.md explains how changes are made")
             }
             Err(also) => error.cause(also.to_string()).hint(format!(
-                "not all of it is undone: {} says what; the next karve command tries again",
+                "the change is not fully undone: see {}; the next karve command tries again",
                 self.root.join(PLAN).display()
             )),
         }
@@ -150,25 +150,25 @@ impl Site<'_> {
         self.remove_plan()
     }
 
-    /// The last one first, as far as it got.
+    /// In reverse order, as far as it got.
     fn undo(&self) -> Result<()> {
         let all = (0..self.batch.plan.moves.len()).rev();
         all.clone().try_for_each(|at| self.move_back(at))?;
         self.remove_plan()
     }
 
-    /// Writes what a file is to hold beside it.
+    /// Writes the new content of a file next to it.
     fn stage(&self, at: usize) -> Result<()> {
         let (path, deed) = self.target(at)?;
         if deed == Deed::Remove {
             return Ok(());
         }
         if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).context(|| format!("cannot make {}", parent.display()))?;
+            fs::create_dir_all(parent).context(|| format!("cannot create {}", parent.display()))?;
         }
         let new = beside(&path, "new");
         let write = || -> io::Result<()> {
-            // Not through a link that is there already.
+            // Not through an existing symlink.
             absent(fs::remove_file(&new))?;
             let mut file = File::create_new(&new)?;
             file.write_all(self.batch.texts[at].as_bytes())?;
@@ -177,7 +177,7 @@ impl Site<'_> {
         write().context(|| format!("cannot write {}", new.display()))
     }
 
-    /// Moves one file into place; what was there stays beside it. Doing it again changes nothing.
+    /// Moves one file into place; the old one is kept next to it. Repeating it changes nothing.
     fn move_in(&self, at: usize) -> Result<()> {
         let (path, deed) = self.target(at)?;
         let (new, old) = (beside(&path, "new"), beside(&path, "old"));
@@ -205,19 +205,19 @@ impl Site<'_> {
         if old.exists() {
             fs::rename(&old, &path).context(cannot)?;
         } else if deed == Deed::Make && self.batch.plan.phase == Phase::Undoing && !new.exists() {
-            // It was moved into place already, or never staged.
+            // It was already moved into place, or never staged.
             absent(fs::remove_file(&path)).context(cannot)?;
         }
         absent(fs::remove_file(&new)).context(cannot)
     }
 
-    /// Removes what a file was before.
+    /// Removes the old version of a file.
     fn forget(&self, at: usize) -> Result<()> {
         let old = beside(&self.target(at)?.0, "old");
         absent(fs::remove_file(&old)).context(|| format!("cannot remove {}", old.display()))
     }
 
-    /// The file of a move. A plan may have come with a repository, so it leads nowhere else.
+    /// The file of a move. A plan may have come with a repository, so its paths must stay inside.
     fn target(&self, at: usize) -> Result<(PathBuf, Deed)> {
         let plan = self.root.join(PLAN);
         let one = &self.batch.plan.moves[at];
@@ -244,7 +244,7 @@ impl Site<'_> {
     }
 }
 
-/// A name beside a file that no layer takes for an entry.
+/// A name next to a file that no layer reads as an entry.
 fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -252,7 +252,7 @@ fn beside(path: &Path, end: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// That something is not there is fine.
+/// A missing file is fine.
 fn absent(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -260,7 +260,7 @@ fn absent(done: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Settles the change that a karve left under a root which is held; says what became of it.
+/// Recovers the change that a killed karve left under a locked root; says what was done.
 pub(super) fn settle(shelves: &Shelves, root: &Path) -> Result<Option<String>> {
     let path = root.join(PLAN);
     let text = match files::read_text(&path, PLAN_BYTES_MAX) {
@@ -286,7 +286,7 @@ pub(super) fn settle(shelves: &Shelves, root: &Path) -> Result<Option<String>> {
         Phase::Staging | Phase::Undoing => site.undo().map(|()| "undone"),
     }?;
     Ok(Some(format!(
-        "a change of {n} {files} of knowledge was broken off, and is {done} now"
+        "an interrupted change of {n} {files} in the library is now {done}"
     )))
 }
 
@@ -297,7 +297,7 @@ fn not_ours(path: &Path, why: &dyn std::fmt::Display) -> CommandError {
     )
     .cause(why.to_string())
     .hint(format!(
-        "karve has not written it; look at it, and remove {}",
+        "karve did not write it; check it, then remove {}",
         path.display()
     ))
 }

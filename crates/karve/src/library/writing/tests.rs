@@ -1,4 +1,4 @@
-//! Changes in temporary directories: broken off at every step, refused, and by several at once.
+//! Changes in temporary directories: interrupted at every step, refused, and concurrent.
 
 use super::*;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -25,7 +25,7 @@ fn shelves(dir: &Path) -> Shelves {
     shelves
 }
 
-/// What each layer holds: ids and titles.
+/// The content of each layer: ids and titles.
 fn held_in(shelves: &Shelves) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for layer in [Layer::User, Layer::Project, Layer::Staged] {
@@ -38,7 +38,7 @@ fn held_in(shelves: &Shelves) -> Vec<(String, String)> {
     all
 }
 
-/// Whatever is left beside the entries.
+/// Whatever is left next to the entries.
 fn litter(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
@@ -57,7 +57,7 @@ fn litter(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A layer with two entries, and a change that replaces one, makes one and moves one.
+/// A layer with two entries, and a change that replaces one, adds one and moves one.
 fn promoted(shelves: &Shelves) -> Site<'_> {
     shelves.write(Layer::Project, &entry("a", "old")).unwrap();
     shelves.write(Layer::Staged, &entry("c", "staged")).unwrap();
@@ -102,15 +102,15 @@ fn a_change_that_is_broken_off_at_any_step_is_whole_or_nothing_afterwards() {
             break;
         }
     }
-    // Nothing of it until all is staged, then all of it.
+    // Nothing changes until everything is staged, then everything does.
     let whole: Vec<bool> = outcomes.iter().map(|(whole, _)| *whole).collect();
     assert!(whole.is_sorted() && !whole[5] && whole[6], "{outcomes:?}");
     assert!(
         outcomes[3]
             .1
-            .contains("4 files of knowledge was broken off, and is undone")
+            .contains("4 files in the library is now undone")
     );
-    assert!(outcomes[8].1.contains("is finished now"), "{outcomes:?}");
+    assert!(outcomes[8].1.contains("is now finished"), "{outcomes:?}");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn what_cannot_be_moved_is_moved_back() {
     let before = held_in(&shelves);
     let steps = 2 * site.batch.plan.moves.len() + 1;
     (0..steps).for_each(|number| assert!(site.step(number).unwrap()));
-    // All of it is in place, and then something is not as it should be.
+    // Everything is in place, and then something fails.
     let error = site.take_back(CommandError::usage("it cannot be moved"));
     assert_eq!(held_in(&shelves), before);
     assert_eq!(litter(dir.path()), Vec::<PathBuf>::new());
@@ -137,7 +137,7 @@ fn a_file_that_cannot_be_written_means_that_nothing_is() {
     let mut change = shelves.change(&held);
     change.put(Layer::Project, &entry("a", "new")).unwrap();
     change.put(Layer::Project, &entry("b", "new")).unwrap();
-    // What should be the file is a directory that is not empty.
+    // In place of the file there is a directory that is not empty.
     fs::create_dir_all(dir.path().join("project/b.md/inside")).unwrap();
     let error = change.commit().unwrap_err().to_string();
     assert!(error.contains("b.md"), "{error}");
@@ -151,7 +151,7 @@ fn one_writes_at_a_time_and_who_waits_too_long_is_told_by_whom() {
     let dir = tempfile::tempdir().unwrap();
     let shelves = shelves(dir.path());
     let held = shelves.hold(&[Layer::Staged]).unwrap();
-    // What belongs to a project has one lock; what belongs to a user another.
+    // A project has one lock, a user another.
     let error = shelves.hold_within(&[Layer::Project], Duration::ZERO);
     let error = error.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Busy);
@@ -159,7 +159,7 @@ fn one_writes_at_a_time_and_who_waits_too_long_is_told_by_whom() {
     let pid = format!("process {}", std::process::id());
     assert!(told.contains(&pid) && told.contains("karve list"), "{told}");
     shelves.hold_within(&[Layer::User], Duration::ZERO).unwrap();
-    // Reading waits for nobody.
+    // Reading does not wait for a lock.
     assert!(shelves.load().unwrap().settled.is_empty());
     drop(held);
     shelves
@@ -215,10 +215,10 @@ fn a_link_out_of_a_project_is_not_followed_and_one_of_the_user_is() {
     for layer in [Layer::Project, Layer::Staged] {
         let error = shelves.write(layer, &entry("y", "new")).unwrap_err();
         let told = error.to_string();
-        assert!(told.contains("is a link out of") && told.contains("--to user"));
+        assert!(told.contains("is a symlink that points outside") && told.contains("--to user"));
     }
     assert!(!elsewhere.path().join("y.md").exists());
-    // A link to what lies beside it stays in the project.
+    // A symlink to a sibling stays in the project.
     fs::remove_file(dir.path().join("project")).unwrap();
     fs::remove_file(dir.path().join("karve/staged")).unwrap();
     fs::create_dir_all(dir.path().join("docs/kernels")).unwrap();
@@ -242,7 +242,7 @@ fn a_plan_or_a_lock_that_came_with_a_repository_leads_nowhere_else() {
         );
         fs::write(root.join(PLAN), plan).unwrap();
         let told = shelves.load().unwrap().settled.concat();
-        assert!(told.contains("karve has not written it"), "{told}");
+        assert!(told.contains("karve did not write it"), "{told}");
         let error = shelves.hold(&[Layer::Staged]).unwrap_err().to_string();
         assert!(error.contains(PLAN), "{error}");
     }

@@ -1,4 +1,4 @@
-//! What is written keeps the contract: for real samples, every class, and hostile names.
+//! The output satisfies the contract: for real samples, every class, and hostile names.
 
 use super::*;
 use karve_core::profile::{KernelProfile, RuleSet, Source, diagnose};
@@ -14,7 +14,7 @@ fn shown_of(kernel: &KernelProfile, rules: RuleSet) -> Shown {
     }
 }
 
-/// Writes a page in both variants, and reads it back.
+/// Writes a page in both variants, and parses it again.
 fn round_trip(page: &Page<'_>) -> Report {
     let read = |variant: Variant| {
         let text = render(variant, page);
@@ -99,7 +99,7 @@ fn classes_that_the_contract_lacks_are_told_as_the_nearest_and_named() {
         let report = report_of(shown_of(&kernel(values), RuleSet::Karve));
         assert_eq!(report.bottleneck, class, "{values:?}");
         assert_eq!(report.stages[0].remark, named, "{values:?}");
-        let told = report.root_cause.contains(" told as ");
+        let told = report.root_cause.contains("eported as ");
         assert_eq!(told, !named.is_empty(), "{}", report.root_cause);
     };
     let used = |compute: f64, memory: f64| [("compute_pct", compute), ("memory_pct", memory)];
@@ -150,7 +150,7 @@ fn a_comparison_stands_under_vs_baseline() {
         ("150", "-14.7%")
     );
     assert_eq!(versus[2].change, "-");
-    // Another kernel is named, and what another tool told is not compared.
+    // Another kernel is named, and values of another tool are not compared.
     let mut other = KernelProfile::named("older | one");
     other.set("duration_us", 1.0, Source::at("u", 1, "q"));
     other.set("dram_pct", 2.0, Source::at("t", 1, "q"));

@@ -1,4 +1,4 @@
-//! A campaign played from a script: every step is answered, every round goes as it is told to.
+//! A campaign played from a script: every step is answered, every round goes as scripted.
 
 use karve_core::campaign::{
     Baseline, Campaign, ControlKind, DuelName, Event, Lesson, MeasureStep, PlantedFault,
@@ -26,17 +26,17 @@ const START_MS: i64 = 1_767_225_600_000;
 /// How a round goes.
 #[derive(Clone)]
 pub(super) enum Play {
-    /// The candidate is measured, so many times as fast as its parent.
+    /// The candidate is measured, with this speedup over its parent.
     Measured(f64),
     /// The build fails with this log.
     BuildFailed(&'static str),
     /// The result is wrong on this case, with this log.
     Wrong(&'static str, &'static str),
-    /// The agent answers nonsense.
+    /// The agent replies with nonsense.
     Nonsense(&'static str),
 }
 
-/// What an agent says in a round.
+/// The reply of an agent in a round.
 #[derive(Clone)]
 pub(super) struct Said {
     pub(super) title: &'static str,
@@ -45,7 +45,7 @@ pub(super) struct Said {
     pub(super) direction: Direction,
 }
 
-/// Two visible cases and a hidden one, times in milliseconds; no second chances.
+/// Two visible cases and a hidden one, times in milliseconds; no retries.
 pub(super) fn charter() -> Charter {
     let case = |name: &str, size: u32, set| Case {
         name: name.into(),
@@ -126,7 +126,7 @@ fn limits() -> Limits {
     }
 }
 
-/// One kept, one not faster, one that does not build, one without a candidate.
+/// One kept, one not faster, one that fails to build, one without a candidate.
 pub(super) fn script() -> Vec<(Play, Said)> {
     let said = |title, mechanism, lesson, direction| Said {
         title,
@@ -201,7 +201,7 @@ impl Player {
         }
     }
 
-    /// What happened, from the first record to the last.
+    /// All records, from the first to the last.
     pub(super) fn play(mut self) -> Vec<Record> {
         while let Some(step) = self.campaign.next_step() {
             let event = self.answer(step);
@@ -351,7 +351,7 @@ impl Player {
     }
 
     fn block(&self, step: &MeasureStep) -> Event {
-        // A steady wiggle, and a final duel that shows a little less than the rounds did.
+        // A steady jitter, and a final duel with a slightly smaller gain than the rounds.
         let wiggle = 1.0 + self.wiggle * (f64::from(step.block * 7 % 5) - 2.0);
         let faded = match step.duel {
             DuelName::Final => 1.0 - 4.0 * self.wiggle,

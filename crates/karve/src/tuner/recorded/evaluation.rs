@@ -1,4 +1,4 @@
-//! Settings that were evaluated, as files of other programs tell them.
+//! Evaluated settings from files of other programs.
 
 use super::{Measured, Recorded};
 use karve_numerics::grid::Axis;
@@ -9,12 +9,12 @@ use serde_json::Value;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Settings that were evaluated, in the order in which that happened.
+/// Evaluated settings, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evaluations {
-    /// The kernel; empty if nobody said.
+    /// The kernel; empty if unknown.
     pub kernel: String,
-    /// Where it ran; empty if nobody said.
+    /// Where it ran; empty if unknown.
     pub device: String,
     /// The names of the knobs.
     pub knobs: Vec<String>,
@@ -22,23 +22,23 @@ pub struct Evaluations {
     pub rows: Vec<Evaluation>,
 }
 
-/// One setting that was evaluated.
+/// One evaluated setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluation {
     /// The values of the knobs, in the order of the names.
     pub values: Vec<String>,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
-/// What came of an evaluation.
+/// The outcome of an evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It ran, and its result was right.
+    /// It ran, and its result was correct.
     Timed {
-        /// The time that stands for it, in milliseconds.
+        /// Its representative time, in milliseconds.
         time_ms: f64,
-        /// The single readings, in milliseconds, as far as they are known.
+        /// The individual readings, in milliseconds, if known.
         readings_ms: Vec<f64>,
     },
     /// It has no time.
@@ -58,12 +58,12 @@ pub enum Failure {
     Crashed,
     /// Its result is wrong.
     Wrong,
-    /// It did not end in time.
+    /// It timed out.
     TimedOut,
 }
 
 impl Evaluations {
-    /// The evaluations of a measured space. Its times are taken for milliseconds.
+    /// The evaluations of a measured space. Its times are assumed to be milliseconds.
     pub fn of(space: &Recorded) -> Self {
         let axes = space.grid.axes();
         let row = |point| {
@@ -117,7 +117,7 @@ impl Evaluations {
 pub(super) struct Entries<V>(pub(super) Vec<(String, V)>);
 
 impl<V> Entries<V> {
-    /// The last entry of a name, as Python has it.
+    /// The last entry with a name, as in Python.
     pub(super) fn get(&self, name: &str) -> Option<&V> {
         let found = self.0.iter().rev().find(|(known, _)| known == name);
         found.map(|(_, value)| value)
@@ -158,7 +158,7 @@ pub(super) fn text_of(value: &Value) -> String {
     }
 }
 
-/// The value of a knob as JSON: numbers and truth values as such, if they are read back the same.
+/// The value of a knob as JSON: numbers and booleans as such, if they round-trip.
 pub(super) fn json_of(text: &str) -> Value {
     let parsed = serde_json::from_str::<Value>(text);
     let plain = parsed
@@ -167,12 +167,12 @@ pub(super) fn json_of(text: &str) -> Value {
     plain.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// A time that can be compared: above 0 and not endless.
+/// A time that can be compared: above 0 and finite.
 pub(super) fn usable(time_ms: f64) -> bool {
     time_ms.is_finite() && time_ms > 0.0
 }
 
-/// The same JSON without the words that only Python knows; what they stood for is `null`.
+/// The same JSON with Python-only constants replaced by `null`.
 pub(super) fn plain_json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut quoted, mut escaped) = (false, false);

@@ -1,8 +1,8 @@
 //! Cache files of Kernel Tuner: all settings that it tried, a line of JSON for each.
 //!
 //! Kernel Tuner adds a line whenever it has tried a setting and closes the file at the end, so a
-//! file of a run that goes on, or was ended, lacks its last brackets. A setting that failed says
-//! why in `__error__`; older files say it in place of the time. Times are milliseconds.
+//! file of a running or interrupted run lacks its last brackets. A setting that failed has the
+//! reason in `__error__`; older files have it in place of the time. Times are milliseconds.
 
 use super::evaluation::{
     Entries, Evaluation, Evaluations, Failure, Outcome, json_of, plain_json, text_of, usable,
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 
-/// From this time on it stands for a failure, as in the first files of Kernel Tuner.
+/// A time of at least this means a failure, as in early files of Kernel Tuner.
 const ENDLESS_MS: f64 = 1e20;
 
 #[derive(Deserialize)]
@@ -24,7 +24,7 @@ struct File {
     cache: Entries<Entries<Value>>,
 }
 
-/// What stands above the settings in a cache file.
+/// The header of a cache file.
 #[derive(Serialize)]
 struct Head<'a> {
     device_name: &'a str,
@@ -60,7 +60,7 @@ pub(super) fn parse_cache(text: &str) -> Result<Evaluations, String> {
 
 /// The text with its last brackets, if they are missing.
 ///
-/// What was cut off in the middle of a line loses that line.
+/// A line that was cut off in the middle is dropped.
 pub(super) fn close(text: &str) -> Cow<'_, str> {
     let whole = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
     let text = match text.contains("NaN") || text.contains("Infinity") {
@@ -111,8 +111,8 @@ fn failure_of(error: Option<&str>) -> Failure {
     }
 }
 
-/// Writes a cache file. Wrong results and timeouts count as crashes, since Kernel Tuner has no
-/// words for them.
+/// Writes a cache file. Wrong results and timeouts count as crashes, because Kernel Tuner does
+/// not distinguish them.
 pub(super) fn render_cache(evaluations: &Evaluations) -> String {
     let values = |(index, knob): (usize, &String)| {
         let values = evaluations.values_of(index);
@@ -160,7 +160,7 @@ fn render_row(knobs: &[String], row: &Evaluation) -> String {
             }),
         ),
     }
-    // Kernel Tuner stops without these when it simulates a limit of time or writes T4.
+    // Kernel Tuner fails without these when it simulates a time limit or writes T4.
     put("compile_time", json!(0));
     put("verification_time", json!(0));
     put("benchmark_time", json!(benchmark_ms));
@@ -188,7 +188,7 @@ fn python_text(value: &Value) -> String {
     }
 }
 
-/// A number with an exponent of a sign and at least two digits.
+/// A number whose exponent has a sign and at least two digits.
 fn python_exponent(number: f64) -> String {
     let text = format!("{number:e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));

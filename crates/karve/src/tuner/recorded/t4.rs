@@ -68,7 +68,7 @@ pub(super) fn parse_results(text: &str) -> Result<Evaluations, String> {
         "" => Some(1.0),
         unit => milliseconds(unit),
     };
-    let unit = unit.ok_or("its time unit is none that karve knows")?;
+    let unit = unit.ok_or("karve does not know its time unit")?;
     let first = file.results.first().ok_or("it has no results")?;
     let knobs = first.configuration.0.iter().map(|(name, _)| name.clone());
     let knobs: Vec<String> = knobs.collect();
@@ -208,7 +208,7 @@ mod tests {
         ));
     }
 
-    /// One evaluation of another program: its time, or why there is none.
+    /// One evaluation of another program: its time, or why it has none.
     fn check(row: &str, unit: &str, want: Result<Outcome, &str>) {
         let text = format!(
             r#"{{"results": [{{"configuration": {{"A": 1}}, {row}}}],

@@ -2,13 +2,13 @@
 
 use super::{Evaluations, Measured, Outcome};
 
-/// Reads a table. Columns before `valid`, or before `time` where there is no `valid`, are knobs.
+/// Reads a table. Columns before `valid`, or before `time` if there is no `valid`, are knobs.
 pub(super) fn parse_table(text: &str) -> Result<(Vec<String>, Vec<Measured>), String> {
     let mut lines = text.lines().enumerate();
     let (_, head) = lines.next().ok_or("it is empty")?;
     let head: Vec<&str> = head.split(',').map(str::trim).collect();
     let column = |name: &str| head.iter().position(|column| *column == name);
-    let time = column("time").ok_or("no column is called time")?;
+    let time = column("time").ok_or("there is no column named time")?;
     let valid = column("valid");
     let knobs = valid.unwrap_or(time).min(time);
     if knobs == 0 {
@@ -19,9 +19,7 @@ pub(super) fn parse_table(text: &str) -> Result<(Vec<String>, Vec<Measured>), St
         let cells: Vec<&str> = line.split(',').map(str::trim).collect();
         let wrong = |what: &str| format!("line {}: {what}", number + 1);
         if cells.len() != head.len() {
-            return Err(wrong(
-                "it has another number of columns than the first line",
-            ));
+            return Err(wrong("its number of columns differs from the first line"));
         }
         let works = valid.is_none_or(|valid| cells[valid] == "1" || cells[valid] == "true");
         let value = match works {
@@ -50,7 +48,7 @@ pub(super) fn parse_table(text: &str) -> Result<(Vec<String>, Vec<Measured>), St
 
 /// Evaluations as a table, with times in milliseconds.
 pub(super) fn render_table(evaluations: &Evaluations) -> String {
-    // A comma or a line feed within a cell would part it.
+    // A comma or a newline within a cell would split it.
     let cell = |text: &String| text.replace([',', '\n', '\r'], "_");
     let line = |cells: &[String]| cells.iter().map(cell).collect::<Vec<_>>().join(",");
     let mut out = format!("{},valid,time\n", line(&evaluations.knobs));
@@ -64,7 +62,7 @@ pub(super) fn render_table(evaluations: &Evaluations) -> String {
     out
 }
 
-/// Nine digits: more than any clock tells.
+/// Nine digits: more than any clock resolves.
 fn rounded(value: f64) -> f64 {
     format!("{value:.8e}").parse().unwrap_or(value)
 }

@@ -1,4 +1,4 @@
-//! Measured spaces of all formats, told apart by what they say.
+//! Measured spaces of all formats, detected from their contents.
 
 use super::*;
 use flate2::Compression;

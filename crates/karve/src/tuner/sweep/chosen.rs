@@ -1,4 +1,4 @@
-//! What a sweep ends with: the best setting that is right on the hidden cases too.
+//! The result of a sweep: the best setting that is also correct on the hidden cases.
 
 use super::Sweep;
 use crate::tuner::journal::Line;
@@ -8,12 +8,12 @@ use karve_numerics::grid::Point;
 use karve_numerics::space::Config;
 use karve_os::error::Result;
 
-/// Settings that may be wrong on a hidden case before the default stays.
+/// How many settings may be wrong on a hidden case before the default is kept.
 const WRONG_MAX: usize = 3;
 
 impl Sweep {
-    /// The best setting that is also right on the hidden cases, and how many better ones are not.
-    /// When too many were wrong it is the default.
+    /// The best setting that is also correct on the hidden cases, and how many better ones are not.
+    /// If too many were wrong, it is the default.
     pub fn chosen(&mut self, workshop: &mut Workshop) -> Result<(Option<Point>, usize)> {
         let default = self.search.grid().default_point();
         for wrong in 0..WRONG_MAX {
@@ -37,8 +37,8 @@ impl Sweep {
         Ok((stays, WRONG_MAX))
     }
 
-    /// The same without values that change nothing: each that can be the default's while the build
-    /// makes the same is the default's. So nothing stands in a difference for no reason.
+    /// The same without values that have no effect: each value is reset to the default if the
+    /// artifacts stay the same. So the diff contains only changes that matter.
     fn pare(
         &mut self,
         (point, config): (Point, &Config),

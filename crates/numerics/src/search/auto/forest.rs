@@ -1,10 +1,10 @@
 //! An ensemble of random trees over settings.
 //!
-//! Every tree splits all settings until each stands alone, at the best of some random thresholds:
-//! one for each knob, one for how often two divides a size, and as many as there are knobs for
-//! products and ratios of two sizes, on which the resources of a device depend. A leaf names its
-//! setting, so that values may change without new trees. A new setting splits the leaf that it
-//! falls into; a few trees are grown anew each time.
+//! Every tree splits all settings until each is alone, at the best of some random thresholds: one
+//! for each knob, one for how often two divides a size, and as many as there are knobs for products
+//! and ratios of two sizes, on which the resources of a device depend. A leaf names its setting, so
+//! that values may change without new trees. A new setting splits the leaf that it falls into; a
+//! few trees are regrown each time.
 
 use crate::grid::{Axis, Grid, Point};
 use crate::stats::Draws;
@@ -12,8 +12,8 @@ use crate::stats::Draws;
 /// Draws for the split of a leaf.
 const SPLIT_DRAWS: usize = 40;
 
-/// What the trees see of settings: the logarithm of sizes, the place of other values, and how often
-/// two divides a size.
+/// The features of settings: the logarithm of sizes, the rank of other values, and how often two
+/// divides a size.
 #[derive(Debug)]
 pub(super) struct Features {
     tables: Vec<Vec<f32>>,
@@ -47,12 +47,12 @@ impl Features {
         knobs.chain(twos).collect()
     }
 
-    /// How many numbers a setting has.
+    /// The number of features.
     fn columns(&self) -> usize {
         self.tables.len() + self.twos.len()
     }
 
-    /// How many directions are looked at: the columns, and as many of two sizes as there are knobs.
+    /// The number of split directions: the columns, and as many pairs of sizes as there are knobs.
     fn directions(&self) -> usize {
         if self.sizes.len() < 2 {
             self.columns()
@@ -71,7 +71,7 @@ impl Features {
         let first = draws.below(self.sizes.len());
         let other = draws.below(self.sizes.len() - 1);
         let second = other + usize::from(other >= first);
-        // A product three times in four, else a ratio.
+        // A product with probability 3/4, else a ratio.
         let sign = if draws.below(4) == 0 { -1.0 } else { 1.0 };
         Direction {
             first: self.sizes[first],
@@ -80,7 +80,7 @@ impl Features {
     }
 }
 
-/// What a split looks at: one column, or the product or ratio of two sizes.
+/// What a split tests: one column, or the product or ratio of two sizes.
 #[derive(Clone, Copy, Debug)]
 struct Direction {
     first: usize,
@@ -118,7 +118,7 @@ pub(super) struct Forest {
 }
 
 impl Forest {
-    /// So many trees, of which some are grown anew each time.
+    /// A forest of this many trees, some of which are regrown each time.
     pub(super) fn new((trees, anew): (usize, usize)) -> Self {
         Self {
             trees: vec![Vec::new(); trees],
@@ -129,12 +129,12 @@ impl Forest {
         }
     }
 
-    /// Whether it has learnt nothing.
+    /// Whether it has learned nothing yet.
     pub(super) fn is_empty(&self) -> bool {
         self.settings.is_empty()
     }
 
-    /// Learns values. Settings that it knows already must be the first, in the same order.
+    /// Learns values. Settings that it already knows must come first, in the same order.
     pub(super) fn learn(
         &mut self,
         features: &Features,
@@ -169,7 +169,7 @@ impl Forest {
         self.next = (self.next + self.anew) % count.max(1);
     }
 
-    /// The mean and the variance of what the trees say.
+    /// The mean and the variance of the trees' predictions.
     pub(super) fn predict(&self, x: &[f32]) -> (f64, f64) {
         let (mut sum, mut squares) = (0.0, 0.0);
         for tree in &self.trees {
@@ -186,7 +186,7 @@ impl Forest {
     fn grow(&self, tree: &mut Vec<Node>, features: &Features, draws: &mut Draws) {
         let mut all: Vec<u32> = (0..self.settings.len() as u32).collect();
         let mut along = Vec::with_capacity(all.len());
-        // Parts that are still to be split: where they stand, and their node.
+        // Parts that are not split yet: their range, and their node.
         tree.push(Node::Leaf(0));
         let mut open = vec![(0, all.len(), 0_usize)];
         while let Some((from, to, at)) = open.pop() {
@@ -282,7 +282,7 @@ impl Forest {
     }
 }
 
-/// A random threshold that parts some values; nothing if they are all alike.
+/// A random threshold that separates some values; `None` if they are all equal.
 fn between(values: &[f32], draws: &mut Draws) -> Option<f32> {
     let low = values.iter().copied().fold(f32::INFINITY, f32::min);
     let high = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);

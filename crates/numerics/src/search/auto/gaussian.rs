@@ -1,39 +1,39 @@
 //! A Gaussian process over settings.
 //!
-//! For each knob a table says how alike two of its values are: a Matérn curve of smoothness 5/2
-//! over how many values lie between them, or one number where the values are words. Sizes have a
-//! second curve, over how often two divides them. Two settings are as alike as the product of
-//! these, mixed with their mean. Lengths, noise and the mixture are those under which the readings
-//! are likeliest, found by turning one at a time.
+//! For each knob a table holds the correlation of any two of its values: a Matérn curve of
+//! smoothness 5/2 over the difference of their ranks, or one number if the values are words. Sizes
+//! have a second curve, over how often two divides them. The correlation of two settings is the
+//! product of these, mixed with their mean. Length scales, noise and the mixture maximize the
+//! likelihood of the readings, by coordinate search.
 
 use crate::grid::{Axis, Grid};
 use crate::stats::Draws;
 use std::ops::{Add, Mul};
 
-/// Readings that lengths are fitted to, at most.
+/// Maximum number of readings that length scales are fitted to.
 const FIT_MAX: usize = 100;
-/// How often each length is turned: twice as long as there are few readings.
+/// How often each length scale is adjusted: twice as often while there are few readings.
 const SWEEPS: usize = 2;
 const FEW: usize = 40;
-/// What the lengths are before anything is known; 1 is the whole range of a knob.
+/// The length scales before anything is known; 1 is the whole range of a knob.
 const LENGTH: f64 = 1.0;
 const LENGTH_RANGE: (f64, f64) = (0.05, 20.0);
-/// How strongly lengths are held to that: the weight of the square of their logarithm.
+/// How strongly length scales are pulled to that: the weight of the square of their logarithm.
 const LENGTH_HOLD: f64 = 0.25;
-/// The part of the variance that is noise.
+/// The noise share of the variance.
 const NOISE: f64 = 1e-3;
 const NOISE_RANGE: (f64, f64) = (1e-6, 0.3);
 const NOISE_HOLD: f64 = 0.02;
-/// How much of the likeness is the mean over the knobs rather than the product.
+/// How much of the correlation is the mean over the knobs rather than the product.
 const MIXTURE: f64 = 0.3;
 const MIXTURE_MAX: f64 = 0.9;
 const MIXTURE_STEP: f64 = 0.15;
-/// Better by less is not better.
+/// A smaller improvement does not count.
 const LIKELIER: f64 = 1e-3;
 /// A pivot is at least this.
 const PIVOT_MIN: f64 = 1e-9;
 
-/// How alike settings are.
+/// The correlation of settings.
 #[derive(Clone, Debug)]
 pub(super) struct Kernel {
     axes: Vec<Curve>,
@@ -42,7 +42,7 @@ pub(super) struct Kernel {
     mixture: f64,
 }
 
-/// How alike two values of a knob are, by how many values lie between them.
+/// The correlation of two values of a knob, by the difference of their ranks.
 #[derive(Clone, Debug)]
 struct Curve {
     values: usize,
@@ -51,7 +51,7 @@ struct Curve {
     table: Vec<f32>,
 }
 
-/// How alike two sizes are, by how often two divides them.
+/// The correlation of two sizes, by how often two divides them.
 #[derive(Clone, Debug)]
 struct Twos {
     axis: usize,
@@ -104,7 +104,7 @@ impl Curve {
     }
 }
 
-/// What is turned to make the readings likelier.
+/// A parameter that is adjusted to make the readings more likely.
 #[derive(Clone, Copy, Debug)]
 enum Screw {
     Length(usize),
@@ -125,7 +125,7 @@ impl Kernel {
         }
     }
 
-    /// How alike two settings are, 0 to 1.
+    /// The correlation of two settings, 0 to 1.
     pub(super) fn alike(&self, a: &[u16], b: &[u16]) -> f32 {
         let (mut product, mut sum) = (1_f32, 0_f32);
         for (curve, (a, b)) in self.axes.iter().zip(a.iter().zip(b)) {
@@ -143,7 +143,7 @@ impl Kernel {
         (1.0 - mixture) * product + mixture * sum / curves as f32
     }
 
-    /// Fits lengths, noise and mixture to some of the readings.
+    /// Fits length scales, noise and mixture to some of the readings.
     pub(super) fn fit(
         &mut self,
         chosen: &[usize],
@@ -162,7 +162,7 @@ impl Kernel {
                 screws.swap(last, draws.below(last + 1));
             }
             for screw in &screws {
-                // One way as long as it helps, else the other way.
+                // One direction as long as it helps, else the other.
                 for direction in [-1.0, 1.0] {
                     let before = best;
                     while let Some(value) = self.turned(*screw, direction, (&x, &y), best) {
@@ -176,7 +176,7 @@ impl Kernel {
         }
     }
 
-    /// Turns one screw a bit and gives the new unlikeliness, if that is less.
+    /// Adjusts one parameter and returns the new negative log-likelihood, if it is lower.
     fn turned(
         &mut self,
         screw: Screw,
@@ -220,7 +220,7 @@ impl Kernel {
         }
     }
 
-    /// The negative logarithm of how likely the readings are, up to a constant.
+    /// The negative log-likelihood of the readings, up to a constant.
     fn unlikeliness(&self, x: &[&[u16]], y: &[f64]) -> f64 {
         let mut factor = Factor::default();
         for count in 1..=x.len() {
@@ -239,7 +239,7 @@ impl Kernel {
     }
 }
 
-/// Which readings lengths are fitted to: the best half, and others by lot.
+/// Which readings length scales are fitted to: the best half, and a random part of the rest.
 pub(super) fn to_fit(values: &[f64], draws: &mut Draws) -> Vec<usize> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     if order.len() > FIT_MAX {
@@ -254,7 +254,7 @@ pub(super) fn to_fit(values: &[f64], draws: &mut Draws) -> Vec<usize> {
     order
 }
 
-/// The triangular factor of the likeness of all settings with each other.
+/// The triangular factor of the correlation matrix of all settings.
 #[derive(Debug, Default)]
 pub(super) struct Factor {
     rows: Vec<Vec<f64>>,

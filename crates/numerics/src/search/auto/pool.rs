@@ -1,6 +1,6 @@
-//! The settings that the model looks at, with what the Gaussian process says of each.
+//! The settings that the model considers, with the Gaussian process's prediction for each.
 //!
-//! For each setting the pool keeps the solved row of its likeness with the known settings; a new
+//! For each setting the pool keeps the solved row of its correlation with the known settings; a new
 //! reading adds one number to each row.
 
 use super::super::Record;
@@ -12,15 +12,15 @@ use std::f64::consts::{PI, SQRT_2};
 
 /// Settings that are drawn.
 const SIZE: usize = 4_096;
-/// How many of them are changed from one of the best, where valid.
+/// How many of them are mutations of one of the best, where valid.
 const OFFSPRING: usize = 2_048;
 /// The best that have offspring.
 const PARENTS: usize = 16;
-/// Knobs that are changed, at most.
+/// Maximum number of knobs that are mutated.
 const CHANGES_MAX: usize = 4;
-/// Of so many best settings all neighbours are in the pool.
+/// All neighbors of this many best settings are in the pool.
 const NEIGHBOURED: usize = 8;
-/// A variance is at least this part of the whole.
+/// Minimum variance, as a share of the whole.
 const VARIANCE_MIN: f64 = 1e-8;
 
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub(super) struct Pool {
     settings: Vec<Setting>,
     inside: BTreeSet<Point>,
     neighboured: BTreeSet<Point>,
-    /// How many settings of the record were let go of.
+    /// How many settings of the record were already removed.
     left_out: usize,
 }
 
@@ -38,7 +38,7 @@ struct Setting {
     row: Vec<f32>,
 }
 
-/// What the process says of a setting.
+/// The prediction of the process for a setting.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scored {
     pub(super) point: Point,
@@ -48,7 +48,7 @@ pub(super) struct Scored {
 }
 
 impl Pool {
-    /// A pool of settings that were not asked for: all of them, or some drawn by lot.
+    /// A pool of settings that were not proposed: all of them, or a random part.
     pub(super) fn draw(grid: &Grid, record: &Record, draws: &mut Draws) -> Self {
         let mut pool = Self {
             left_out: record.len(),
@@ -67,7 +67,7 @@ impl Pool {
         pool
     }
 
-    /// Lets settings in that differ from the best ones in a few knobs.
+    /// Adds settings that differ from the best ones in a few knobs.
     fn admit_offspring(&mut self, grid: &Grid, record: &Record, draws: &mut Draws) {
         let mut parents = record.ranking();
         parents.truncate(PARENTS);
@@ -93,7 +93,7 @@ impl Pool {
         }
     }
 
-    /// Lets the neighbours of the best settings in.
+    /// Adds the neighbors of the best settings.
     pub(super) fn admit_neighbours(&mut self, grid: &Grid, record: &Record) {
         for (best, _) in record.ranking().into_iter().take(NEIGHBOURED) {
             if self.neighboured.insert(best) {
@@ -104,7 +104,7 @@ impl Pool {
         }
     }
 
-    /// Lets go of the settings that were asked for.
+    /// Removes the settings that were proposed.
     pub(super) fn leave_out(&mut self, record: &Record) {
         let new = record.entries().get(self.left_out..).unwrap_or_default();
         let asked = |point: Point| new.iter().any(|entry| entry.point == point);
@@ -112,14 +112,14 @@ impl Pool {
         self.left_out = record.len();
     }
 
-    /// Forgets the rows, since the factor is another one.
+    /// Clears the rows, because the factor has changed.
     pub(super) fn forget(&mut self) {
         for setting in &mut self.settings {
             setting.row.clear();
         }
     }
 
-    /// What the process says of every setting; `weights` are the solved targets.
+    /// The prediction of the process for every setting; `weights` are the solved targets.
     pub(super) fn score(
         &mut self,
         grid: &Grid,
@@ -164,7 +164,7 @@ pub(super) fn foremost(mut scored: Vec<Scored>, most: usize) -> Vec<Scored> {
     scored
 }
 
-/// How much less than `best` a normal value is on average, where more counts as nothing.
+/// The expected amount by which a normal value is below `best`, where values above count as zero.
 pub(super) fn expected_improvement(mean: f64, deviation: f64, best: f64) -> f64 {
     let deviation = deviation.max(1e-9);
     let z = (best - mean) / deviation;
@@ -172,7 +172,7 @@ pub(super) fn expected_improvement(mean: f64, deviation: f64, best: f64) -> f64 
     deviation * (z * below(z) + density).max(0.0)
 }
 
-/// The chance that a standard normal value is below `z`, to about 1e-7.
+/// The probability that a standard normal value is below `z`, to about 1e-7.
 fn below(z: f64) -> f64 {
     // The rational approximation of the complementary error function by Chebyshev fitting.
     const TERMS: [f64; 10] = [

@@ -1,17 +1,17 @@
-//! What the models learn: the logarithms of the values, with the slow end drawn in.
+//! What the models learn: the logarithms of the values, with the slow end compressed.
 //!
-//! How slow a slow setting is says little of where the fast ones are, and a few of a hundred
-//! times the median would be all that a model sees. What lies beyond twice the distance from the
-//! best to the median counts a tenth.
+//! How slow a slow setting is says little about where the fast ones are, and a few at a hundred
+//! times the median would dominate a model. Beyond twice the distance from the best to the median,
+//! differences count a tenth.
 
 use super::super::{Entry, Record};
 use crate::grid::Point;
 use crate::stats;
 use std::collections::BTreeMap;
 
-/// So many distances from the best to the median are taken as they are.
+/// Values up to this many distances from the best to the median count in full.
 const PLAIN: f64 = 2.0;
-/// How much of the rest counts.
+/// How much the rest counts.
 const SLOW_PART: f64 = 0.1;
 
 /// The settings that did not fail, with mean 0 and deviation 1.
@@ -25,7 +25,7 @@ pub(super) struct Targets {
 }
 
 impl Targets {
-    /// The targets of a record. What is not known yet has the value that is believed of it.
+    /// The targets of a record. A setting without a result has its predicted value.
     pub(super) fn new(record: &Record, believed: &BTreeMap<Point, f64>) -> Option<Self> {
         let known: Vec<f64> = record.entries().iter().filter_map(Entry::value).collect();
         let known: Vec<f64> = known.iter().map(|value| value.ln()).collect();
@@ -42,7 +42,7 @@ impl Targets {
             let log = entry.value().map(f64::ln);
             let believed = || believed.get(&entry.point).copied();
             points.push(entry.point);
-            // A belief may not be better than what was seen.
+            // A prediction may not be better than the best reading.
             values.push(match log {
                 Some(log) => drawn_in(log),
                 None => drawn_in(believed().unwrap_or(median).max(least)),
@@ -87,7 +87,7 @@ impl Targets {
         points.iter().map(value).collect()
     }
 
-    /// Settings for the process: all, or else the best half and the last half, in their order.
+    /// Settings for the process: all, or else the best half and the latest half, in order.
     pub(super) fn best_and_last(&self, most: usize) -> Vec<Point> {
         let count = self.points.len();
         if count <= most {
@@ -118,7 +118,7 @@ impl Targets {
         self.mean + self.deviation * target
     }
 
-    /// By which factor a value gets better with such an improvement of the target, less one.
+    /// By which factor a value improves with such an improvement of the target, minus one.
     pub(super) fn gain(&self, improvement: f64) -> f64 {
         (improvement * self.deviation).exp() - 1.0
     }

@@ -1,4 +1,4 @@
-//! Leases in a directory of their own; tests with several processes are in `tests/device.rs`.
+//! Leases in their own directory; tests with several processes are in `tests/device.rs`.
 
 use super::*;
 use std::os::unix::fs::symlink;

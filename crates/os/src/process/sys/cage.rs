@@ -1,13 +1,13 @@
-//! What a child gives up for good before it executes: files, calls, rights and resources.
+//! What a child permanently drops before it executes: files, calls, privileges and resources.
 //!
-//! Everything is prepared before the fork. What the child runs is async-signal-safe.
+//! Everything is prepared before the fork. The code that the child runs is async-signal-safe.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::{mem, ptr};
 
-/// Flag of `landlock_create_ruleset`: only tell the version.
+/// Flag of `landlock_create_ruleset`: only return the version.
 const LANDLOCK_VERSION: libc::c_uint = 1;
 
 /// The kind of a rule for a file hierarchy.
@@ -17,26 +17,26 @@ const LANDLOCK_PATH_BENEATH: libc::c_uint = 1;
 const SECCOMP_SET_FILTER: libc::c_uint = 1;
 const SECCOMP_SPEC_ALLOW: libc::c_ulong = 1 << 2;
 
-/// Rights of root that a command keeps: they concern files, which the other layers guard.
+/// Capabilities of root that a command keeps: they concern files, which the other layers protect.
 const KEPT_RIGHTS: [i32; 4] = [0, 1, 3, 4];
 
-/// The layout of the rights that `capset` reads.
+/// The layout of the capabilities that `capset` reads.
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
-/// What a child gives up.
+/// The restrictions of a child.
 #[derive(Debug, Default)]
 pub(in crate::process) struct Cage {
     /// The files it may touch.
     pub(in crate::process) ruleset: Option<OwnedFd>,
     /// The calls it may make.
     pub(in crate::process) filter: Vec<libc::sock_filter>,
-    /// Resources and how much of each.
+    /// Resource limits.
     pub(in crate::process) limits: Vec<(Resource, u64)>,
-    /// Whether it loses the rights of root.
+    /// Whether it loses root's capabilities.
     pub(in crate::process) drops_rights: bool,
 }
 
-/// A resource with a limit that the kernel keeps.
+/// A resource whose limit the kernel enforces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::process) enum Resource {
     /// Bytes of private memory of one process.
@@ -64,7 +64,7 @@ impl Resource {
 }
 
 impl Cage {
-    /// Gives up all that a further child inherits. Async-signal-safe.
+    /// Applies all restrictions that further children inherit. Async-signal-safe.
     pub(super) fn restrict(&self) -> bool {
         let limited = self.limits.iter().all(|(what, most)| limit(*what, *most));
         // SAFETY: plain system calls on numbers; the descriptor is open.
@@ -81,7 +81,7 @@ impl Cage {
         }
     }
 
-    /// Gives up calls; the last thing before the program is executed. Async-signal-safe.
+    /// Installs the call filter; the last step before the program is executed. Async-signal-safe.
     pub(super) fn filter(&self) -> bool {
         if self.filter.is_empty() {
             return true;
@@ -103,7 +103,7 @@ impl Cage {
     }
 }
 
-/// Sets a limit, or leaves a lower one that is there.
+/// Sets a limit, or keeps a lower existing one.
 fn limit(what: Resource, most: u64) -> bool {
     // SAFETY: the limits are valid places to read from and write to.
     unsafe {
@@ -120,8 +120,8 @@ fn limit(what: Resource, most: u64) -> bool {
     }
 }
 
-/// Takes from root what it may not have any more. A program that it executes gets no more than this
-/// either, since [`Cage::restrict`] gives up new privileges first.
+/// Drops root's capabilities that a command may not have. A program that it executes cannot regain
+/// them, since [`Cage::restrict`] rules out new privileges first.
 fn drop_rights() -> bool {
     #[repr(C)]
     struct Header {
@@ -135,22 +135,22 @@ fn drop_rights() -> bool {
     let kept = KEPT_RIGHTS
         .iter()
         .fold(0_u32, |all, right| all | 1 << right);
-    // SAFETY: both places are valid for the version that is given; they hold the rights that are
-    // effective, permitted and inheritable, and then the high halves of these.
+    // SAFETY: both places are valid for the given version; they hold the effective, permitted and
+    // inheritable capabilities, and then the high halves of these.
     unsafe {
         let mut now = [0_u32; 6];
         let (header, rights) = (ptr::from_ref(&header), now.as_mut_ptr());
         if libc::syscall(libc::SYS_capget, header, rights) == -1 {
             return false;
         }
-        // What is not there cannot be kept.
+        // A missing capability cannot be kept.
         let kept = kept & now[1];
         let new = [kept, kept, 0, 0, 0, 0];
         libc::syscall(libc::SYS_capset, header, new.as_ptr()) == 0
     }
 }
 
-/// The version of Landlock that the kernel offers; 0 without.
+/// The version of Landlock that the kernel offers; 0 if none.
 pub(in crate::process) fn landlock_version() -> u32 {
     let none = ptr::null::<u8>();
     // SAFETY: with this flag the call reads nothing.
@@ -165,7 +165,7 @@ pub(in crate::process) fn landlock_version() -> u32 {
     u32::try_from(version).unwrap_or(0)
 }
 
-/// What a ruleset governs, as the kernel reads it.
+/// What a ruleset restricts, as the kernel reads it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::process) struct Governed {
@@ -173,11 +173,11 @@ pub(in crate::process) struct Governed {
     pub(in crate::process) files: u64,
     /// Which uses of TCP.
     pub(in crate::process) net: u64,
-    /// What may not reach out of the sandbox.
+    /// What is confined to the sandbox.
     pub(in crate::process) scoped: u64,
 }
 
-/// An empty ruleset: nothing of what it governs is allowed.
+/// An empty ruleset: nothing that it restricts is allowed.
 pub(in crate::process) fn landlock_ruleset(governed: Governed) -> io::Result<OwnedFd> {
     // SAFETY: the place is valid for its size, and fields that an old kernel does not know are
     // zero.
@@ -192,11 +192,11 @@ pub(in crate::process) fn landlock_ruleset(governed: Governed) -> io::Result<Own
     if fd == -1 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
+    // SAFETY: the kernel has just created this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
 }
 
-/// Allows accesses to what lies at or below an open path.
+/// Allows accesses to an open path and everything below it.
 pub(in crate::process) fn landlock_allow(
     ruleset: BorrowedFd<'_>,
     path: &File,

@@ -1,5 +1,4 @@
-//! The system call that makes a child, on a stack of its own in the memory of karve where that is
-//! possible.
+//! The system call that creates a child, on its own stack in karve's memory if possible.
 
 use std::io;
 use std::{mem, ptr};
@@ -24,30 +23,30 @@ pub(super) struct CloneArgs {
     pub(super) cgroup: u64,
 }
 
-/// Flags that make the child use the memory of karve, which waits meanwhile, instead of a copy: the
-/// larger karve has grown, the longer a copy takes, and each page of it again when it is written.
+/// Flags that make the child use the memory of karve, which waits meanwhile, instead of a copy: a
+/// copy takes longer the larger karve is, and each of its pages costs again when it is written.
 #[cfg(target_arch = "x86_64")]
 pub(super) const CLONE_MEMORY: u64 = (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
 
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) const CLONE_MEMORY: u64 = 0;
 
-/// The stack of a child that uses the memory of karve: it calls a few small functions.
+/// The stack size of a child that uses karve's memory: it calls a few small functions.
 pub(super) const STACK_BYTES: usize = 64 << 10;
 
-/// What a child does with its life.
+/// What a child runs.
 pub(super) type Live = extern "C" fn(&Life<'_>) -> !;
 
-/// Makes a child that lives its life on the stack that the arguments name; gives its id.
+/// Creates a child that runs on the stack that the arguments name; returns its id.
 ///
 /// # Safety
 ///
-/// The stack must be large enough, and used by nobody else.
+/// The stack must be large enough, and used by nothing else.
 #[cfg(target_arch = "x86_64")]
 pub(super) unsafe fn clone3(args: &CloneArgs, life: &Life<'_>, live: Live) -> io::Result<Pid> {
     let result: i64;
-    // SAFETY: the kernel keeps all registers but those named here. The child starts behind the
-    // system call on its own stack, whose end is aligned as a call wants it, and never leaves
+    // SAFETY: the kernel preserves all registers except those named here. The child starts after
+    // the system call on its own stack, whose end is aligned as a call requires, and never leaves
     // `live`; so it touches nothing of this frame.
     unsafe {
         std::arch::asm!(
@@ -74,7 +73,7 @@ pub(super) unsafe fn clone3(args: &CloneArgs, life: &Life<'_>, live: Live) -> io
     Ok(result as Pid)
 }
 
-/// Makes a child with a copy of all memory, as fork does; gives its id.
+/// Creates a child with a copy of all memory, as fork does; returns its id.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! The system calls behind a companion: messages, descriptors, standing still, CPU time.
+//! The system calls behind a child process: messages, descriptors, freezing, CPU time.
 
 use std::fs::File;
 use std::io;
@@ -10,27 +10,27 @@ use std::time::{Duration, Instant};
 
 use super::Pid;
 
-/// Descriptors in one message at most.
+/// Maximum number of descriptors in one message.
 pub(in crate::process) const FDS_MAX: usize = 8;
 
-/// Room for the header and the descriptors of a control message.
+/// Space for the header and the descriptors of a control message.
 #[repr(C, align(8))]
 struct Control([u8; 64]);
 
-/// Two ends of a connection that keeps messages apart; the second is inherited by nobody unless
-/// it is given.
+/// The two ends of a connection that preserves message boundaries; the second is inherited only if
+/// it is passed explicitly.
 pub(in crate::process) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds: [RawFd; 2] = [-1; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-    // SAFETY: the array has room for two descriptors.
+    // SAFETY: the array has space for two descriptors.
     if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) } == -1 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just made these descriptors for us, and nobody else knows them.
+    // SAFETY: the kernel has just created these descriptors, and nothing else owns them.
     Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
 }
 
-/// A nameless file in memory that cannot grow beyond some bytes, all of them zero at first.
+/// An anonymous file in memory of a fixed size, filled with zeros.
 pub(in crate::process) fn bounded_file(bytes: u64) -> io::Result<File> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: the name is a null-terminated string.
@@ -38,7 +38,7 @@ pub(in crate::process) fn bounded_file(bytes: u64) -> io::Result<File> {
     if fd == -1 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
+    // SAFETY: the kernel has just created this descriptor, and nothing else owns it.
     let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
     file.set_len(bytes)?;
     let seals = libc::F_SEAL_GROW | libc::F_SEAL_SHRINK;
@@ -49,7 +49,7 @@ pub(in crate::process) fn bounded_file(bytes: u64) -> io::Result<File> {
     Ok(file)
 }
 
-/// What stands in such a file before its first zero.
+/// The contents of such a file before its first zero.
 pub(in crate::process) fn written_text(file: &File, bytes: u64) -> String {
     let mut text = vec![0; bytes as usize];
     let read = file.read_at(&mut text, 0).unwrap_or(0);
@@ -58,7 +58,7 @@ pub(in crate::process) fn written_text(file: &File, bytes: u64) -> String {
     String::from_utf8_lossy(&text[..end]).into_owned()
 }
 
-/// Sends one message with descriptors; never blocks for long, as messages are small.
+/// Sends one message with descriptors; never blocks for long, because messages are small.
 pub(in crate::process) fn send_message(
     socket: BorrowedFd<'_>,
     message: &[u8],
@@ -83,7 +83,7 @@ pub(super) fn send_numbers(socket: RawFd, message: &[u8], raw: &[RawFd]) -> io::
     let mut control = Control([0; 64]);
     let size = (raw.len().min(FDS_MAX) * mem::size_of::<RawFd>()) as libc::c_uint;
     // SAFETY: a zeroed header is valid; every pointer in it is to a place that outlives the call,
-    // and the control message is written inside the room that was made for it.
+    // and the control message is written inside the space reserved for it.
     let sent = unsafe {
         let mut header: libc::msghdr = mem::zeroed();
         header.msg_iov = &mut part;
@@ -106,7 +106,7 @@ pub(super) fn send_numbers(socket: RawFd, message: &[u8], raw: &[RawFd]) -> io::
     }
 }
 
-/// Waits for one message, and takes the descriptors that came with it.
+/// Waits for one message, and takes the descriptors sent with it.
 pub(super) fn receive_with_fds(
     socket: BorrowedFd<'_>,
     buffer: &mut [u8],
@@ -118,7 +118,7 @@ pub(super) fn receive_with_fds(
     let mut control = Control([0; 64]);
     let mut fds = Vec::new();
     // SAFETY: a zeroed header is valid; every pointer in it is to a place that outlives the calls.
-    // The descriptors of the control message were made for us, and nobody else knows them.
+    // The descriptors of the control message were created for us, and nothing else owns them.
     let n = unsafe {
         let mut header: libc::msghdr = mem::zeroed();
         header.msg_iov = &mut part;
@@ -147,7 +147,7 @@ pub(super) fn receive_with_fds(
     Ok((n as usize, fds))
 }
 
-/// Takes in one message; descriptors that came with it are refused by the kernel.
+/// Receives one message; descriptors sent with it are refused by the kernel.
 pub(in crate::process) fn receive_message(
     socket: BorrowedFd<'_>,
     buffer: &mut [u8],
@@ -167,14 +167,14 @@ pub(in crate::process) fn receive_message(
     }
 }
 
-/// Looks at a stopping child that cost next to nothing; it has usually stopped by then.
+/// Number of cheap checks of a stopping child; it has usually stopped by then.
 const QUICK_LOOKS: u32 = 200;
 
-/// How long one waits between two looks later on.
+/// The pause between two later checks.
 const LOOK_PAUSE: Duration = Duration::from_micros(50);
 
-/// Stops every thread of a child, and waits until they stand still. False if it has ended, and
-/// nothing if it does not stop in time.
+/// Stops every thread of a child, and waits until they have stopped. False if it has ended, and
+/// none if it does not stop in time.
 pub(in crate::process) fn stop_and_wait(pid: Pid, limit: Duration) -> Option<bool> {
     // SAFETY: the call takes two numbers; the child is not reaped, so the id is its own.
     if unsafe { libc::kill(pid, libc::SIGSTOP) } == -1 {
@@ -194,7 +194,7 @@ pub(in crate::process) fn stop_and_wait(pid: Pid, limit: Duration) -> Option<boo
             }
         }
         if info.si_code == libc::CLD_STOPPED {
-            // Taken in, so that the next stop is a new one.
+            // Consumed, so that the next stop is a new one.
             let flags = libc::WSTOPPED | libc::WNOHANG;
             // SAFETY: as above.
             unsafe { libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, flags) };
@@ -214,7 +214,7 @@ pub(in crate::process) fn stop_and_wait(pid: Pid, limit: Duration) -> Option<boo
     None
 }
 
-/// Lets a stopped child run on.
+/// Resumes a stopped child.
 pub(in crate::process) fn continue_process(pid: Pid) {
     // SAFETY: the call takes two numbers.
     unsafe { libc::kill(pid, libc::SIGCONT) };

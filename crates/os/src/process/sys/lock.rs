@@ -1,30 +1,31 @@
-//! What a worker gives up before it loads a kernel, for good: files that are written, other
-//! processes, clocks and priorities of the host, and the powers of root.
+//! What a worker permanently drops before it loads a kernel: writing files, other processes,
+//! clocks and priorities of the host, and root's capabilities.
 //!
-//! A kernel reads its inputs, computes, may start threads, and writes its outputs. Whatever else
-//! it tries fails with an error, so that an honest library that merely asks is not harmed. Where
-//! the kernel of the operating system is too old for a part, the other parts still hold.
+//! A kernel reads its inputs, computes, may start threads, and writes its outputs. Anything else
+//! it tries fails with an error, so that an honest library that merely tries is not harmed. If the
+//! operating system is too old for a part, the other parts still apply.
 
 use super::powers;
 use libc::{c_long, sock_filter};
 use std::ffi::CStr;
 use std::mem;
 
-/// Only the number of the interface is asked for.
+/// Only query the ABI version.
 const LANDLOCK_CREATE_RULESET_VERSION: u32 = 1;
 
-/// The first interface that can keep a process from signalling others.
+/// The first ABI version that can keep a process from signaling others.
 const LANDLOCK_SCOPES_SINCE: c_long = 6;
 
-/// All ways of Landlock to change files: write, remove, make; then, by interface, move and cut.
+/// Landlock's rights to change files: write, remove, create; then, by ABI version, move and
+/// truncate.
 const LANDLOCK_WRITING: u64 = 0x1ff2;
 const LANDLOCK_REFER: u64 = 1 << 13;
 const LANDLOCK_TRUNCATE: u64 = 1 << 14;
 
-/// Abstract sockets and signals of those who are not confined alike.
+/// Abstract sockets and signals of processes outside the same sandbox.
 const LANDLOCK_SCOPES: u64 = 3;
 
-/// What a set of rules of Landlock handles; later interfaces have more fields.
+/// What a Landlock ruleset handles; later ABI versions have more fields.
 #[repr(C)]
 struct Ruleset {
     files: u64,
@@ -32,7 +33,7 @@ struct Ruleset {
     scopes: u64,
 }
 
-/// Advice that takes pages away from everybody who shares them.
+/// Advice that takes pages away from every process that shares them.
 const ADVICE_REFUSED: [libc::c_int; 5] = [
     libc::MADV_REMOVE,
     libc::MADV_PAGEOUT,
@@ -46,9 +47,9 @@ const MADV_SOFT_OFFLINE: libc::c_int = 101;
 /// Seals on karve's memory, which would keep later workers from mapping it.
 const F_ADD_SEALS: u32 = 1_033;
 
-/// Calls that no kernel needs, but for one that acts on other processes or on the host.
+/// Calls that no kernel needs, except one that acts on other processes or on the host.
 const REFUSED: &[c_long] = &[
-    // Processes: they would not stand still with the worker.
+    // Processes: they would not be frozen with the worker.
     libc::SYS_execve,
     libc::SYS_execveat,
     libc::SYS_unshare,
@@ -62,7 +63,7 @@ const REFUSED: &[c_long] = &[
     libc::SYS_pidfd_getfd,
     libc::SYS_pidfd_send_signal,
     libc::SYS_kcmp,
-    // A better place than the other arm has.
+    // Better scheduling than the other arm.
     libc::SYS_sched_setaffinity,
     libc::SYS_sched_setscheduler,
     libc::SYS_sched_setparam,
@@ -74,7 +75,7 @@ const REFUSED: &[c_long] = &[
     libc::SYS_clock_adjtime,
     libc::SYS_clock_settime,
     libc::SYS_settimeofday,
-    // Work that the operating system does on its own, and memory that outlives a process.
+    // Work that the operating system does asynchronously, and memory that outlives a process.
     libc::SYS_io_uring_setup,
     libc::SYS_userfaultfd,
     libc::SYS_perf_event_open,
@@ -84,8 +85,8 @@ const REFUSED: &[c_long] = &[
     libc::SYS_semget,
     libc::SYS_mq_open,
     libc::SYS_fallocate,
-    // Timers go off while the process stands still, in the turn of the other arm, and whoever waits
-    // for one through many sets makes that long.
+    // Timers fire while the process is frozen, during the turn of the other arm, and waiting for
+    // one through many epoll sets makes that slow.
     libc::SYS_timerfd_create,
     libc::SYS_timerfd_settime,
     libc::SYS_timer_create,
@@ -97,10 +98,10 @@ const REFUSED: &[c_long] = &[
     libc::SYS_inotify_init1,
     libc::SYS_fanotify_init,
     libc::SYS_io_setup,
-    // A group of its own, for the scheduler.
+    // Its own group, for the scheduler.
     libc::SYS_setsid,
     libc::SYS_setpgid,
-    // Keys, and what a file is beside its contents.
+    // Keys, and metadata of files.
     libc::SYS_add_key,
     libc::SYS_keyctl,
     libc::SYS_fchmod,
@@ -131,7 +132,7 @@ const REFUSED: &[c_long] = &[
     libc::SYS_migrate_pages,
 ];
 
-/// The older calls of the same kind, which only this machine has.
+/// The older calls of the same kind, which only this architecture has.
 #[cfg(target_arch = "x86_64")]
 const REFUSED_OLD: &[c_long] = &[
     libc::SYS_fork,
@@ -154,11 +155,11 @@ const ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xc000_00b7;
 
-/// Numbers from here on belong to another way of calling, which has the same calls again.
+/// Numbers from here on belong to another calling convention, which has the same calls again.
 #[cfg(target_arch = "x86_64")]
 const FOREIGN_NUMBERS: u32 = 0x4000_0000;
 
-/// Where the numbers of a call stand in what a filter sees.
+/// Offsets of a call's numbers in the data that a filter sees.
 const AT_NUMBER: u32 = 0;
 const AT_ARCHITECTURE: u32 = 4;
 
@@ -167,23 +168,24 @@ const fn at_argument(index: u32) -> u32 {
     16 + 8 * index
 }
 
-/// Stands for the id of the process in a lock that another program puts on itself.
+/// Placeholder for the process id in a profile that another program applies to itself.
 const OWN: u32 = u32::MAX;
 
-/// A lock as another program puts it on itself: the same as that of a worker of karve's own.
+/// A seccomp and Landlock profile for another program to apply to itself: the same as that of
+/// karve's own worker.
 #[derive(Debug, serde::Serialize)]
 pub(in crate::process) struct Lock {
-    /// The numbers of the calls that make, extend and put on a ruleset, and a filter, and of those
-    /// that get and set the powers of root.
+    /// The numbers of the calls that create, extend and apply a ruleset, of the one that installs
+    /// a filter, and of those that get and set capabilities.
     calls: [c_long; 6],
-    /// What the ruleset governs, field by field as the kernel reads it; empty without Landlock.
+    /// What the ruleset restricts, field by field as the kernel reads it; empty without Landlock.
     ruleset: Vec<u64>,
-    /// The steps of the filter; no last number stands for the id of the process.
+    /// The steps of the filter; a missing last number stands for the process id.
     filter: Vec<(u16, u8, u8, Option<u32>)>,
 }
 
 impl Lock {
-    /// The lock that this host can put on.
+    /// The profile that this host supports.
     pub(in crate::process) fn of_host() -> Self {
         let step = |step: sock_filter| {
             let number = (step.k != OWN).then_some(step.k);
@@ -207,8 +209,8 @@ impl Lock {
     }
 }
 
-/// Gives up, for this process and all its threads to come, what no kernel needs. A file that must
-/// be loaded can be read all the same.
+/// Drops, for this process and all its future threads, what no kernel needs. A file that must be
+/// loaded can still be read.
 pub(in crate::process) fn lock(must_open: &CStr) {
     // SAFETY: the call takes numbers.
     unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
@@ -219,8 +221,8 @@ pub(in crate::process) fn lock(must_open: &CStr) {
 }
 
 impl Ruleset {
-    /// All that the kernel knows of changing files and of reaching others, and how many bytes of
-    /// it an older kernel reads; nothing without Landlock.
+    /// What this kernel can restrict about changing files and reaching other processes, and how
+    /// many bytes of it an older kernel reads; none without Landlock.
     fn of_host() -> Option<(Self, usize)> {
         let none: *const Self = std::ptr::null();
         // SAFETY: with this flag the call reads nothing.
@@ -255,13 +257,13 @@ impl Ruleset {
     }
 }
 
-/// No file can be opened for writing any more, and nobody else signalled or looked into.
+/// From now on no file can be opened for writing, and no other process signaled or inspected.
 fn confine_files() {
     let Some((rules, size)) = Ruleset::of_host() else {
         return;
     };
-    // SAFETY: the first call reads a structure that outlives it, of the size that is given, and
-    // makes a descriptor that only this function knows.
+    // SAFETY: the first call reads a structure that outlives it, of the given size, and creates a
+    // descriptor that only this function owns.
     unsafe {
         let fd = libc::syscall(libc::SYS_landlock_create_ruleset, &rules, size, 0);
         if fd >= 0 {
@@ -278,8 +280,8 @@ fn refuse_calls() {
         len: filter.len() as libc::c_ushort,
         filter: filter.as_mut_ptr(),
     };
-    // SAFETY: the program and its steps outlive the call. The flag keeps the processor as fast as
-    // it was.
+    // SAFETY: the program and its steps outlive the call. The flag avoids slowing the processor
+    // down.
     unsafe {
         libc::syscall(
             libc::SYS_seccomp,
@@ -311,14 +313,14 @@ fn filter(own: u32) -> Vec<sock_filter> {
     for call in REFUSED {
         steps.extend(refused(*call, libc::EPERM));
     }
-    // The C library then uses the older call, whose flags can be looked at.
+    // The C library then uses the older call, whose flags can be inspected.
     steps.extend(refused(libc::SYS_clone3, libc::ENOSYS));
-    // Threads may be made, processes not.
+    // Threads may be created, processes may not.
     steps.extend(only_if(
         libc::SYS_clone,
         (libc::BPF_JSET, 0, libc::CLONE_THREAD as u32),
     ));
-    // Signals go to the process itself.
+    // Signals may go only to the process itself.
     for call in [libc::SYS_kill, libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo] {
         steps.extend(only_if(call, (libc::BPF_JEQ, 0, own)));
     }
@@ -351,7 +353,7 @@ fn load(at: u32) -> sock_filter {
     step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, at, (0, 0))
 }
 
-/// Skips so many steps if it holds, and so many if not.
+/// The number of steps to skip if the condition holds, and if not.
 fn jump(how: u32, with: u32, holds: u8, else_: u8) -> sock_filter {
     step(libc::BPF_JMP | how | libc::BPF_K, with, (holds, else_))
 }
@@ -369,7 +371,7 @@ fn refused(call: c_long, error: libc::c_int) -> [sock_filter; 2] {
     [jump(libc::BPF_JEQ, call as u32, 0, 1), refuse(error)]
 }
 
-/// A call that is let through only if one of its arguments compares well.
+/// A call that is allowed only if one of its arguments passes a comparison.
 fn only_if(call: c_long, (how, argument, with): (u32, u32, u32)) -> [sock_filter; 5] {
     [
         jump(libc::BPF_JEQ, call as u32, 0, 4),
@@ -380,7 +382,7 @@ fn only_if(call: c_long, (how, argument, with): (u32, u32, u32)) -> [sock_filter
     ]
 }
 
-/// A call that is refused if one of its arguments is this; the number is loaded again behind it.
+/// A call that is refused if one of its arguments is this; the number is reloaded afterward.
 fn unless(call: c_long, (argument, is): (u32, u32)) -> [sock_filter; 5] {
     [
         jump(libc::BPF_JEQ, call as u32, 0, 4),

@@ -1,27 +1,27 @@
-//! The powers of root that a process gives up before it loads a kernel: all of them, for good.
+//! The capabilities that a process drops before it loads a kernel: all of them, permanently.
 //!
-//! One is kept where the files of the project could not be read without it, as those of another
-//! user whom root builds for: the power to read any file, which a worker of the user has too.
+//! One is kept if the project's files could not be read without it, such as those of another user
+//! for whom root builds: the capability to read any file; a worker of that user can read them too.
 
 use std::ffi::CStr;
 
 /// The header of the call, in its third version.
 const VERSION: u32 = 0x2008_0522;
 
-/// The power to read and search whatever there is.
+/// The capability to read and search everything.
 const READ_ANY: u32 = 1 << 2;
 
-/// More than any kernel knows of.
+/// More than any kernel has.
 const POWERS_MAX: libc::c_ulong = 64;
 
-/// Whose powers: those of this thread.
+/// Whose capabilities: those of this thread.
 #[repr(C)]
 struct Header {
     version: u32,
     pid: i32,
 }
 
-/// Thirty-two powers: those in use, those that may be used, those that a program would inherit.
+/// Thirty-two capabilities: effective, permitted, inheritable.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Powers {
@@ -30,11 +30,11 @@ struct Powers {
     inherited: u32,
 }
 
-/// Gives them all up but for reading, if a path cannot be opened otherwise.
+/// Drops all of them, except reading if a path cannot be opened otherwise.
 pub(super) fn give_up(must_open: &CStr) {
-    // No program that is started could have them again.
+    // No program that is started can regain them.
     for power in 0..POWERS_MAX {
-        // SAFETY: the call takes numbers; a power that there is not is refused.
+        // SAFETY: the call takes numbers; an unknown capability is refused.
         if unsafe { libc::prctl(libc::PR_CAPBSET_DROP, power, 0, 0, 0) } == -1 {
             break;
         }
@@ -61,14 +61,14 @@ pub(super) fn give_up(must_open: &CStr) {
     set([low, Powers::default()]);
 }
 
-/// The powers that this thread may use.
+/// The permitted capabilities of this thread.
 fn usable() -> [u32; 2] {
     let header = Header {
         version: VERSION,
         pid: 0,
     };
     let mut powers = [Powers::default(); 2];
-    // SAFETY: both places outlive the call, and the second has room for both halves.
+    // SAFETY: both places outlive the call, and the second has space for both halves.
     unsafe { libc::syscall(libc::SYS_capget, &header, powers.as_mut_ptr()) };
     powers.map(|half| half.usable)
 }
@@ -83,7 +83,7 @@ fn set(powers: [Powers; 2]) {
 }
 
 fn opens(path: &CStr) -> bool {
-    // SAFETY: the path ends with a zero, and the descriptor is closed by the one who knows it.
+    // SAFETY: the path ends with a zero, and the descriptor is closed by its only owner.
     unsafe {
         let fd = libc::open(
             path.as_ptr(),

@@ -1,9 +1,9 @@
-//! A room: namespaces that are made once, with a view of the files of its own, and that commands
-//! enter later.
+//! A namespace sandbox: namespaces that are created once, with their own view of the files, and
+//! that commands enter later.
 //!
-//! The room is held by a process, its first one, which does nothing but wait for karve to let go.
-//! When it ends, the kernel ends all that runs in the room. It is forked from karve and executes
-//! nothing, so what it runs is async-signal-safe.
+//! The sandbox is held by its first process, which only waits for karve to close it. When that
+//! process ends, the kernel kills everything in the sandbox. It is forked from karve and does not
+//! exec, so the code that it runs is async-signal-safe.
 
 use std::ffi::{CStr, CString};
 use std::io::{self, PipeWriter};
@@ -23,56 +23,56 @@ const MOVE_FROM_EMPTY_PATH: libc::c_uint = 4;
 const READ_ONLY: u64 = 1;
 const NO_SUID: u64 = 2;
 
-/// How many trees a room can show beside the rest.
+/// The maximum number of additional trees in a sandbox.
 pub(in crate::process) const TREES_MAX: usize = 256;
 
-/// Connections that wait at a door.
+/// The backlog of a listener.
 const DOOR_BACKLOG: libc::c_int = 64;
 
-/// One thing that is done to the view, in order.
+/// One step that builds the view, in order.
 #[derive(Debug)]
 pub(in crate::process) enum Act {
-    /// An empty place in memory hides what was there: its options, and where it is.
+    /// Mounts an empty in-memory file system over a path: its options, and the path.
     Hide(CString, CString),
-    /// A directory, unless it is there.
+    /// Creates a directory, unless it exists.
     Dir(CString),
-    /// An empty file, unless it is there.
+    /// Creates an empty file, unless it exists.
     File(CString),
-    /// A link with what it says and where it is; it may fail.
+    /// Creates a link: its target, and its path; it may fail.
     Link(CString, CString),
-    /// Puts one of the trees somewhere.
+    /// Mounts one of the trees.
     Put(usize, CString),
-    /// The same, and nobody can write there.
+    /// The same, read-only.
     PutReadOnly(usize, CString),
-    /// Puts a layer over a directory that takes in all that is written there: its options, and
-    /// where it is.
+    /// Mounts an overlay on a directory, which receives everything written there: its options,
+    /// and the path.
     Layer(CString, CString),
-    /// Nobody can make anything in a hidden place any more.
+    /// Makes a hidden path read-only.
     Seal(CString),
-    /// Terminals of its own; it may fail.
+    /// Mounts its own terminals; it may fail.
     Terminals(CString),
-    /// Shows the processes of the room.
+    /// Mounts the `/proc` of the sandbox.
     Processes(CString),
     /// The same, and they may write to their own files there.
     OwnProcesses(CString),
 }
 
-/// What a room is made of.
+/// The plan of a sandbox.
 #[derive(Debug)]
 pub(in crate::process) struct Plan {
-    /// For an ordinary user: what is written to `uid_map` and `gid_map`.
+    /// For an ordinary user: the contents of `uid_map` and `gid_map`.
     pub(in crate::process) maps: Option<[CString; 2]>,
-    /// Whether it has the network of the host.
+    /// Whether it has the host's network.
     pub(in crate::process) network: bool,
-    /// Where karve hears on the loopback of a room without it; any port for 0.
+    /// The ports on which karve listens on the loopback of a sandbox without it; any port for 0.
     pub(in crate::process) doors: Vec<u16>,
-    /// Files and directories as they are before anything is hidden.
+    /// Files and directories, opened before anything is hidden.
     pub(in crate::process) trees: Vec<CString>,
-    /// What is done then, when all else is read-only.
+    /// The steps that follow, when everything else is read-only.
     pub(in crate::process) acts: Vec<Act>,
 }
 
-/// A room with its first process.
+/// A sandbox with its first process.
 #[derive(Debug)]
 pub(in crate::process) struct Room {
     /// Its first process, as karve sees it.
@@ -81,25 +81,25 @@ pub(in crate::process) struct Room {
     /// The first process ends when this is closed.
     pipe: Option<PipeWriter>,
     namespaces: libc::c_int,
-    /// What hears on its loopback, in the order of the plan.
+    /// The listeners on its loopback, in the order of the plan.
     pub(in crate::process) doors: Vec<TcpListener>,
 }
 
-/// Where making a room failed: the number of the act, or before.
+/// Where creating a sandbox failed: the number of the step, or earlier.
 #[derive(Debug)]
 pub(in crate::process) struct RoomError {
-    /// The act, counted from 0; none if it failed before.
+    /// The step, counted from 0; none if it failed earlier.
     pub(in crate::process) act: Option<usize>,
     /// Why.
     pub(in crate::process) cause: io::Error,
 }
 
-/// What the first process says before its act number.
+/// The first process's message before its step number.
 const READY: i32 = -1;
 const BEFORE: i32 = -2;
 
 impl Room {
-    /// Makes a room and waits until it can be entered.
+    /// Creates a sandbox and waits until it can be entered.
     pub(in crate::process) fn make(plan: &Plan) -> Result<Self, RoomError> {
         let before = |cause| RoomError { act: None, cause };
         let (control, pipe) = io::pipe().map_err(before)?;
@@ -165,15 +165,15 @@ impl Room {
         }
     }
 
-    /// Brings the calling process into the room, but for its process namespace, which its children
-    /// are born in. Async-signal-safe.
+    /// Moves the calling process into the sandbox, except for the process namespace, which only
+    /// its children enter. Async-signal-safe.
     pub(super) fn enter(&self) -> bool {
         // SAFETY: plain system calls on numbers; the descriptor is open.
         unsafe {
             if libc::setns(self.pidfd.as_raw_fd(), self.namespaces) == -1 {
                 return false;
             }
-            // The memory may be shared with karve, which another user namespace made unreadable.
+            // The memory may be shared with karve; entering a user namespace made it unreadable.
             self.namespaces & libc::CLONE_NEWUSER == 0
                 || libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) == 0
         }
@@ -187,7 +187,7 @@ impl Drop for Room {
     }
 }
 
-/// The life of the first process. Async-signal-safe.
+/// The code of the first process. Async-signal-safe.
 fn hold(plan: &Plan, control: libc::c_int, say: libc::c_int) -> ! {
     let mut trees = [-1; TREES_MAX];
     let mut done = if prepare(plan, &mut trees) {
@@ -199,16 +199,16 @@ fn hold(plan: &Plan, control: libc::c_int, say: libc::c_int) -> ! {
     let mut errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
     // SAFETY: plain system calls; the buffers are valid for their lengths.
     unsafe {
-        // Orphans of the room are nobody's to wait for.
+        // No process waits for the sandbox's orphans.
         libc::signal(libc::SIGCHLD, libc::SIG_IGN);
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
             libc::signal(signal, libc::SIG_IGN);
         }
         libc::setsid();
         libc::prctl(libc::PR_SET_NAME, c"karve-room".as_ptr());
-        // Karve may look into the room; what runs there has fewer rights and may not.
+        // karve may inspect the sandbox; processes inside have fewer privileges and may not.
         libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0);
-        // What karve has open is none of its business, locks above all.
+        // It must not keep karve's files open, least of all locks.
         libc::dup2(control, 0);
         libc::dup2(say, 1);
         libc::syscall(libc::SYS_close_range, 2, libc::c_uint::MAX, 0);
@@ -226,7 +226,7 @@ fn hold(plan: &Plan, control: libc::c_int, say: libc::c_int) -> ! {
         if done != READY || sent.is_err() {
             libc::_exit(1);
         }
-        // Karve has the doors; only it must hear there.
+        // karve has the listeners; only karve may accept connections there.
         libc::syscall(libc::SYS_close_range, 1, libc::c_uint::MAX, 0);
         let mut byte = 0_u8;
         loop {
@@ -238,7 +238,7 @@ fn hold(plan: &Plan, control: libc::c_int, say: libc::c_int) -> ! {
     }
 }
 
-/// Hears on a port of the loopback; -1 if that is not possible. Async-signal-safe.
+/// Listens on a loopback port; -1 if that is not possible. Async-signal-safe.
 fn hear(port: u16) -> libc::c_int {
     // SAFETY: a zeroed address is valid, and outlives the calls.
     unsafe {
@@ -257,7 +257,7 @@ fn hear(port: u16) -> libc::c_int {
     }
 }
 
-/// Who it is, its network, copies of the trees, and then everything read-only.
+/// Sets up its user, its network and copies of the trees, and then makes everything read-only.
 fn prepare(plan: &Plan, trees: &mut [libc::c_int; TREES_MAX]) -> bool {
     if let Some([uid, gid]) = &plan.maps {
         let mapped = write_file(c"/proc/self/setgroups", c"deny")
@@ -268,7 +268,7 @@ fn prepare(plan: &Plan, trees: &mut [libc::c_int; TREES_MAX]) -> bool {
         }
     }
     if !plan.network {
-        // Without it a program cannot even talk to itself; that is its loss.
+        // Without loopback a program cannot even connect to itself; that is acceptable.
         loopback_up();
     }
     let root = c"/".as_ptr();

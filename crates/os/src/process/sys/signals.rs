@@ -24,7 +24,7 @@ pub(super) fn reset_signals() {
 
 /// Blocks all signals of this thread while it lives.
 ///
-/// Without it a signal between fork and exec would run the handlers of karve in the child, which
+/// Without it a signal between fork and exec would run karve's handlers in the child, which
 /// shares their pipes.
 pub(super) struct BlockedSignals(libc::sigset_t);
 

@@ -1,8 +1,8 @@
 //! How a child is started: fork, set up, exec.
 //!
 //! What runs between fork and exec ([`Life::become_command`]) is async-signal-safe: it neither
-//! allocates nor locks, for another thread of karve may hold any lock at the moment of the fork. It
-//! writes to its own stack only, for it may share the memory of karve.
+//! allocates nor locks, because another thread of karve may hold any lock at the moment of the
+//! fork. It writes only to its own stack, because it may share karve's memory.
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
@@ -20,7 +20,7 @@ use super::{Pid, Wait, pidfd_open, wait};
 /// Flag of `clone3`: the child starts in the control group whose directory is given.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// Flag of `close_range`: the descriptors are closed by exec, not at once.
+/// Flag of `close_range`: the descriptors are closed by exec, not immediately.
 const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
 
 /// CPUs are numbered below this: no Linux is built for more.
@@ -38,7 +38,7 @@ pub(in crate::process) fn affinity() -> Option<CpuMask> {
     (found != -1).then_some(got)
 }
 
-/// From now on this thread runs on these CPUs, as far as it may. Gives whether it may at all.
+/// From now on this thread runs on these CPUs, as far as allowed. Returns whether it worked.
 pub(in crate::process) fn set_affinity(cpus: &CpuMask) -> bool {
     let size = mem::size_of::<CpuMask>();
     // SAFETY: the set is valid for its size.
@@ -48,7 +48,7 @@ pub(in crate::process) fn set_affinity(cpus: &CpuMask) -> bool {
 /// Why a command did not start.
 #[derive(Debug)]
 pub(in crate::process) enum SpawnError {
-    /// The process could not be made.
+    /// The process could not be created.
     Fork(io::Error),
     /// Its streams, session or death signal could not be set up.
     Prepare(io::Error),
@@ -62,11 +62,11 @@ pub(in crate::process) enum SpawnError {
     Execute(io::Error),
 }
 
-/// All that a child needs, made before the fork so that the child need not allocate.
+/// Everything that a child needs, prepared before the fork so that the child need not allocate.
 pub(in crate::process) struct Start<'a> {
     /// The file to execute.
     pub(in crate::process) program: &'a CStr,
-    /// Its arguments, the name first.
+    /// Its arguments, name first.
     pub(in crate::process) argv: &'a [CString],
     /// Its environment, as `NAME=value`.
     pub(in crate::process) env: &'a [CString],
@@ -74,15 +74,15 @@ pub(in crate::process) struct Start<'a> {
     pub(in crate::process) dir: &'a CStr,
     /// What becomes of descriptors 0, 1 and 2.
     pub(in crate::process) streams: [BorrowedFd<'a>; 3],
-    /// The control group to be born in, if there is one.
+    /// The control group to start in, if there is one.
     pub(in crate::process) cgroup: Option<BorrowedFd<'a>>,
-    /// The CPUs to run on, if not on those of karve.
+    /// The CPUs to run on, if not karve's.
     pub(in crate::process) cpus: Option<&'a CpuMask>,
     /// What happens to it when karve dies.
     pub(in crate::process) death: Death,
-    /// The room it lives in, if it is not in that of karve.
+    /// Its namespace sandbox, if it has one.
     pub(in crate::process) room: Option<&'a Room>,
-    /// What it gives up.
+    /// Its restrictions.
     pub(in crate::process) cage: Option<&'a Cage>,
 }
 
@@ -98,13 +98,13 @@ pub(in crate::process) enum Death {
 /// A started child.
 #[derive(Debug)]
 pub(in crate::process) struct Child {
-    /// The moment before it was made.
+    /// The moment before it was created.
     pub(in crate::process) started: Instant,
     /// Its id, which is also its process group and session.
     pub(in crate::process) pid: Pid,
     /// Readable when the child has ended; absent on old kernels.
     pub(in crate::process) pidfd: Option<OwnedFd>,
-    /// Whether it was born in the control group.
+    /// Whether it was started in the control group.
     pub(in crate::process) in_cgroup: bool,
 }
 
@@ -115,8 +115,8 @@ const STAGE_EXECUTE: u8 = 3;
 const STAGE_PIN: u8 = 4;
 const STAGE_CONFINE: u8 = 5;
 
-/// What a child says that has brought the command into its room: the id of the command, which was
-/// born in its control group or not.
+/// The message of a child that has started the command in its sandbox: the command's id, and
+/// whether it was started in its control group.
 const STAGE_BORN: u8 = 6;
 const STAGE_BORN_ALONE: u8 = 7;
 
@@ -153,7 +153,7 @@ pub(in crate::process) fn spawn(start: &Start<'_>) -> Result<Child, SpawnError> 
         }
     }
     if start.room.is_some() {
-        // Who brought the command into its room is done.
+        // The child that started the command in its sandbox is done.
         let _ = wait(born.pid, Wait::Block);
         if let Some((pid, in_group)) = inner {
             born.in_cgroup &= in_group;
@@ -168,7 +168,7 @@ pub(in crate::process) fn spawn(start: &Start<'_>) -> Result<Child, SpawnError> 
             false => Ok(born),
         };
     };
-    // The child is exiting: it is reaped here as nobody else knows of it.
+    // The child is exiting: it is reaped here because nothing else knows about it.
     if start.room.is_none() || inner.is_some() {
         let _ = wait(born.pid, Wait::Block);
     }
@@ -189,23 +189,23 @@ fn null_terminated(strings: &[CString]) -> Vec<*const libc::c_char> {
         .collect()
 }
 
-/// What a child has to do until it is the command.
+/// What a child has to do until it becomes the command.
 pub(super) struct Life<'a> {
     start: &'a Start<'a>,
     argv: &'a [*const libc::c_char],
     env: &'a [*const libc::c_char],
     parent: Pid,
-    /// Where it says that it failed.
+    /// Where it reports a failure.
     failure: libc::c_int,
-    /// The stack of the command itself, if another child brings it into its room.
+    /// The stack of the command itself, if another child starts it in its sandbox.
     inner_stack: Cell<u64>,
-    /// The moment before the command was made there, where memory is shared.
+    /// The moment before the command was created there, if memory is shared.
     inner_started: Cell<Option<Instant>>,
 }
 
-/// Makes the child, in the control group if one is given and the kernel can.
+/// Creates the child, in the control group if one is given and the kernel supports it.
 ///
-/// Being born there costs nothing, while moving there afterwards makes the kernel wait for a grace
+/// Starting there costs nothing, while moving there afterward makes the kernel wait for a grace
 /// period of several milliseconds, and would leave a moment in which a descendant could escape.
 fn fork(life: &Life<'_>) -> io::Result<Child> {
     if let Ok(child) = clone_child(life) {
@@ -226,13 +226,13 @@ fn fork(life: &Life<'_>) -> io::Result<Child> {
 }
 
 thread_local! {
-    /// The stack of the last child of this thread: making one anew costs a short run dearly.
+    /// The stack of the last child of this thread: a new one is expensive for a short run.
     static STACK: Cell<Option<Vec<u128>>> = const { Cell::new(None) };
 }
 
 fn clone_child(life: &Life<'_>) -> io::Result<Child> {
     let mut pidfd: libc::c_int = -1;
-    // Taken out while it is used, so that nobody else can use it.
+    // Taken out while in use, so that nothing else can use it.
     let fresh = || vec![0_u128; 2 * STACK_BYTES / mem::size_of::<u128>()];
     let mut stack = STACK.take().unwrap_or_else(fresh);
     let mut args = CloneArgs {
@@ -255,7 +255,7 @@ fn clone_child(life: &Life<'_>) -> io::Result<Child> {
     let pid = unsafe { clone3(&args, life, begin) };
     STACK.set(Some(stack));
     let pid = pid?;
-    // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
+    // SAFETY: the kernel has just created this descriptor, and nothing else owns it.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
     Ok(Child {
         started,
@@ -274,7 +274,7 @@ extern "C" fn become_command(life: &Life<'_>) -> ! {
 }
 
 impl Life<'_> {
-    /// Becomes the command, or brings it into its room. Async-signal-safe.
+    /// Becomes the command, or starts it in its sandbox. Async-signal-safe.
     fn begin(&self) -> ! {
         match self.start.room {
             None => self.become_command(),
@@ -282,8 +282,8 @@ impl Life<'_> {
         }
     }
 
-    /// Makes the command in its room, as a child of karve, and ends. What takes time is done here,
-    /// before the clock of the command starts.
+    /// Creates the command in its sandbox, as a child of karve, and exits. Slow steps are done
+    /// here, before the clock of the command starts.
     fn bring_into(&self, room: &Room) -> ! {
         let start = self.start;
         let stage = if !room.enter() || !start.cage.is_none_or(Cage::restrict) {
@@ -301,7 +301,7 @@ impl Life<'_> {
                 args.stack_size = STACK_BYTES as u64;
             }
             self.inner_started.set(Some(Instant::now()));
-            // SAFETY: the stack is the command's alone, and the life outlives its use of it.
+            // SAFETY: only the command uses the stack, and `life` outlives its use of it.
             if let Ok(pid) = unsafe { clone3(&args, self, become_command) } {
                 self.leave(STAGE_BORN, pid);
             }
@@ -370,7 +370,7 @@ impl Life<'_> {
 }
 
 impl Start<'_> {
-    /// The command is born in its control group, but not who brings it into its room.
+    /// The command starts in its control group, but not the child that starts it in its sandbox.
     fn born_in_group(&self, args: &mut CloneArgs) {
         if let Some(cgroup) = self.cgroup {
             args.flags |= CLONE_INTO_CGROUP;
@@ -395,8 +395,8 @@ impl Start<'_> {
                     libc::_exit(127);
                 }
             }
-            // What karve itself inherited is none of the command's business. Old kernels cannot do
-            // this, and then only descriptors pass that others forgot to protect.
+            // The command must not get descriptors that karve itself inherited. Old kernels cannot
+            // do this, and then only descriptors without close-on-exec get through.
             libc::syscall(
                 libc::SYS_close_range,
                 3,
@@ -409,8 +409,8 @@ impl Start<'_> {
         }
     }
 
-    /// Confines itself to its CPUs: to all of them, for the kernel would quietly leave out those
-    /// that it may not have.
+    /// Pins itself to its CPUs: to all of them, because the kernel would silently drop those that
+    /// are not allowed.
     fn pin(&self) -> bool {
         let Some(cpus) = self.cpus else { return true };
         if !set_affinity(cpus) {

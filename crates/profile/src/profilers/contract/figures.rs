@@ -1,9 +1,9 @@
-//! Figures of A's contract: cells that are numbers or say that there is none, expected gains, and
-//! changes that must follow from what stands beside them.
+//! Figures of the hyper-mla contract: cells with a number or an explicit blank, expected gains,
+//! and changes that must match the two values next to them.
 
 use super::{GAIN_PCT_MAX, NONE, Opportunity, quoted};
 
-/// The parts of an opportunity stand between these; the published copies have the first two.
+/// Separators between the parts of an opportunity; the published copies use the first two.
 const DASHES: [&str; 4] = [" — ", " -- ", " – ", " - "];
 /// Units of a time, in microseconds.
 const UNITS: [(&str, f64); 6] = [
@@ -15,26 +15,26 @@ const UNITS: [(&str, f64); 6] = [
     ("s", 1e6),
 ];
 
-/// A figure of a cell, with or without a percent sign; nothing where the cell says so.
+/// The number in a cell, with or without a percent sign; nothing if the cell is marked blank.
 pub(super) fn figure(cell: &str, most: f64) -> Result<Option<f64>, String> {
     let plain = cell.trim();
     if [NONE, "—", "n/a", "N/A"].contains(&plain) {
         return Ok(None);
     }
     let plain = plain.strip_suffix('%').unwrap_or(plain).trim_end();
-    let value = number(plain).ok_or_else(|| format!("{} is no number", quoted(cell)))?;
+    let value = number(plain).ok_or_else(|| format!("{} is not a number", quoted(cell)))?;
     if value > most {
         return Err(format!("{plain} is more than {most}"));
     }
     Ok(Some(value))
 }
 
-/// A time in microseconds. Its unit stands in the cell or in the heading of the column, and where
-/// it stands in both they agree.
+/// A time in microseconds. Its unit is in the cell or in the header of the column, and if it is
+/// in both they agree.
 pub(super) fn duration(cell: &str, column: &str) -> Result<Option<f64>, String> {
     let known = column.contains("(us)");
     if cell.contains('%') {
-        return Err(format!("{} is no time", quoted(cell)));
+        return Err(format!("{} is not a time", quoted(cell)));
     }
     let unit = UNITS.iter().find(|(unit, _)| {
         let rest = cell.trim_end().strip_suffix(unit);
@@ -53,7 +53,7 @@ pub(super) fn duration(cell: &str, column: &str) -> Result<Option<f64>, String> 
     }
 }
 
-/// A number that is at least zero and can be read in one way alone: no signs between digits.
+/// An unambiguous number of at least zero: no separators between digits.
 fn number(text: &str) -> Option<f64> {
     let (mantissa, exponent) = parts(text);
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -64,12 +64,12 @@ fn number(text: &str) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// What stands before and behind the exponent.
+/// The parts before and after the exponent sign.
 fn parts(text: &str) -> (&str, &str) {
     text.split_once(['e', 'E']).unwrap_or((text, "0"))
 }
 
-/// From where to where a number may have been before it was rounded.
+/// The range of values that round to a number.
 fn range(text: &str) -> Option<(f64, f64)> {
     let value = number(text)?;
     let (mantissa, exponent) = parts(text);
@@ -79,8 +79,8 @@ fn range(text: &str) -> Option<(f64, f64)> {
     half.is_finite().then_some((value - half, value + half))
 }
 
-/// What the change from one number to another is, if it is written as a percentage that cannot
-/// be. What is no number on either side is not compared.
+/// The true change from one number to another, if the stated percentage is wrong. Values that
+/// are not numbers are not compared.
 pub(super) fn change_holds(previous: &str, current: &str, change: &str) -> Option<String> {
     let written = change.trim().strip_suffix('%')?.trim_end();
     let (sign, size) = match written.strip_prefix(['-', '−']) {
@@ -115,7 +115,7 @@ pub(super) fn opportunity(line: &str, rank: usize) -> Result<Opportunity, String
     };
     let rest = line.strip_prefix(&format!("{rank}. ")).ok_or_else(form)?;
     let parts = DASHES.iter().find_map(|dash| {
-        // From the end, so that a name may hold a dash.
+        // From the end, so that a name may contain a dash.
         let (rest, trigger) = rest.rsplit_once(dash)?;
         let (name, gain) = rest.rsplit_once(dash)?;
         Some((name.trim(), gain.trim(), trigger.trim()))
@@ -143,7 +143,7 @@ pub(super) fn opportunity(line: &str, rank: usize) -> Result<Opportunity, String
     })
 }
 
-/// `metric=value`, or several with a comma between; nothing if it is anything else.
+/// `metric=value`, or several separated by commas; nothing if it is anything else.
 pub fn pairs(text: &str) -> Option<Vec<(String, String)>> {
     let pair = |pair: &str| {
         let (metric, value) = pair.split_once('=')?;

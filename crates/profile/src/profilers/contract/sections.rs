@@ -1,5 +1,5 @@
-//! The sections and tables of a report of A's contract, each line with its number, and the faults
-//! that are found in them.
+//! The sections and tables of a report of the hyper-mla contract, each line with its number, and
+//! the errors found in them.
 
 use super::{CELL_CHARS, FAULTS_MAX, NONE, QUOTE_CHARS, ROWS_MAX, SECTIONS};
 use karve_core::table::{cells, is_closed, is_rule};
@@ -7,14 +7,14 @@ use karve_core::table::{cells, is_closed, is_rule};
 /// A line with its number, from 1.
 pub(super) type Line<'a> = (usize, &'a str);
 
-/// A heading with what stands below it.
+/// A heading with the lines below it.
 pub(super) struct Section<'a> {
     pub(super) line: usize,
     pub(super) heading: &'a str,
     pub(super) body: Vec<Line<'a>>,
 }
 
-/// What is wrong, within bounds.
+/// A bounded list of errors.
 #[derive(Default)]
 pub(super) struct Faults {
     pub(super) list: Vec<String>,
@@ -42,7 +42,7 @@ impl Faults {
     }
 }
 
-/// Whether a section is the one of a name; headings may end with a remark in parentheses.
+/// Whether a section has this name; headings may end with a remark in parentheses.
 pub(super) fn is_called(part: &Section<'_>, name: &str) -> bool {
     match part.heading.strip_prefix(name) {
         Some(rest) if name.ends_with(':') => !rest.trim().is_empty(),
@@ -51,7 +51,7 @@ pub(super) fn is_called(part: &Section<'_>, name: &str) -> bool {
     }
 }
 
-/// The title, and the sections below it: each known, there once, and in order.
+/// The title, and the sections below it: only known ones, each once, and in order.
 pub(super) fn sections<'a>(
     text: &'a str,
     faults: &mut Faults,
@@ -69,12 +69,12 @@ pub(super) fn sections<'a>(
             };
             let place = SECTIONS.iter().position(|name| is_called(&part, name));
             match place {
-                None => faults.add(number, format!("no section is called {}", quoted(heading))),
+                None => faults.add(number, format!("unknown section {}", quoted(heading))),
                 Some(place) if parts.iter().any(|part| is_called(part, SECTIONS[place])) => {
-                    faults.add(number, format!("{} is there twice", quoted(heading)));
+                    faults.add(number, format!("{} appears twice", quoted(heading)));
                 }
                 Some(place) if place < last => {
-                    faults.add(number, format!("{} stands too late", quoted(heading)));
+                    faults.add(number, format!("{} is out of order", quoted(heading)));
                 }
                 Some(place) => last = place,
             }
@@ -87,7 +87,10 @@ pub(super) fn sections<'a>(
         } else if let Some(part) = parts.last_mut() {
             part.body.push((number, line));
         } else if !line.trim().is_empty() {
-            faults.add(number, format!("{} stands in no section", quoted(line)));
+            faults.add(
+                number,
+                format!("{} is outside of any section", quoted(line)),
+            );
         }
     }
     if title.is_none() {
@@ -99,13 +102,16 @@ pub(super) fn sections<'a>(
 /// A row of a table, with its line.
 pub(super) type Row = (usize, Vec<String>);
 
-/// The heading and the rows of the only table of a section.
+/// The header and the rows of the only table of a section.
 pub(super) fn table(part: &Section<'_>, faults: &mut Faults) -> Option<(Row, Vec<Row>)> {
     let mut rows = Vec::new();
     let filled = part.body.iter().filter(|(_, line)| !line.trim().is_empty());
     for (place, (number, line)) in filled.enumerate() {
         match cells(line).filter(|_| is_closed(line)) {
-            None => faults.add(*number, format!("{} is no row from | to |", quoted(line))),
+            None => faults.add(
+                *number,
+                format!("{} is not a row from | to |", quoted(line)),
+            ),
             Some(row) if place == 1 && is_rule(&row) => {}
             Some(_) if rows.len() > ROWS_MAX => {
                 faults.add(*number, format!("there are more than {ROWS_MAX} rows"));
@@ -116,7 +122,7 @@ pub(super) fn table(part: &Section<'_>, faults: &mut Faults) -> Option<(Row, Vec
     }
     if rows.len() < 2 {
         let heading = quoted(part.heading);
-        faults.add(part.line, format!("the table of {heading} has no row"));
+        faults.add(part.line, format!("the table of {heading} has no rows"));
         return None;
     }
     let heading = rows.remove(0);
@@ -126,7 +132,7 @@ pub(super) fn table(part: &Section<'_>, faults: &mut Faults) -> Option<(Row, Vec
     Some((heading, rows))
 }
 
-/// The rows of a table that must have these columns, in one of their spellings.
+/// The rows of a table that must have these columns, in one of the accepted spellings.
 pub(super) fn rows<const N: usize>(
     part: &Section<'_>,
     spellings: &[[&str; N]],
@@ -159,7 +165,7 @@ fn check_cells(number: usize, row: &[String], columns: &[String], faults: &mut F
     }
     for (cell, column) in row.iter().zip(columns) {
         if cell.is_empty() {
-            let what = format!("the cell of {column} is empty; write {NONE} where there is none");
+            let what = format!("the cell of {column} is empty; write {NONE} if there is no value");
             faults.add(number, what);
         } else if cell.chars().count() > CELL_CHARS {
             let what = format!("the cell of {column} has more than {CELL_CHARS} characters");

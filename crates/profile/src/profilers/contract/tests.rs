@@ -1,4 +1,4 @@
-//! Both variants are read, every fault is named, and hostile reports are bounded.
+//! Both variants are parsed, every error is reported, and hostile reports are bounded.
 
 use super::*;
 use proptest::prelude::*;
@@ -83,7 +83,7 @@ fn no_opportunity_is_said_in_a_word() {
     assert!(faults[0].contains("no opportunity is named"), "{faults:?}");
 }
 
-/// With this change to the report, a fault is named.
+/// With this change to the report, an error is reported.
 fn check(from: &str, to: &str, want: &str) {
     let text = REPORT.replacen(from, to, 1);
     assert_ne!(text, REPORT, "{from}");
@@ -104,15 +104,15 @@ fn every_fault_of_the_title_and_the_sections_is_named() {
         "line 1: the title must name",
     );
     check(" | b=32, s=1, t=4096", "", "the configuration");
-    check("b=32", "b32", "is no name=value");
+    check("b=32", "b32", "is not name=value");
     check("b=32", "b=", "no name or no value");
-    check("s=1", "b=1", "\"b\" is there twice");
+    check("s=1", "b=1", "\"b\" appears twice");
     check(
         "## Profile",
         "Here it is:\n## Profile",
-        "stands in no section",
+        "is outside of any section",
     );
-    check("### Stages", "### Steps", "no section is called \"Steps\"");
+    check("### Stages", "### Steps", "unknown section \"Steps\"");
     check(
         "### Stages",
         "### Steps",
@@ -121,12 +121,12 @@ fn every_fault_of_the_title_and_the_sections_is_named() {
     check(
         "### Bottleneck",
         "### Stages\n### Bottleneck",
-        "is there twice",
+        "appears twice",
     );
     check(
         "### Stages",
         "### vs Baseline\n### Stages",
-        "stands too late",
+        "is out of order",
     );
     check("### vs", "## Profile: b v2\n### vs", "more than one report");
 }
@@ -137,31 +137,31 @@ fn every_fault_of_the_stages_is_named() {
     check(
         "| 120.5 |",
         "| 120,5 |",
-        "line 6: Duration (us): \"120,5\" is no number",
+        "line 6: Duration (us): \"120,5\" is not a number",
     );
-    check("| 120.5 |", "| 1.2.3 |", "is no number");
+    check("| 120.5 |", "| 1.2.3 |", "is not a number");
     check(
         "| 120.5 |",
         "| 120.5 ms |",
         "ms is not the unit of the column",
     );
-    check("| 120.5 |", "| -3 |", "is no number");
-    check("| 120.5 |", "| 1e999 |", "is no number");
-    check("| 120.5 |", "| inf |", "is no number");
-    check("| 120.5 |", "| 12% |", "is no time");
+    check("| 120.5 |", "| -3 |", "is not a number");
+    check("| 120.5 |", "| 1e999 |", "is not a number");
+    check("| 120.5 |", "| inf |", "is not a number");
+    check("| 120.5 |", "| 12% |", "is not a time");
     check("| 120.5 |", "|  |", "the cell of Duration (us) is empty");
     check("88.2%", "188.2%", "188.2 is more than 105");
     check(
         "| 41 | Memory |",
         "| 41 | Thermal |",
-        "\"Thermal\" is none of Memory",
+        "\"Thermal\" is not one of Memory",
     );
     check(
         "| split \\| kv | 120.5",
         "| 120.5",
         "the row has 6 cells, not 7",
     );
-    check("| L2 |", "| L2", "is no row from | to |");
+    check("| L2 |", "| L2", "is not a row from | to |");
 }
 
 #[test]
@@ -169,9 +169,9 @@ fn every_fault_of_what_follows_is_named() {
     check(
         "Memory-bound",
         "Thermal-bound",
-        "none of Memory, Compute, Latency",
+        "not one of Memory, Compute, Latency",
     );
-    check("Memory-bound", "Memory", "with -bound behind it");
+    check("Memory-bound", "Memory", "followed by -bound");
     check(
         "DRAM is at 88.2%. Only fewer bytes help.",
         "",
@@ -206,7 +206,7 @@ fn a_configuration_stands_in_one_place_and_one_row() {
     let both = table_variant().replace("mla decode v3", "mla decode v3 | b=1");
     let faults = parse(&both).unwrap_err();
     assert!(
-        faults[0].contains("behind the title and in a table"),
+        faults[0].contains("both in the title and in a table"),
         "{faults:?}"
     );
     let two = table_variant().replace("| 32 | 1 | bfloat16 |", "| 32 | 1 | a |\n| 16 | 1 | b |");
@@ -226,7 +226,7 @@ fn changes_are_held_against_the_figures_as_far_as_these_are_rounded() {
     check(("0.0012", "0.0013", "+16.5%"), None);
     check(("1.000e9", "1.200e9", "+20.0%"), None);
     check(("1.000e9", "1.200e9", "+30%"), Some("+20.0%"));
-    // What is no plain number is not compared, and from zero there is no percentage.
+    // Values that are not plain numbers are not compared, and a change from zero has no percentage.
     for row in [
         ("0", "12", "+5%"),
         ("1 ms", "2 ms", "+5%"),
@@ -243,7 +243,7 @@ fn a_cut_report_is_never_taken_for_a_whole_one() {
     let whole = parse(REPORT).unwrap();
     for cut in (0..REPORT.len()).filter(|cut| REPORT.is_char_boundary(*cut)) {
         if let Ok(read) = parse(&REPORT[..cut]) {
-            // At the end of a line nobody can tell; what is there is as it was written.
+            // A cut at the end of a line cannot be detected; the rest is unchanged.
             assert!(REPORT[..cut].ends_with('\n') && cut >= second, "{cut}");
             assert_eq!(read.stages, whole.stages);
             assert_eq!(read.opportunities[0], whole.opportunities[0]);

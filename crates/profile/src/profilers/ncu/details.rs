@@ -8,12 +8,12 @@ use super::{LAUNCHES_MAX, Reading, Sheet, TOOL, Unreadable, column};
 use karve_core::profile::{Remark, Source};
 use std::collections::BTreeMap;
 
-/// Remarks of one kernel at most.
+/// The most remarks of one kernel.
 const REMARKS_MAX: usize = 32;
-/// Characters of a remark.
+/// The most characters of a remark.
 const REMARK_CHARS: usize = 600;
 
-/// Where what is.
+/// The columns of the table.
 struct Columns {
     n: usize,
     id: usize,
@@ -25,7 +25,7 @@ struct Columns {
     rule: Option<RuleColumns>,
 }
 
-/// Where what is of a rule; old versions tell none.
+/// The columns of a rule; old versions have none.
 struct RuleColumns {
     name: usize,
     text: usize,
@@ -33,7 +33,7 @@ struct RuleColumns {
     gain: Option<(usize, usize)>,
 }
 
-/// What was written of each launch.
+/// The values of each launch.
 pub(super) fn sheets(
     columns: &[String],
     rows: &[Line<'_>],
@@ -148,13 +148,13 @@ fn take_rule(
     let mut gain_pct = None;
     let mut quote = rule.clone();
     if let Some((kind, gain)) = columns.gain {
-        // A local gain is one of a part of the device, not of the time.
+        // A local gain is for a part of the device, not for the run time.
         if row[kind] == "global" {
             gain_pct = plain(&row[gain]);
             quote = format!("{rule} Estimated Speedup {}", row[gain]);
             if gain_pct.is_none() {
                 notes.add(format!(
-                    "line {line}: the estimated speedup is no clear number"
+                    "line {line}: the estimated speedup is not a valid number"
                 ));
             }
         }
@@ -175,7 +175,7 @@ fn take_rule(
     }
 }
 
-/// Counters that stand only in the text of a rule.
+/// Counters that appear only in the text of a rule.
 fn told(text: &str) -> Vec<(&'static str, f64)> {
     let mut told = Vec::new();
     // "... a total of 234881024 excessive sectors (78% of the total 301989888 sectors)."
@@ -206,7 +206,7 @@ fn after<'a>(text: &'a str, words: &str) -> Option<&'a str> {
     text.split_once(words).map(|(_, rest)| rest)
 }
 
-/// The number that a text begins with, if the words follow it.
+/// The number at the start of a text, if these words follow it.
 fn first_number(text: &str, words: &str) -> Option<f64> {
     plain(text.split_once(words)?.0)
 }

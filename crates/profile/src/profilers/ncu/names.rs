@@ -2,7 +2,7 @@
 
 use super::super::number::Kind::{self, Bytes, BytesPerSecond, Count, Hertz, Percent, Time};
 
-/// A metric, and the counter that it is. Of several for one counter the first that was read counts.
+/// A metric and its counter. If a counter has several metrics, the first one present counts.
 #[derive(Debug)]
 pub(super) struct Name {
     pub(super) metric: &'static str,
@@ -12,14 +12,14 @@ pub(super) struct Name {
     pub(super) with: Option<With>,
 }
 
-/// How two metrics make a counter.
+/// How two metrics form a counter.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum With {
-    /// Both together.
+    /// The sum of both.
     Plus(&'static str),
-    /// The first for each of the second.
+    /// The first divided by the second.
     Per(&'static str),
-    /// The first in percent of the second.
+    /// The first as a percentage of the second.
     PercentOf(&'static str),
 }
 
@@ -59,8 +59,8 @@ const fn two(metric: &'static str, with: With, kind: Kind, counter: &'static str
     }
 }
 
-/// What is added to the name of a metric of the page `details` whose unit is of each second: a
-/// second metric has the same name in percent.
+/// Appended to the name of a metric of the page `details` whose unit is per second: another
+/// metric has the same name in percent.
 pub(super) const RATE: &str = " per second";
 
 /// The page `details`.
@@ -262,7 +262,7 @@ pub(super) fn stall_of(metric: &str) -> Option<&str> {
     (!reason.is_empty() && reason.chars().all(plain)).then_some(reason)
 }
 
-/// Whether a metric is of use.
+/// Whether a metric is used.
 pub(super) fn is_wanted(names: &[Name], metric: &str) -> bool {
     let is = |name: &Name| {
         name.metric == metric || name.with.is_some_and(|with| with.metric() == metric)

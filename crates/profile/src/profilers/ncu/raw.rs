@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Columns that name a launch, before those of metrics.
 const NAMING: usize = 11;
 
-/// What was written of each launch.
+/// The values of each launch.
 pub(super) fn sheets(
     header_line: usize,
     columns: &[String],
@@ -45,17 +45,17 @@ pub(super) fn sheets(
     for line in rows {
         let row = row(*line, columns)?;
         if row[id].is_empty() || row[kernel].is_empty() {
-            return Err(Unreadable::at(line.0, "the row names no kernel"));
+            return Err(Unreadable::at(line.0, "the row does not name a kernel"));
         }
         let key = (row[process].clone(), row[id].clone());
         match seen.insert(key, line.1) {
             None => {}
             Some(before) if before == line.1 => {
-                notes.add(format!("line {}: the row is there twice", line.0));
+                notes.add(format!("line {}: the row appears twice", line.0));
                 continue;
             }
             Some(_) => {
-                let reason = format!("launch {} is there twice with other values", row[id]);
+                let reason = format!("launch {} appears twice with other values", row[id]);
                 return Err(Unreadable::at(line.0, reason));
             }
         }
@@ -84,6 +84,6 @@ fn row(line: Line<'_>, columns: &[String]) -> Result<Vec<String>, Unreadable> {
         return Ok(row);
     }
     let (has, wants) = (row.len(), columns.len());
-    let reason = format!("the row has {has} cells, and the header {wants}");
+    let reason = format!("the row has {has} cells, but the header has {wants}");
     Err(Unreadable::at(line.0, reason))
 }

@@ -1,12 +1,12 @@
-//! Outputs that are cut, mixed up, contradictory, enormous or nonsense: no parser panics, and what
-//! is told of a kernel is what the whole output says, or nothing.
+//! Outputs that are truncated, shuffled, contradictory, huge or nonsense: no parser panics, and a
+//! reported value is the one from the full output, or absent.
 
 use super::*;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::RngSeed;
 
-/// Counters about an output as a whole, which a part of it tells differently.
+/// Counters about a whole output, which differ for a part of it.
 const OF_THE_WHOLE: [&str; 3] = ["launches", "share_pct", "inst_share_pct"];
 
 /// Samples of all tools whose output is text.
@@ -33,7 +33,7 @@ fn samples() -> Vec<(Tool, String)> {
             let lines = text.lines().filter(|line| !is_other(line));
             lines.map(|line| format!("{line}\n")).collect()
         }
-        // Of several launches the median is told, which a part of them changes.
+        // The median of several launches is reported, which changes if some are missing.
         false if rocprof::is_header(&text) => text.split_inclusive('\n').take(3).collect(),
         false => text,
     };
@@ -42,7 +42,7 @@ fn samples() -> Vec<(Tool, String)> {
         .into()
 }
 
-/// Whether the lines of a tool say by themselves which kernel they are about.
+/// Whether each line of a tool names its kernel.
 fn lines_stand_alone(tool: Tool) -> bool {
     match tool {
         Tool::Ncu | Tool::Perf | Tool::Rocprof | Tool::RocprofCompute => true,
@@ -50,7 +50,7 @@ fn lines_stand_alone(tool: Tool) -> bool {
     }
 }
 
-/// What differs between a whole output and one that was harmed.
+/// What differs between a full output and a damaged one.
 fn lie(whole: &Parsed, harmed: &Parsed) -> Option<String> {
     for kernel in &harmed.kernels {
         let Some(honest) = whole.kernels.iter().find(|k| k.name == kernel.name) else {
@@ -67,7 +67,7 @@ fn lie(whole: &Parsed, harmed: &Parsed) -> Option<String> {
     None
 }
 
-/// Reads a harmed output. It must be refused, or say nothing that the whole one does not.
+/// Reads a damaged output. It must be rejected, or report nothing that the full one does not.
 fn check(tool: Tool, whole: &Parsed, text: &str, what: &str) {
     let lie = parse(tool, text)
         .ok()
@@ -87,7 +87,7 @@ fn config(cases: u32) -> ProptestConfig {
 #[test]
 fn an_output_that_is_cut_anywhere_tells_nothing_false() {
     for (tool, text) in samples() {
-        // Every byte of a long sample takes long.
+        // Trying every byte of a long sample takes too long.
         let text = match text.len() > 9_000 {
             true => text.split_inclusive('\n').take(20).collect(),
             false => text,
@@ -106,7 +106,7 @@ fn an_output_that_is_cut_anywhere_tells_nothing_false() {
     }
 }
 
-/// Numbers with point and comma exchanged, as another locale writes them.
+/// Numbers with point and comma swapped, as in another locale.
 fn localized(text: &str) -> String {
     let is_number = |cell: &str| {
         cell.contains(|c: char| c.is_ascii_digit())
@@ -135,7 +135,7 @@ fn numbers_of_another_locale_are_not_taken_for_others() {
         let whole = parse(tool, &text).unwrap();
         check(tool, &whole, &localized(&text), "localized");
         check(tool, &whole, &text.replace('.', ","), "with commas");
-        // Each number for itself, in an output that is fine otherwise.
+        // Each number alone, in an otherwise valid output.
         let digit = |c: char| c.is_ascii_digit();
         for (at, mark) in text.match_indices(['.', ',']) {
             if text[..at].ends_with(digit) && text[at + 1..].starts_with(digit) {
@@ -149,7 +149,7 @@ fn numbers_of_another_locale_are_not_taken_for_others() {
 
 /// A line with another value in it, if it has one.
 fn contradiction(line: &str) -> Option<String> {
-    // Another name is no other value.
+    // Another name is not another value.
     let names = line.contains("Compiling entry function");
     let at = line
         .rfind(|c: char| c.is_ascii_digit())
@@ -193,7 +193,7 @@ proptest! {
             let lines: Vec<&str> = text.lines().collect();
             let mixed = order.iter().filter_map(|at| lines.get(*at));
             let mixed: String = mixed.map(|line| format!("{line}\n")).collect();
-            // Where a line belongs to the one before it, no reader can tell; it must not panic.
+            // If a line depends on the one before it, no parser can detect this; it must not panic.
             let read = parse(tool, &mixed);
             if let (true, Ok(read)) = (lines_stand_alone(tool), read) {
                 prop_assert_eq!(lie(&whole, &read), None);
@@ -225,7 +225,7 @@ proptest! {
                 false => lines[at].push_str(&long),
             }
             if let Ok(read) = parse(tool, &(lines.join("\n") + "\n")) {
-                // A longer name is another kernel, so that only values are compared.
+                // A longer name is another kernel, so only values are compared.
                 let known = |k: &KernelProfile| whole.kernels.iter().any(|w| w.name == k.name);
                 let kernels = read.kernels.into_iter().filter(known).collect();
                 let read = Parsed { kernels, ..Parsed::default() };

@@ -66,7 +66,7 @@ fn a_counter_collection_of_rocprofv3_is_read() {
         (3, "L2CacheHit 81.25")
     );
     check(kernel(&parsed, "scale"), &[("occupancy_pct", 9.0)]);
-    // A counter of a launch cannot be two, and a launch has one time.
+    // A counter of a launch has one value, and a launch has one time.
     for (from, to) in [
         ("\"L2CacheHit\"", "\"OccupancyPercent\""),
         ("81.25,7600000000000000", "81.25,7600000000000001"),
@@ -155,7 +155,7 @@ fn a_trace_of_pytorch_tells_kernels_and_the_timeline() {
     assert!(parse(Tool::Torch, &deep).is_err());
 }
 
-/// Gives a text in small pieces.
+/// Reads a text in small pieces.
 struct Pieces<'a>(&'a [u8], usize);
 
 impl std::io::Read for Pieces<'_> {
@@ -175,7 +175,7 @@ fn a_trace_that_comes_in_pieces_tells_the_same() {
     assert_eq!(torch::read(Pieces(text.as_bytes(), 0)), Ok(whole.clone()));
     let marked = format!("\u{feff}{text}");
     assert_eq!(torch::read(Pieces(marked.as_bytes(), 0)), Ok(whole.clone()));
-    // The same values stand two lines further down, and all launches are counted.
+    // The same values are two lines further down, and all launches are counted.
     let (head, tail) = text.split_once("\"traceEvents\": [").unwrap();
     let launch =
         "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"many\", \"ts\": 1040, \"dur\": 1},\n";
@@ -213,7 +213,7 @@ fn what_is_wrong_with_a_trace_is_told_with_its_line() {
     refused("{\"traceEvents\": []}", 1, "no kernel");
     refused("{\"traceEvents\": [], \"traceEvents\": []}", 1, "duplicate");
     refused("{\"traceEvents\": []} x", 1, "trailing");
-    // What is not looked at may be longer.
+    // Ignored parts may be longer.
     let event = event_of("k");
     let text = format!("{{\"about\": \"{long}\", \"traceEvents\": [{event}]}}");
     assert_eq!(parse(Tool::Torch, &text).unwrap().kernels.len(), 1);
@@ -223,7 +223,7 @@ fn event_of(name: &str) -> String {
     format!("{{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"{name}\", \"ts\": 1, \"dur\": 2}}")
 }
 
-/// A file as nsys exports it, with some statements besides.
+/// An nsys export, modified by some extra statements.
 fn exported(dir: &Path, more: &str) -> std::path::PathBuf {
     let path = dir.join("a.sqlite");
     let file = Connection::open(&path).unwrap();

@@ -6,10 +6,10 @@ use super::{Costs, PROCESSES_MAX, Parsed, Unreadable, counts, of_processes};
 
 const TOOL: &str = "cachegrind";
 
-/// What the file of a process begins with.
+/// The first line of the file of a process.
 const BEGINS: &str = "desc: I1 cache:";
 
-/// Reads the files of all processes, or nothing of them.
+/// Reads the files of all processes, or fails.
 pub(in super::super) fn parse(text: &str, granted: &Granted) -> Result<Parsed, Unreadable> {
     let lines = Lines::of(text)?;
     let mut processes = Vec::new();
@@ -38,7 +38,7 @@ pub(in super::super) fn parse(text: &str, granted: &Granted) -> Result<Parsed, U
             .iter()
             .find_map(|key| line.strip_prefix(key))
         {
-            // The function goes on until another one is named.
+            // The function continues until another one is named.
             file = name;
         } else if let Some(name) = line.strip_prefix("fn=") {
             function = Some(name);
@@ -47,13 +47,16 @@ pub(in super::super) fn parse(text: &str, granted: &Granted) -> Result<Parsed, U
             summed = true;
         } else {
             let Some(function) = function else {
-                return Err(Unreadable::at(*number, "the line belongs to no function"));
+                return Err(Unreadable::at(
+                    *number,
+                    "the line does not belong to a function",
+                ));
             };
             // The first number is the line of the source.
             let row = counts(line.split_whitespace(), *number)?;
             if row.len() != costs.events.len() + 1 {
                 let n = costs.events.len();
-                let reason = format!("a line of source has no {n} counts");
+                let reason = format!("a source line does not have {n} counts");
                 return Err(Unreadable::at(*number, reason));
             }
             costs.add((function, file), &row[1..], *number)?;

@@ -1,5 +1,5 @@
-//! Callgrind's file: names are written once and then as `(1)`, positions are relative, and the line
-//! after `calls=` is what the called function cost, which is no cost of the caller itself.
+//! Callgrind's file: names are written once and then as `(1)`, positions are relative, and the
+//! line after `calls=` is the cost of the callee, which is not part of the caller's own cost.
 
 use super::super::granted::Granted;
 use super::super::number::whole;
@@ -9,12 +9,12 @@ use super::{Costs, FUNCTIONS_MAX, PROCESSES_MAX, Parsed, Unreadable, counts, of_
 use std::collections::BTreeMap;
 
 const TOOL: &str = "callgrind";
-/// Keys of lines that say nothing of the cost of a function itself.
+/// Keys of lines that are not about the cost of a function itself.
 const SILENT: [&str; 4] = ["cfi=", "cfl=", "jump=", "jcnd="];
-/// What the file of a process begins with.
+/// The first line of the file of a process.
 const BEGINS: &str = "# callgrind format";
 
-/// What was read so far of a process.
+/// What has been read of a process so far.
 struct Reader {
     costs: Costs,
     /// Names of functions by their numbers.
@@ -22,27 +22,27 @@ struct Reader {
     /// Names of files by theirs.
     files: BTreeMap<u64, String>,
     function: Option<String>,
-    /// The file that the lines are of.
+    /// The file that the lines belong to.
     file: String,
     /// The function that is called next.
     callee: String,
-    /// The object that the lines are of.
+    /// The object that the lines belong to.
     object: u64,
     /// Words before the counts on a line.
     positions: usize,
-    /// The address of the last line, where the first word is one.
+    /// The address of the last line, if the first word is one.
     address: Option<u64>,
-    /// Whether the next line is what a called function cost.
+    /// Whether the next line is the cost of a callee.
     after_calls: bool,
     totals: Option<(Vec<u64>, usize)>,
 }
 
-/// Reads the files of all processes, or nothing of them.
+/// Reads the files of all processes, or fails.
 pub(in super::super) fn parse(text: &str, granted: &Granted) -> Result<Parsed, Unreadable> {
     parse_code(text, granted).map(|(parsed, _)| parsed)
 }
 
-/// The same, with how often each instruction of the first kernel ran, where the files tell.
+/// The same, with how often each instruction of the first kernel ran, if the files have it.
 pub(in super::super) fn parse_code(
     text: &str,
     granted: &Granted,
@@ -89,7 +89,7 @@ impl Reader {
         }
     }
 
-    /// What the process cost, if its file is whole and adds up.
+    /// The costs of the process, if its file is complete and adds up.
     fn finish(self) -> Result<Option<Costs>, Unreadable> {
         let Some((totals, line)) = self.totals else {
             return Ok(None);
@@ -104,7 +104,7 @@ impl Reader {
             self.after_calls = false;
             return match is_cost {
                 true => self.take_call(line, number),
-                false => Err(Unreadable::at(number, "after a call comes what it cost")),
+                false => Err(Unreadable::at(number, "a cost line must follow a call")),
             };
         }
         if is_cost {
@@ -135,7 +135,7 @@ impl Reader {
         } else if let Some(totals) = line.strip_prefix("totals:") {
             self.totals = Some((counts(totals.split_whitespace(), number)?, number));
         } else if !is_silent(line) {
-            return Err(Unreadable::at(number, "it is no line of callgrind"));
+            return Err(Unreadable::at(number, "this is not a line of callgrind"));
         }
         Ok(())
     }
@@ -153,12 +153,12 @@ impl Reader {
                 .strip_prefix("0x")
                 .and_then(|digits| u64::from_str_radix(digits, 16).ok()),
         };
-        let wrong = || Unreadable::at(number, format!("{word:?} is no address"));
+        let wrong = || Unreadable::at(number, format!("{word:?} is not an address"));
         self.address = Some(address.ok_or_else(wrong)?);
         Ok(())
     }
 
-    /// `(1) name` names an object, `(1)` is one that has a name already.
+    /// `(1) name` names an object, `(1)` refers to one already named.
     fn object_of(&mut self, text: &str) -> u64 {
         let parts = text.strip_prefix('(').and_then(|rest| rest.split_once(')'));
         let Some((id, name)) = parts.and_then(|(id, name)| Some((whole(id)?, name.trim()))) else {
@@ -174,7 +174,10 @@ impl Reader {
     fn take_cost(&mut self, line: &str, number: usize) -> Result<(), Unreadable> {
         self.go_to(line, number)?;
         let Some(function) = &self.function else {
-            return Err(Unreadable::at(number, "the line belongs to no function"));
+            return Err(Unreadable::at(
+                number,
+                "the line does not belong to a function",
+            ));
         };
         let words = line.split_whitespace().skip(self.positions);
         let row = counts(words, number)?;
@@ -186,7 +189,7 @@ impl Reader {
         Ok(())
     }
 
-    /// What a called function cost belongs to its caller as well, but not where it calls itself.
+    /// The cost of a callee also belongs to its caller, unless the function calls itself.
     fn take_call(&mut self, line: &str, number: usize) -> Result<(), Unreadable> {
         self.go_to(line, number)?;
         let Some(function) = self.function.as_ref().filter(|f| **f != self.callee) else {
@@ -197,8 +200,7 @@ impl Reader {
         self.costs.add_call(pair, &row, number)
     }
 
-    /// `(1) name` names a file, `(1)` is one that has a name already; one that has none is not
-    /// known.
+    /// `(1) name` names a file, `(1)` refers to one already named; one without a name is unknown.
     fn file_name(&mut self, text: &str) -> String {
         let parts = text.strip_prefix('(').and_then(|rest| rest.split_once(')'));
         let Some((id, name)) = parts.and_then(|(id, name)| Some((whole(id)?, name.trim()))) else {
@@ -210,7 +212,7 @@ impl Reader {
         self.files.get(&id).cloned().unwrap_or_default()
     }
 
-    /// `(1) name` names a function, `(1)` is one that has a name already.
+    /// `(1) name` names a function, `(1)` refers to one already named.
     fn name(&mut self, text: &str, line: usize) -> Result<String, Unreadable> {
         let parts = text.strip_prefix('(').and_then(|rest| rest.split_once(')'));
         let Some((id, name)) = parts.and_then(|(id, name)| Some((whole(id)?, name.trim()))) else {
@@ -231,7 +233,7 @@ impl Reader {
     }
 }
 
-/// Whether a line says nothing of costs: a comment, a key of the head, a file or an object.
+/// Whether a line has no costs: a comment, a header key, a file or an object.
 fn is_silent(line: &str) -> bool {
     let is_head = line
         .split_once(':')
@@ -242,7 +244,7 @@ fn is_silent(line: &str) -> bool {
         || is_head
 }
 
-/// `depth'2` is `depth` as it calls itself.
+/// `depth'2` is a recursive call of `depth`.
 fn without_level(name: &str) -> &str {
     match name.rsplit_once('\'') {
         Some((name, level)) if whole(level).is_some() && !name.is_empty() => name,

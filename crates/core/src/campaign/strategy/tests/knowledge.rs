@@ -1,4 +1,4 @@
-//! What a brief tells of the library, what is refused, and what a round teaches.
+//! What a brief shows of the library, what is refused, and what a round teaches.
 
 use super::super::*;
 use crate::campaign::{Event, Step};
@@ -63,7 +63,7 @@ fn proposing(script: &Script, list: Vec<Known>, values: &[(&str, f64)]) -> Campa
         gone: vec!["nobody".into()],
     };
     campaign.record(&script.record(log.len(), read)).unwrap();
-    // As if the round had begun with it.
+    // As if the round had started with it.
     campaign.set_profile(profile(values));
     campaign
 }
@@ -134,15 +134,15 @@ fn a_show_case_of_another_operation_does_not_come_before_what_was_measured_here(
     let recall = recall(&campaign);
     let ids: Vec<&str> = recall.usable.iter().map(|u| u.known.id.as_str()).collect();
     assert_eq!(ids, ["here", "show-case", "claims"]);
-    // Nobody is told to expect a hundred times as fast.
+    // No brief promises a factor of a hundred.
     let told = recall.told.iter().find(|told| told.id == "show-case");
     let told = told.unwrap();
     let expected = told.expected.as_deref().unwrap();
     assert_eq!(
         expected,
-        "1.64x expected, measured of other operations only (118.00x in 2 runs)"
+        "1.64x expected, measured on other operations only (118.00x in 2 runs)"
     );
-    assert_eq!(told.why, "shown in 2 rounds or runs of other operations");
+    assert_eq!(told.why, "shown in 2 rounds or runs on other operations");
 }
 
 #[test]
@@ -228,7 +228,7 @@ proptest! {
     }
 }
 
-/// What becomes of the first proposal.
+/// The outcome of the first proposal.
 fn proposed(change: &dyn Fn(&mut crate::hypothesis::Hypothesis)) -> Campaign {
     let mut script = script(&[1.2]);
     let crate::testing::script::Answer::Idea(idea) = &mut script.rounds[0][0] else {
@@ -265,7 +265,7 @@ fn a_proposal_that_repeats_what_is_refuted_must_say_what_is_different() {
     assert_eq!(stage(&differs), "implement");
 }
 
-/// What the first round teaches, when its idea is so fast.
+/// What the first round teaches, with an idea of this speed.
 fn learnt(
     speed: f64,
     change: &dyn Fn(&mut crate::hypothesis::Hypothesis),
@@ -331,7 +331,7 @@ fn a_change_that_leaves_the_artifact_never_counts_against_its_entry() {
     assert_eq!((evidence.ratio, effect_of(&evidence)), (1.0, Effect::Open));
 }
 
-/// What the second round teaches about an entry, the first one having kept `whole`.
+/// What the second round teaches about an entry, after the first one kept `whole`.
 fn after_whole(known: Known, speed: f64) -> (Campaign, Option<crate::knowledge::Learning>) {
     let mut script = script(&[1.3, speed]);
     for (round, entry) in script.rounds.iter_mut().zip(["whole", &known.id]) {
@@ -371,7 +371,7 @@ fn what_the_parent_contains_is_not_proposed_and_teaches_nothing_against_itself()
         let (campaign, taught) = after_whole(part.clone(), 0.8);
         assert_eq!(taught, None, "in {inside}");
         assert_eq!(ids(&campaign), ["whole"]);
-        assert!(after_whole(part, 1.8).1.is_some(), "a gain is told");
+        assert!(after_whole(part, 1.8).1.is_some(), "a gain is reported");
     }
     let free = related(&|_| {});
     let (campaign, taught) = after_whole(free.clone(), 0.8);
@@ -445,7 +445,7 @@ fn a_finding_without_an_entry_becomes_a_new_one_and_knob_values_do_not() {
         "{}",
         found.entry
     );
-    // An assumption that was refuted is worth telling, a shot in the dark is not.
+    // A refuted assumption is worth reporting, a shot in the dark is not.
     assert!(learnt(0.8, &|h| h.expected_ratio = 1.5).is_some());
     assert!(learnt(0.8, &|h| h.expected_ratio = 1.0).is_none());
     let knobs = |h: &mut crate::hypothesis::Hypothesis| {
@@ -454,7 +454,7 @@ fn a_finding_without_an_entry_becomes_a_new_one_and_knob_values_do_not() {
     assert!(learnt(1.3, &knobs).is_none());
 }
 
-/// The campaign when its first round has been settled, the parent having been profiled.
+/// The campaign after its first round was settled and the parent was profiled.
 fn settled(speed: f64, counters: &[&str], before: &[(&str, f64)]) -> Campaign {
     let mut script = script(&[speed]);
     let crate::testing::script::Answer::Idea(idea) = &mut script.rounds[0][0] else {
@@ -514,8 +514,12 @@ fn a_hypothesis_is_told_whether_its_counters_moved() {
     let came: Vec<Came> = lesson.foretold.iter().map(|f| f.came).collect();
     assert_eq!(came, [Came::True, Came::Still, Came::Unread]);
     let moved: Vec<&str> = lesson.moved.iter().map(|m| m.counter.as_str()).collect();
-    assert_eq!(moved, ["ipc", "l1_miss_pct"], "what stood still is no news");
-    let words = "l1_miss_pct 30 to 5 (-83.3%) moved as foretold";
+    assert_eq!(
+        moved,
+        ["ipc", "l1_miss_pct"],
+        "unchanged counters are not reported"
+    );
+    let words = "l1_miss_pct 30 to 5 (-83.3%) moved as predicted";
     assert!(lesson.text.contains(words), "{}", lesson.text);
     assert!(lesson.learning.unwrap().evidence.note.contains(words));
     let json = serde_json::to_string(&Lesson::default()).unwrap();
